@@ -1,0 +1,542 @@
+"""Which entity does each change belong to, when keys change.
+
+`resolve` takes the changes of one table and says of each which row of the source it is about, from that row's
+first change on, through every key that it had (rules K1 to K7 of the contract, O1 and O3 for the order, A1 for
+known and unknown keys, A8 for truncates).
+
+Everything but the identity itself is decided key by key with window functions; only key changes then follow
+their links, by pointer jumping. `docs/decisions/resolver.md` has the method on one page.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from delta_cdc.errors import CdcError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+ID = ("_cdc_batch_id", "_cdc_change_set", "_cdc_row")
+COLUMNS = (
+    "_cdc_op",
+    "_cdc_key",
+    "_cdc_key_before",
+    "_cdc_sequence",
+    "_cdc_ordinal",
+    "_cdc_transaction",
+    "_cdc_change_set_order",
+    *ID,
+)
+
+# What an event does to the queue of occupants of one key.
+_ARRIVES, _IN_PLACE, _LEAVES, _NONE = 1, 0, -1, 2
+
+# A chain of 2^40 key changes does not exist: more rounds than this mean links that run in a circle.
+_MAX_ROUNDS = 40
+
+# Session settings (time zone, null fields, milliseconds) must not show in an entity's id.
+_JSON = {
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "ignoreNullFields": "false",
+}
+
+
+class ResolverError(CdcError):
+    """The changes given to the resolver are not what it takes."""
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What `resolve` found.
+
+    `rows` has one row a change (none for T), lazy, with the columns
+
+    | column | type | meaning |
+    |---|---|---|
+    | `_cdc_batch_id`, `_cdc_change_set`, `_cdc_row` | bigint, string, bigint | the change |
+    | `_cdc_op`, `_cdc_sequence`, `_cdc_ordinal` | string, struct, bigint | as given |
+    | `entity` | string | 32 hex digits; null for `unknown_delete` and `absorbed` |
+    | `key_before` | struct | the key whose row it takes away: a delete's key, the old key of a `key_change` |
+    | `key_after` | struct | the key that the row has after it; null for D |
+    | `origin` | string | see below |
+    | `displaced_entity` | string | what this key change displaced at the end of its transaction (K7), else null |
+    | `acts_on` | struct (batch id, change set, row) | the change that placed the row; null for a root |
+
+    `origin` is one of `insert`, `known_insert` (A1: updates what was there), `update`, `unknown_update` (A1:
+    inserts), `key_change`, `unknown_key` (K5: old key nowhere known, an upsert), `delete`, `unknown_delete` (A1:
+    nothing there), `absorbed` (the delete half of a split key change, K6).
+
+    The other fields count changes; `rounds` are those of the pointer jumping (K5), `unresolved` the changes of
+    origin `unknown_key`.
+    """
+
+    rows: DataFrame
+    rounds: int
+    unresolved: int
+    changes: int
+    key_changes: int
+    collisions: int
+    known_inserts: int
+    unknown_updates: int
+    unknown_deletes: int
+    absorbed: int
+
+
+def resolve(changes: DataFrame, *, pair_split_key_changes: bool = False) -> Resolution:
+    """Say which entity each change belongs to.
+
+    Args:
+        changes: one row a usable, deduplicated (O4) change of one table:
+            `_cdc_op` string (I, U, D, R, T);
+            `_cdc_key` struct: the new key for I, U, R, the old key for D, null for T;
+            `_cdc_key_before` struct of the same fields: the old key, null (or equal) where unchanged;
+            `_cdc_sequence` struct, null only for an R without position (O5);
+            `_cdc_ordinal` bigint; `_cdc_transaction` string, null: equal sequence is one transaction (K3);
+            `_cdc_batch_id` bigint, `_cdc_change_set` string, `_cdc_row` bigint: identify the change;
+            `_cdc_change_set_order` bigint: the change set's place among those of its batch.
+            It is read twice, the second time for truncates only: hand in what is cheap to read.
+        pair_split_key_changes: take a D and an upsert of another key with equal sequence and transaction for one
+            key change (K6).
+
+    Returns:
+        A `Resolution`. Its counts are final; its rows are computed from blocks held by Spark (local checkpoints),
+        freed once the frame is no longer used.
+
+    Raises:
+        ResolverError: a column is missing, or links run in a circle (two changes with one id).
+        pyspark.errors.PySparkException: an operation is not one of the five (while the job runs).
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    missing = [name for name in COLUMNS if name not in changes.columns]
+    if missing:
+        raise ResolverError(f"changes lack {', '.join(missing)}. The resolver takes {', '.join(COLUMNS)}.")
+
+    events = _placed(_events(_with_pairs(changes) if pair_split_key_changes else _unpaired(changes)))
+    seen = Observation()
+    own = ~F.col("departure")
+    count = {
+        "changes": own,
+        "unresolved": F.col("departure") & F.col("head").isNull(),
+        "key_changes": F.col("departure") & F.col("head").isNotNull(),
+        "collisions": F.col("displaced").isNotNull(),
+        "known_inserts": F.col("origin") == "known_insert",
+        "unknown_updates": F.col("origin") == "unknown_update",
+        "unknown_deletes": F.col("origin") == "unknown_delete",
+        "absorbed": F.col("origin") == "absorbed",
+    }
+    events = events.observe(seen, *(F.count_if(what).alias(name) for name, what in count.items()))
+    events = events.localCheckpoint()
+    counts = {name: int(seen.get[name]) for name in count}
+
+    links, rounds = _jumped(events)
+    return Resolution(rows=_rows(events, links), rounds=rounds, **counts)
+
+
+def _is_key_change() -> Column:
+    from pyspark.sql import functions as F
+
+    return (
+        F.col("_cdc_op").isin("I", "U", "R")
+        & F.col("_cdc_key_before").isNotNull()
+        & ~F.col("_cdc_key_before").eqNullSafe(F.col("_cdc_key"))
+    )
+
+
+def _unpaired(changes: DataFrame) -> DataFrame:
+    """Only the columns that count, and nothing absorbed."""
+    from pyspark.sql import functions as F
+
+    return changes.select(*COLUMNS, F.lit(False).alias("absorbed"))
+
+
+def _with_pairs(changes: DataFrame) -> DataFrame:
+    """K6: one key change instead of a delete and a create.
+
+    Debezium gives both halves one position. A delete whose key is the old key of an upsert there says nothing new.
+    Where just one other delete and one insert without old key are left, they are one key change.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    op, key, before = F.col("_cdc_op"), F.col("_cdc_key"), F.col("_cdc_key_before")
+    is_delete = op == "D"
+    is_mover = _is_key_change()
+    is_insert = (op == "I") & ~is_mover
+    half = F.col("_cdc_sequence").isNotNull() & (is_delete | is_mover | is_insert)
+    # What can be no half is spread by its own id: the rows of a snapshot all have one (null) sequence.
+    alone = F.when(~half, F.struct(*ID))
+    place = ["_cdc_sequence", "_cdc_transaction", "alone"]
+    at_place = Window.partitionBy(*place)
+    at_old_key = Window.partitionBy(*place, "old_key")
+    # This order of windows needs one shuffle: what is partitioned by place is so by place and old key too.
+    marked = (
+        changes.select(*COLUMNS)
+        .withColumn("alone", alone)
+        .withColumn("old_key", F.when(is_delete, key).when(is_mover, before))
+        .withColumn("inserts", F.count_if(half & is_insert).over(at_place))
+        .withColumn("told", half & is_delete & F.max(is_mover).over(at_old_key))
+        .withColumn("deletes", F.count_if(half & is_delete & ~F.col("told")).over(at_place))
+        .withColumn("deleted_key", F.max(F.when(half & is_delete & ~F.col("told"), key)).over(at_place))
+        .withColumn("inserted_key", F.max(F.when(half & is_insert, key)).over(at_place))
+    )
+    pair = (
+        half
+        & (F.col("inserts") == 1)
+        & (F.col("deletes") == 1)
+        & ~F.col("deleted_key").eqNullSafe(F.col("inserted_key"))
+    )
+    return marked.select(
+        *(name for name in COLUMNS if name != "_cdc_key_before"),
+        F.when(pair & is_insert, F.col("deleted_key")).otherwise(before).alias("_cdc_key_before"),
+        (is_delete & (F.col("told") | pair)).alias("absorbed"),
+    )
+
+
+def _events(changes: DataFrame) -> DataFrame:
+    """What happens at each key: a key change leaves one key and arrives at another, all else is one event.
+
+    Adds `kind` (what it does to the queue), `key`, `departure` (the leaving half of a key change), `mover` (either
+    half of one), `last_resort` (O3) and `epoch` (truncates below it, A8; -1 keeps what has no effect out of the way).
+    """
+    from pyspark.sql import functions as F
+
+    op, key, before = F.col("_cdc_op"), F.col("_cdc_key"), F.col("_cdc_key_before")
+    # O3: where all else is equal an upsert beats a delete; T stands below what a baseline brings with it.
+    changes = changes.withColumn("last_resort", F.when(op == "T", 0).when(op == "D", 1).otherwise(2))
+    position = F.struct(*_ORDER)
+    truncates = changes.where(op == "T").agg(F.collect_list(position).alias("truncates"))
+
+    def event(kind: Column | int, at: Column, departure: bool = False) -> Column:
+        kind = F.lit(kind) if isinstance(kind, int) else kind
+        return F.struct(kind.alias("kind"), at.alias("key"), F.lit(departure).alias("departure"))
+
+    kind = (
+        F.when(F.col("absorbed"), _NONE)
+        .when(op.isin("I", "R"), _ARRIVES)
+        .when(op == "U", _IN_PLACE)
+        .when(op == "D", _LEAVES)
+        .otherwise(F.raise_error(F.concat_ws(" ", F.lit("resolver: operation not known:"), op)).cast("int"))
+    )
+    before = before.cast(
+        changes.schema["_cdc_key"].dataType
+    )  # one array takes one type, field names included
+    events = (
+        changes.where(op.isNull() | (op != "T"))
+        .crossJoin(F.broadcast(truncates))
+        .withColumn("mover", _is_key_change())
+        .withColumn(
+            "epoch",
+            F.when(F.col("absorbed"), -1).otherwise(F.size(F.filter("truncates", lambda t: t < position))),
+        )
+        .withColumn(
+            "truncates_here",  # truncates at its own position: almost always none, see _entity
+            F.size(
+                F.filter(
+                    "truncates",
+                    lambda t: (
+                        t["_cdc_sequence"].eqNullSafe(F.col("_cdc_sequence"))
+                        & t["_cdc_ordinal"].eqNullSafe(F.col("_cdc_ordinal"))
+                        & (t < position)
+                    ),
+                )
+            ),
+        )
+        .withColumn(
+            "event",
+            F.explode(
+                F.when(F.col("mover"), F.array(event(_LEAVES, before, True), event(_ARRIVES, key))).otherwise(
+                    F.array(event(kind, key))
+                )
+            ),
+        )
+    )
+    return events.select(
+        *(name for name in COLUMNS if name not in ("_cdc_key", "_cdc_key_before")),
+        F.when(F.col("mover"), before).alias("old_key"),
+        "last_resort",
+        "mover",
+        "epoch",
+        "truncates_here",
+        "event.*",
+    )
+
+
+# O1, then O3. Change sets of one batch that share an order are told apart by name, so that no two changes tie.
+_ORDER = (
+    "_cdc_sequence",
+    "_cdc_ordinal",
+    "_cdc_batch_id",
+    "_cdc_change_set_order",
+    "_cdc_row",
+    "last_resort",
+    "_cdc_change_set",
+)
+
+
+def _placed(events: DataFrame) -> DataFrame:
+    """Of each event: the occupant that it acts on, and the change that placed that occupant.
+
+    The occupants of a key are numbered as they come. The queue always holds the newest few of them: who leaves is
+    the oldest (K3), and a transaction's end keeps the newest (K7). So the length of the queue says who is in it.
+
+    Each event takes the length q to max(q + a, b): one comes (+1, 1), one leaves (-1, 0), one is changed in place
+    and made if there is none (0, 1). Such steps compose into one of the same form, so prefix sums and prefix
+    maxima give the length everywhere within a transaction, given the length (0 or 1) at its start.
+
+    Adds `head` struct (id, mover, entity) of the change that placed the row acted on (for a placement: of its own
+    row), null if there is none; `displaced`, the same for what a key change displaced; `root`, the entity that
+    starts here if nothing older is found; `origin`.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    at_key = Window.partitionBy("key", "epoch").orderBy(*_ORDER)
+    so_far = at_key.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    earlier = at_key.rowsBetween(Window.unboundedPreceding, -1)
+    same_place = Window.partitionBy("key", "epoch", *_ORDER[:2]).orderBy(*_ORDER[2:])
+
+    kind, transaction, sequence = F.col("kind"), F.col("_cdc_transaction"), F.col("_cdc_sequence")
+    a = F.when(kind == _NONE, 0).otherwise(kind)
+    b = F.when((kind == _ARRIVES) | (kind == _IN_PLACE), 1).otherwise(0)
+
+    # 1. Transactions: runs of neighbours at this key (K3).
+    before = F.lag(F.struct(transaction.alias("t"), sequence.alias("s"))).over(at_key)
+    one = transaction.eqNullSafe(F.col("before.t")) & (
+        transaction.isNotNull() | sequence.eqNullSafe(F.col("before.s"))
+    )
+    events = (
+        events.withColumn("before", before)
+        .withColumn("starts", F.col("before").isNull() | ~one)
+        .drop("before")
+    )
+
+    # 2. Within each, prefix sums and maxima. A running maximum of (run, value) starts afresh with each run.
+    starts = F.col("starts")
+    events = events.select(
+        "*",
+        F.count_if(starts).over(so_far).alias("run"),
+        F.sum(a).over(so_far).alias("sum"),
+        F.lead(starts, 1, True).over(at_key).alias("ends"),
+    )
+    run, total = F.col("run"), F.col("sum")
+    floor = F.struct(run.alias("run"), (b - total).alias("value"))
+    events = events.select(
+        "*",
+        F.last(F.when(starts, total - a), ignorenulls=True).over(so_far).alias("sum_at_start"),
+        F.max(floor).over(so_far).alias("floor"),
+        F.max(floor).over(earlier).alias("floor_before"),
+    )
+
+    # 3. The length at each run's start: what the last run gave that does not depend on its own start.
+    def at_end(q: int) -> Column:
+        return F.least(F.lit(1), F.greatest(q + total - F.col("sum_at_start"), total + F.col("floor.value")))
+
+    fixed = F.when(F.col("ends") & (at_end(0) == at_end(1)), at_end(0))
+    events = events.withColumn(
+        "at_start", F.coalesce(F.last(fixed, ignorenulls=True).over(earlier), F.lit(0))
+    )
+    length = F.greatest(
+        F.col("at_start") + total - a - F.col("sum_at_start"),
+        F.when(F.col("floor_before.run") == run, total - a + F.col("floor_before.value")),
+    )
+
+    # 4. Occupants are numbered; an event acts on the oldest one.
+    events = events.withColumn("length", length)
+    comes = (kind == _ARRIVES) | ((kind == _IN_PLACE) & (F.col("length") == 0))
+    takes = (kind == _LEAVES) & (F.col("length") > 0)
+    events = events.withColumn("comes", comes).withColumn("takes", takes)
+    comes, takes = F.col("comes"), F.col("takes")
+    events = events.select(
+        "*", F.count_if(comes).over(so_far).alias("numbered"), F.count_if(comes).over(same_place).alias("nth")
+    )
+    acts = takes | (kind == _IN_PLACE)
+    number = F.when(comes, F.col("numbered")).when(acts, F.col("numbered") - F.col("length") + 1)
+    events = events.select(
+        *ID,
+        *(
+            "_cdc_op",
+            "_cdc_sequence",
+            "_cdc_ordinal",
+            "kind",
+            "key",
+            "epoch",
+            "old_key",
+            "mover",
+            "departure",
+        ),
+        "comes",
+        "takes",
+        number.alias("number"),
+        F.when(comes, _entity()).alias("root"),
+    )
+
+    # 5. By number: each placement, what acted on it, who took it away; then the next placement. One that comes
+    # right behind another which nobody took: an insert of a known key (A1), or a key change that displaces (K7).
+    step = F.when(comes, 0).when(takes, 2).otherwise(1)
+    by_number = Window.partitionBy("key", "epoch").orderBy("number", step)
+    up_to = by_number.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    below = by_number.rowsBetween(Window.unboundedPreceding, -1)
+    left_there = F.lag(F.col("number").isNotNull() & ~takes, 1, False).over(by_number)
+    events = events.withColumn("behind", comes & left_there)
+    mover, behind = F.col("mover"), F.col("behind")
+    head = F.when(
+        comes & (mover | ~behind),
+        F.struct(F.struct(*ID).alias("id"), mover.alias("mover"), F.col("root").alias("entity")),
+    )
+    events = events.select(
+        "*",
+        F.when(comes | takes | (kind == _IN_PLACE), F.last(head, ignorenulls=True).over(up_to)).alias("head"),
+        F.when(behind & mover, F.last(head, ignorenulls=True).over(below)).alias("displaced"),
+    )
+    origin = (
+        F.when(mover, None)  # not known before both halves are seen together
+        .when(kind == _NONE, "absorbed")
+        .when(kind == _IN_PLACE, F.when(comes, "unknown_update").otherwise("update"))
+        .when(kind == _LEAVES, F.when(takes, "delete").otherwise("unknown_delete"))
+        .otherwise(F.when(behind, "known_insert").otherwise("insert"))
+    )
+    return events.withColumn("origin", origin).drop("epoch", "number", "takes")
+
+
+def _entity() -> Column:
+    """The id of an entity: a hash of its first position and key.
+
+    Where changes tie, more than one entity can begin at one position and key: they are told apart by how many
+    placements, and truncates, stand before them at that very position. Otherwise these are 1 and 0, so ids do not
+    depend on arrival.
+    """
+    from pyspark.sql import functions as F
+
+    parts = F.struct("_cdc_sequence", "_cdc_ordinal", "key", "nth", "truncates_here")
+    return F.md5(F.to_json(parts, _JSON))
+
+
+def _jumped(events: DataFrame) -> tuple[DataFrame, int]:
+    """One row a key change, its entity found by pointer jumping (K5), and the rounds that took.
+
+    A key change whose old key was placed by anything else than a key change knows its entity at once. Every round
+    the others look where their link points: that one's entity is known, or its link is taken over, which points
+    twice as far. Rows: `id`, `parent` (id or null), `entity`, `displaced_entity`.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    identity = F.struct(*ID).alias("id")
+    leaving = events.where("departure").select(identity, F.col("head").alias("parent"))
+    arriving = events.where("mover and not departure").select(identity, "root", "displaced")
+    parent = F.col("parent")
+    seen = Observation()
+    links = (
+        leaving.join(arriving, "id")
+        .select(
+            "id",
+            parent["id"].alias("parent"),
+            F.when(parent.isNull(), F.col("root")).when(~parent["mover"], parent["entity"]).alias("entity"),
+            "displaced",
+        )
+        .observe(seen, F.count_if(F.col("entity").isNull()).alias("open"))
+        .localCheckpoint()
+    )
+    still_open = int(seen.get["open"])
+
+    known = links.where("entity is not null").select(
+        "id", "entity", F.lit(None).cast(links.schema["id"].dataType).alias("up")
+    )
+    unknown = links.where("entity is null").select("id", "entity", F.col("parent").alias("up"))
+    rounds = 0
+    while still_open:
+        if rounds == _MAX_ROUNDS:
+            raise ResolverError(
+                f"resolver: {still_open} key changes are linked in a circle. "
+                f"Two changes with the same {', '.join(ID)} do that: each change must have its own."
+            )
+        rounds += 1
+        seen = Observation()
+        target = known.unionByName(unknown).select(
+            F.col("id").alias("up"), "entity", F.col("up").alias("next")
+        )
+        looked = (
+            unknown.select("id", "up")
+            .join(target, "up")
+            .select("id", "entity", F.col("next").alias("up"))
+            .observe(seen, F.count_if(F.col("entity").isNull()).alias("open"))
+            .localCheckpoint()
+        )
+        still_open = int(seen.get["open"])
+        known = known.unionByName(looked.where("entity is not null"))
+        unknown = looked.where("entity is null")
+
+    found = known.select("id", "entity")
+    displaced = F.col("displaced")
+    collided = (
+        links.where(displaced.isNotNull())
+        .select(
+            F.col("id").alias("by"),
+            displaced["id"].alias("id"),
+            displaced["entity"].alias("root"),
+            displaced["mover"].alias("moved"),
+        )
+        .join(found, "id", "left")
+        .select(
+            F.col("by").alias("id"),
+            F.when(F.col("moved"), F.col("entity")).otherwise(F.col("root")).alias("displaced_entity"),
+        )
+    )
+    return links.select("id", "parent").join(found, "id").join(collided, "id", "left"), rounds
+
+
+def _rows(events: DataFrame, links: DataFrame) -> DataFrame:
+    """The result, one row a change: see `Resolution`."""
+    from pyspark.sql import functions as F
+
+    events = events.where(~F.col("departure"))
+    mover, head, identity = F.col("mover"), F.col("head"), F.struct(*ID)
+    through = F.when(mover, identity).when(head["mover"], head["id"])
+    is_key_change = mover & F.col("parent").isNotNull()
+    is_delete = F.col("kind") == _LEAVES
+    effective = F.col("kind") != _NONE
+
+    def shaped(frame: DataFrame) -> DataFrame:
+        origin = F.when(mover, F.when(is_key_change, "key_change").otherwise("unknown_key")).otherwise(
+            F.col("origin")
+        )
+        return frame.select(
+            *ID,
+            "_cdc_op",
+            "_cdc_sequence",
+            "_cdc_ordinal",
+            F.col("found").alias("entity"),
+            F.when(is_key_change, F.col("old_key")).when(is_delete, F.col("key")).alias("key_before"),
+            F.when(effective & ~is_delete, F.col("key")).alias("key_after"),
+            origin.alias("origin"),
+            "displaced_entity",
+            F.when(mover, F.col("parent")).when(head["id"] != identity, head["id"]).alias("acts_on"),
+        )
+
+    # Only what hangs on a key change needs the links: the rest is not shuffled again.
+    nothing = F.lit(None)
+    alone = events.where(through.isNull()).select(
+        "*",
+        head["entity"].alias("found"),
+        nothing.cast("string").alias("displaced_entity"),
+        nothing.cast(links.schema["parent"].dataType).alias("parent"),
+    )
+    linked = (
+        events.where(through.isNotNull())
+        .withColumn("through", through)
+        .join(links.withColumnsRenamed({"id": "through", "entity": "found"}), "through")
+        .withColumn("displaced_entity", F.when(mover, F.col("displaced_entity")))
+    )
+    return shaped(alone).unionByName(shaped(linked))
+
+
+def rounds_at_most(longest_chain: int) -> int:
+    """The bound of K5 on the rounds, for a longest chain of that many key changes."""
+    return math.ceil(math.log2(longest_chain)) + 1 if longest_chain > 1 else 1
