@@ -1,0 +1,99 @@
+"""Every error the project raises on purpose, in one tree, each able to show itself.
+
+`CdcError` is the root: the command line catches it, shows `lines()`, and leaves with `exit_code`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+def nearest(word: object, known: Iterable[str]) -> str | None:
+    """The known word that `word` most likely means, or None."""
+    candidates = sorted(known)
+    folded = {name.casefold(): name for name in candidates}
+    close = difflib.get_close_matches(str(word).casefold(), list(folded), n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """A sentence to follow «x is not known.»: the nearest word, else all of them."""
+    names = sorted(known)
+    close = nearest(word, names)
+    if close is not None:
+        return f"Did you mean `{close}`?"
+    if not names:
+        return "None are known."
+    return "Known: " + ", ".join(f"`{name}`" for name in names) + "."
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with the configuration: where it is and what to do, in one line."""
+
+    message: str
+    feed: str | None = None
+    table: str | None = None
+    file: str | None = None
+    line: int | None = None
+
+    @property
+    def place(self) -> str:
+        parts = []
+        if self.feed is not None:
+            parts.append(f"feed {self.feed}")
+        if self.table is not None:
+            parts.append(f"table {self.table}")
+        return ", ".join(parts)
+
+    def __str__(self) -> str:
+        place = f"{self.place}: " if self.place else ""
+        if self.file is None:
+            return f"{place}{self.message}"
+        at = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}{self.message} ({at})"
+
+
+class CdcError(Exception):
+    """Root of the project's errors. `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+    def lines(self) -> list[str]:
+        """What to tell the person, one line each."""
+        return [str(self)]
+
+
+class ConfigError(CdcError):
+    """The configuration is wrong. Holds every problem found, not only the first."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.lines()))
+
+    def lines(self) -> list[str]:
+        count = len(self.problems)
+        found = "1 problem found" if count == 1 else f"{count} problems found"
+        return [*(str(problem) for problem in self.problems), f"{found}, nothing was run."]
+
+
+class ProjectError(CdcError):
+    """The folder is not a dbt project, or the project file cannot be read."""
+
+    exit_code = 2
+
+
+class GeneratedFilesError(CdcError):
+    """Generated files are not as the sources say, or a person edited them."""
+
+    def __init__(self, findings: Iterable[str], closing: str) -> None:
+        self.findings = tuple(findings)
+        self.closing = closing
+        super().__init__("\n".join(self.lines()))
+
+    def lines(self) -> list[str]:
+        return [*self.findings, self.closing]

@@ -1,0 +1,178 @@
+"""The yml files of a dbt project that hold sources, with the line of every key, and without dbt.
+
+A wrong file must give one clear sentence before anything is started, so the files are read here as text.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import yaml
+from jinja2.nativetypes import NativeEnvironment
+
+from delta_cdc.errors import Problem, ProjectError
+
+
+class Lined(dict[Any, Any]):
+    """A yml mapping that knows the line of each of its keys, and which keys were written twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: dict[Any, int] = {}
+        self.twice: dict[Any, int] = {}
+
+
+class _Loader(yaml.SafeLoader):
+    pass
+
+
+def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> Iterator[Lined]:
+    result = Lined()
+    yield result
+    own = [key.value for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
+    loader.flatten_mapping(node)
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, Hashable):
+            raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key_node.start_mark)
+        line = key_node.start_mark.line + 1
+        if key in result and own.count(key_node.value) > 1:
+            result.twice[key] = line
+        result[key] = loader.construct_object(value_node, deep=True)
+        result.lines[key] = line
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One yml file with `sources:`; `path` is relative to the project."""
+
+    path: str
+    content: Lined
+
+
+@dataclass(frozen=True)
+class DbtProject:
+    """What dbt_project.yml says that matters here."""
+
+    root: Path
+    name: str
+    model_paths: tuple[str, ...]
+    macro_paths: tuple[str, ...]
+    variables: dict[str, Any] = field(default_factory=dict)
+
+
+def read_project(root: Path) -> DbtProject:
+    path = root / "dbt_project.yml"
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise ProjectError(
+            f"There is no dbt project in {root}: dbt_project.yml cannot be read. Go to the project's folder, or name it "
+            "with --project-dir."
+        ) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ProjectError(f"dbt_project.yml is not valid yml: {one_line(error)}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("name"), str):
+        raise ProjectError(f"dbt_project.yml in {root} gives the project no `name`.")
+    name = content["name"]
+    given = content.get("vars") or {}
+    variables = {k: v for k, v in given.items() if not isinstance(v, dict)} if isinstance(given, dict) else {}
+    if isinstance(given, dict) and isinstance(given.get(name), dict):
+        variables |= given[name]
+    return DbtProject(
+        root=root,
+        name=name,
+        model_paths=tuple(content.get("model-paths") or ["models"]),
+        macro_paths=tuple(content.get("macro-paths") or ["macros"]),
+        variables=variables,
+    )
+
+
+def one_line(error: Exception) -> str:
+    """A yml error without its excerpt: «line 3, column 5: what».
+
+    >>> one_line(ValueError("a\\n  b"))
+    'a b'
+    """
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem:
+        mark = error.problem_mark
+        at = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        return f"{at}{error.problem}"
+    return " ".join(str(error).split())
+
+
+def read_source_files(project: DbtProject, problems: list[Problem]) -> list[SourceFile]:
+    """Every yml file under the model paths that has `sources:`. What cannot be read becomes a problem."""
+    files = []
+    for folder in project.model_paths:
+        base = project.root / folder
+        for path in sorted([*base.rglob("*.yml"), *base.rglob("*.yaml")]):
+            name = path.relative_to(project.root).as_posix()
+            try:
+                text = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                problems.append(Problem(f"the file cannot be read: {one_line(error)}.", file=name))
+                continue
+            if not re.search(r"^[\"']?sources[\"']?\s*:", text, re.MULTILINE):
+                continue
+            try:
+                content = yaml.load(text, Loader=_Loader)
+            except yaml.YAMLError as error:
+                mark = getattr(error, "problem_mark", None)
+                line = mark.line + 1 if mark else None
+                what = getattr(error, "problem", None) or one_line(error)
+                problems.append(Problem(f"this is not valid yml: {what}.", file=name, line=line))
+                continue
+            if isinstance(content, Lined):
+                files.append(SourceFile(name, content))
+    return files
+
+
+class Renderer:
+    """Gives `{{ env_var(…) }}` and `{{ var(…) }}` their values, as dbt does with settings; all else stays as it is."""
+
+    def __init__(self, variables: dict[str, Any]) -> None:
+        self._variables = variables
+        self._environment = NativeEnvironment(undefined=jinja2.StrictUndefined)
+
+    def render(self, value: Any) -> Any:
+        """The value with its templates filled in. Raises ValueError with what is missing."""
+        if isinstance(value, list):
+            return [self.render(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.render(item) for key, item in value.items()}
+        if not isinstance(value, str) or not is_template(value):
+            return value
+        try:
+            return self._environment.from_string(value).render(env_var=self._env_var, var=self._var)
+        except jinja2.TemplateError as error:
+            raise ValueError(
+                f"`{value}` cannot be worked out here ({one_line(error)}). Only env_var and var may be used in settings"
+            ) from error
+
+    def _env_var(self, name: str, default: str | None = None) -> str:
+        found = os.environ.get(name, default)
+        if found is None:
+            raise ValueError(f"the environment variable {name} is not set. Set it, or give env_var a default")
+        return found
+
+    def _var(self, name: str, default: Any = None) -> Any:
+        found = self._variables.get(name, default)
+        if found is None:
+            raise ValueError(
+                f"the variable {name} is not in dbt_project.yml. Put it under vars:, or give var a default"
+            )
+        return found
+
+
+def is_template(text: str) -> bool:
+    return any(mark in text for mark in ("{{", "{%", "{#"))

@@ -1,0 +1,142 @@
+"""Which texts are Spark SQL types that a Delta table can hold."""
+
+from __future__ import annotations
+
+import re
+
+from delta_cdc.errors import nearest
+
+SIMPLE = frozenset(
+    "tinyint byte smallint short int integer bigint long float real double decimal dec numeric string binary boolean "
+    "date timestamp timestamp_ntz timestamp_ltz variant".split()
+)
+_SIZED = {
+    "decimal": (1, 2),
+    "dec": (1, 2),
+    "numeric": (1, 2),
+    "char": (1, 1),
+    "character": (1, 1),
+    "varchar": (1, 1),
+}
+_KNOWN = SIMPLE | set(_SIZED) | {"array", "map", "struct"}
+
+# What people write out of habit, and Spark's word for it.
+_FOREIGN = {
+    "bool": "boolean",
+    "bytea": "binary",
+    "blob": "binary",
+    "clob": "string",
+    "datetime": "timestamp",
+    "float4": "float",
+    "float8": "double",
+    "int2": "smallint",
+    "int4": "int",
+    "int8": "bigint",
+    "int64": "bigint",
+    "json": "string",
+    "jsonb": "string",
+    "number": "decimal(38,10)",
+    "serial": "int",
+    "bigserial": "bigint",
+    "text": "string",
+    "time": "string",
+    "timestamptz": "timestamp",
+    "uuid": "string",
+}
+_TOKEN = re.compile(
+    r"\s*(?:(?P<name>`(?:[^`]|``)*`|[A-Za-z_]\w*)|(?P<number>\d+)|(?P<mark>[<>(),:])|(?P<bad>\S))"
+)
+
+
+class _Unreadable(Exception):
+    pass
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.tokens = [(m.lastgroup or "", m.group(m.lastgroup or 0)) for m in _TOKEN.finditer(text)]
+        self.at = 0
+
+    def peek(self) -> str:
+        return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
+
+    def take(self, kind: str) -> str:
+        if self.at >= len(self.tokens):
+            raise _Unreadable("it ends too early")
+        found, text = self.tokens[self.at]
+        if kind not in (found, text):
+            raise _Unreadable(f"`{text}` is not expected there")
+        self.at += 1
+        return text
+
+    def type(self) -> None:
+        word = self.take("name").lower()
+        if word == "array":
+            self.take("<")
+            self.type()
+            self.take(">")
+        elif word == "map":
+            self.take("<")
+            self.type()
+            self.take(",")
+            self.type()
+            self.take(">")
+        elif word == "struct":
+            self.take("<")
+            self.field()
+            while self.peek() == ",":
+                self.take(",")
+                self.field()
+            self.take(">")
+        elif word in _SIZED:
+            self.sizes(word)
+        elif word not in SIMPLE:
+            better = _FOREIGN.get(word) or nearest(word, _KNOWN)
+            raise _Unreadable(
+                f"`{word}` is not one. Did you mean `{better}`?" if better else f"`{word}` is not one"
+            )
+
+    def field(self) -> None:
+        self.take("name")
+        if self.peek() == ":":
+            self.take(":")
+        self.type()
+        if self.peek().lower() == "not":
+            self.take("name")
+            if self.take("name").lower() != "null":
+                raise _Unreadable("`not` wants `null` after it")
+        if self.peek().lower() == "comment":
+            raise _Unreadable("comments of fields are not taken")
+
+    def sizes(self, word: str) -> None:
+        least, most = _SIZED[word]
+        sizes: list[int] = []
+        if self.peek() == "(":
+            self.take("(")
+            sizes.append(int(self.take("number")))
+            while self.peek() == ",":
+                self.take(",")
+                sizes.append(int(self.take("number")))
+            self.take(")")
+        elif word not in SIMPLE:
+            raise _Unreadable(f"`{word}` wants a length, e.g. {word}(10)")
+        if sizes and not least <= len(sizes) <= most:
+            raise _Unreadable(f"`{word}` takes no {len(sizes)} numbers")
+        if word in ("decimal", "dec", "numeric") and sizes:
+            precision, scale = sizes[0], sizes[1] if len(sizes) == 2 else 0
+            if not 1 <= precision <= 38:
+                raise _Unreadable(f"the precision {precision} is not between 1 and 38")
+            if scale > precision:
+                raise _Unreadable(f"the scale {scale} is above the precision {precision}")
+
+
+def why_not_a_type(text: str) -> str | None:
+    """None if `text` is a type, else what is wrong with it."""
+    parser = _Parser(text)
+    try:
+        parser.type()
+        if parser.at < len(parser.tokens):
+            raise _Unreadable(f"`{parser.peek()}` is not expected there")
+    except _Unreadable as unreadable:
+        return str(unreadable).rstrip(".")
+    return None
