@@ -306,7 +306,7 @@ class Format:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Its defaults, where they differ from those of `Settings`."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Fields beside the table's columns that expressions may name, with their Spark types."""
+    """Fields beside the table's columns that expressions may name, with their Spark types; they begin with `_`."""
     names_tables: bool = True
     """Its messages say which table they are of, so that a feed may mix tables."""
     knows_operations: bool = True
@@ -316,21 +316,28 @@ class Format:
 FORMATS: dict[str, Format] = {
     "rows": Format(names_tables=False, knows_operations=False),
     "wal2json_v2": Format(
-        settings={"sequence_by": ["lsn"], "transaction": "xid", "key_changes": True},
-        fields={"lsn": "bigint", "xid": "string", "timestamp": "timestamp"},
+        settings={
+            "sequence_by": ["_lsn"],
+            "transaction": "_xid",
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+        },
+        fields={"_lsn": "bigint", "_xid": "string", "_timestamp": "timestamp"},
     ),
     "debezium": Format(
         settings={
-            "sequence_by": ["position"],
-            "transaction": "txid",
+            "sequence_by": ["_position"],
+            "ordinal": "_total_order",
+            "transaction": "_txid",
+            "occurred_at": "_timestamp",
             "key_changes": True,
             "split_key_changes": True,
         },
         fields={
-            "position": "struct<log: string, offset: decimal(38,0), row: bigint>",
-            "txid": "string",
-            "total_order": "bigint",
-            "timestamp": "timestamp",
+            "_position": "struct<log: string, offset: decimal(38,0), row: bigint>",
+            "_txid": "string",
+            "_total_order": "bigint",
+            "_timestamp": "timestamp",
         },
     ),
 }

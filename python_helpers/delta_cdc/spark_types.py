@@ -7,8 +7,9 @@ import re
 from delta_cdc.errors import nearest
 
 SIMPLE = frozenset(
-    "tinyint byte smallint short int integer bigint long float real double decimal dec numeric string binary boolean "
-    "date timestamp timestamp_ntz timestamp_ltz variant".split()
+    {"tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long", "float", "real", "double"}
+    | {"decimal", "dec", "numeric", "string", "binary", "boolean"}
+    | {"date", "timestamp", "timestamp_ntz", "timestamp_ltz", "variant"}
 )
 _SIZED = {
     "decimal": (1, 2),
