@@ -1,0 +1,1 @@
+"""Change data capture feeds into Delta tables: what SQL cannot say well, and the command `delta-cdc`."""

@@ -76,7 +76,8 @@ def read_project(root: Path) -> DbtProject:
         content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except OSError as error:
         raise ProjectError(
-            f"There is no dbt project in {root}: dbt_project.yml cannot be read. Go to the project's folder, or name it "
+            f"There is no dbt project in {root}: dbt_project.yml cannot be read. Go to the project's "
+            "folder, or name it "
             "with --project-dir."
         ) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -138,7 +139,8 @@ def read_source_files(project: DbtProject, problems: list[Problem]) -> list[Sour
 
 
 class Renderer:
-    """Gives `{{ env_var(…) }}` and `{{ var(…) }}` their values, as dbt does with settings; all else stays as it is."""
+    """Gives `{{ env_var(…) }}` and `{{ var(…) }}` their values, as dbt does with settings; all else stays "
+    "as it is."""
 
     def __init__(self, variables: dict[str, Any]) -> None:
         self._variables = variables
@@ -156,7 +158,8 @@ class Renderer:
             return self._environment.from_string(value).render(env_var=self._env_var, var=self._var)
         except jinja2.TemplateError as error:
             raise ValueError(
-                f"`{value}` cannot be worked out here ({one_line(error)}). Only env_var and var may be used in settings"
+                f"`{value}` cannot be worked out here ({one_line(error)}). Only env_var and var may be used "
+                "in settings"
             ) from error
 
     def _env_var(self, name: str, default: str | None = None) -> str:

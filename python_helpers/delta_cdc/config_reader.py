@@ -1,0 +1,643 @@
+"""Reads a project's source files into feeds and tables, and collects everything that is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from delta_cdc.config import (
+    FORMATS,
+    IDENTIFIER,
+    Column,
+    Feed,
+    Format,
+    Project,
+    Settings,
+    Table,
+    setting_defaults,
+    setting_level,
+    setting_names,
+    unquoted,
+    wants,
+)
+from delta_cdc.errors import ConfigError, Problem, did_you_mean, nearest
+from delta_cdc.source_files import (
+    DbtProject,
+    Lined,
+    Renderer,
+    SourceFile,
+    is_template,
+    read_project,
+    read_source_files,
+)
+from delta_cdc.spark_types import why_not_a_type
+
+CONTROL_MODELS = ("cdc_change_sets", "cdc_runs", "cdc_quarantine", "cdc_tables")
+HISTORY_COLUMNS = ("valid_from", "valid_to", "is_current")
+
+
+def read(root: Path) -> Project:
+    """Read and check the feeds of a dbt project. Raises ConfigError with every problem found."""
+    project = read_project(root.resolve())
+    problems: list[Problem] = []
+    reader = _Reader(project, problems)
+    for file in read_source_files(project, problems):
+        reader.read_file(file)
+    reader.check_names()
+    if problems:
+        raise ConfigError(sorted(problems, key=lambda problem: (problem.file or "", problem.line or 0)))
+    return Project(
+        root=project.root,
+        name=project.name,
+        model_path=project.model_paths[0],
+        feeds=tuple(sorted(reader.feeds, key=lambda feed: feed.name)),
+    )
+
+
+def known_formats(project: DbtProject) -> list[str]:
+    """The formats there are: the files macros/formats/<format>.sql of the project, its packages and this "
+    "package."""
+    folders = [project.root / path / "formats" for path in project.macro_paths]
+    folders += sorted(project.root.glob("dbt_packages/*/macros/formats"))
+    folders.append(Path(__file__).resolve().parents[2] / "macros" / "formats")
+    files = (file.stem for folder in folders for file in folder.glob("*.sql"))
+    return sorted({*FORMATS, *(name for name in files if not name.startswith("_"))})
+
+
+def shown(value: object) -> str:
+    """A value as a person wrote it, shortened."""
+    if isinstance(value, bool):
+        text = "true" if value else "false"
+    elif value is None:
+        text = "empty"
+    elif isinstance(value, str):
+        text = f"'{value}'"
+    elif isinstance(value, list):
+        text = f"[{', '.join(shown(item) for item in value)}]"
+    elif isinstance(value, dict):
+        text = "{" + ", ".join(f"{k}: {shown(v)}" for k, v in value.items()) + "}"
+    else:
+        text = str(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+@dataclass
+class _Block:
+    """A `cdc:` block as written: its settings that are of the right type, and those that are not."""
+
+    file: str
+    line: int | None = None
+    given: dict[str, Any] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+
+
+class _Reader:
+    """Reads source files into feeds; every problem goes to one list."""
+
+    def __init__(self, project: DbtProject, problems: list[Problem]) -> None:
+        self.project = project
+        self.problems = problems
+        self.formats = known_formats(project)
+        self.renderer = Renderer(project.variables)
+        self.feeds: list[Feed] = []
+        self.seen: dict[str, str] = {}
+        self.claimed: set[str] = set()
+
+    # files, sources, tables
+
+    def read_file(self, file: SourceFile) -> None:
+        sources = file.content.get("sources")
+        if not isinstance(sources, list):
+            return
+        for source in sources:
+            if isinstance(source, Lined) and isinstance(source.get("name"), str) and not _disabled(source):
+                self.read_source(source, file.path)
+
+    def read_source(self, source: Lined, file: str) -> None:
+        name = source["name"]
+        tables = [
+            t for t in _list(source.get("tables")) if isinstance(t, Lined) and isinstance(t.get("name"), str)
+        ]
+        tables = [table for table in tables if not _disabled(table)]
+        feed_block = self.cdc_block(source, file, name, None)
+        table_blocks = [self.cdc_block(table, file, name, table["name"]) for table in tables]
+        if feed_block is None and not any(table_blocks):
+            return
+
+        def problem(message: str, line: int | None = source.lines.get("name")) -> None:
+            self.problems.append(Problem(message, feed=name, file=file, line=line))
+
+        if not IDENTIFIER.fullmatch(name):
+            problem(
+                "a feed's name is made of letters, digits and underscores, not beginning with a digit; "
+                f"`{name}` is not."
+            )
+        if name.casefold() in self.seen:
+            problem(f"the feed is already in {self.seen[name.casefold()]}. Give each feed one source.")
+        self.seen[name.casefold()] = file
+        if not tables:
+            problem("it has no tables. List them under `tables:`.")
+        feed_block = feed_block or _Block(file)
+        self.check_feed(name, feed_block, len(tables), source.lines.get("name"))
+        read = [
+            self.read_table(name, table, feed_block, block or _Block(file), file)
+            for table, block in zip(tables, table_blocks, strict=True)
+        ]
+        self.check_twice(name, tables, file)
+        self.check_feed_lists(name, feed_block, [columns for _, columns in read])
+        self.feeds.append(
+            Feed(
+                name=name,
+                tables=tuple(sorted((t for t, _ in read if t is not None), key=lambda t: t.name)),
+                description=_text(source.get("description")),
+                file=file,
+            )
+        )
+
+    def check_twice(self, feed: str, tables: list[Lined], file: str) -> None:
+        seen: set[str] = set()
+        for table in tables:
+            name = str(table["name"])
+            if name.casefold() in seen:
+                message = "the table is listed twice (names that differ only in case are one name to Spark)."
+                self.problems.append(Problem(message, feed, name, file, table.lines.get("name")))
+            seen.add(name.casefold())
+
+    def cdc_block(self, node: Lined, file: str, feed: str, table: str | None) -> _Block | None:
+        """`config: meta: cdc:` or `meta: cdc:` of a source or table; None where there is neither."""
+        config = node.get("config")
+        places = [node.get("meta"), config.get("meta") if isinstance(config, dict) else None]
+        blocks = [(place["cdc"], place) for place in places if isinstance(place, Lined) and "cdc" in place]
+        if not blocks:
+            return None
+        raw, holder = blocks[-1]
+        line = holder.lines.get("cdc")
+        if len(blocks) == 2:
+            message = "`cdc` is given twice, under `meta` and under `config: meta`. Keep the second."
+            self.problems.append(Problem(message, feed, table, file, line))
+        if raw is None:
+            return _Block(file, line)
+        if not isinstance(raw, Lined):
+            message = f"`cdc` is {shown(raw)}. It takes a mapping of settings, e.g. {{keys: [id]}}."
+            self.problems.append(Problem(message, feed, table, file, line))
+            return _Block(file, line)
+        return self.checked_block(raw, feed, table, file, line)
+
+    def checked_block(self, raw: Lined, feed: str, table: str | None, file: str, line: int | None) -> _Block:
+        """Names and types of the settings in a block."""
+        block = _Block(file, line, lines={str(key): at for key, at in raw.lines.items()})
+
+        def problem(name: str, message: str) -> None:
+            block.broken.add(name)
+            self.problems.append(Problem(message, feed, table, file, block.lines.get(name)))
+
+        for key, at in raw.twice.items():
+            self.problems.append(Problem(f"`{key}` is given twice. Keep one.", feed, table, file, at))
+        here, elsewhere = ("table", "feed") if table is not None else ("feed", "table")
+        for key, value in raw.items():
+            name = str(key)
+            if name not in Settings.model_fields:
+                close = nearest(name, setting_names())
+                block.broken |= {close} if close else set()
+                hint = (
+                    f"Did you mean `{close}`?"
+                    if close
+                    else "See docs/configuration.md, or `delta-cdc settings`."
+                )
+                problem(name, f"setting `{name}` is not known. {hint}")
+            elif setting_level(name) == elsewhere:
+                problem(name, f"`{name}` is a setting of the {elsewhere}, not of the {here}. Move it there.")
+            else:
+                try:
+                    block.given[name] = self.renderer.render(value)
+                except ValueError as error:
+                    problem(name, f"`{name}`: {error}.")
+        try:
+            Settings.model_validate(block.given)
+        except ValidationError as error:
+            for name in dict.fromkeys(str(detail["loc"][0]) for detail in error.errors()):
+                value = block.given.pop(name)
+                better = did_you_mean_value(name, value)
+                problem(name, f"`{name}` is {shown(value)}. It takes {wants(name)}.{better}")
+        return block
+
+    # the feed's own settings
+
+    def check_feed(self, feed: str, block: _Block, tables: int, line: int | None) -> None:
+        def problem(message: str, name: str | None = None) -> None:
+            at = block.lines.get(name, block.line or line) if name else block.line or line
+            self.problems.append(Problem(message, feed=feed, file=block.file, line=at))
+
+        given = block.given
+        if "format" not in given and "format" not in block.broken:
+            problem(f"`format` is missing. Known: {', '.join(f'`{name}`' for name in self.formats)}.")
+        elif "format" in given and given["format"] not in self.formats:
+            problem(
+                f"`format` is '{given['format']}'. {did_you_mean(given['format'], self.formats)}", "format"
+            )
+        if "ready" in given and given.get("unit", "file") != "folder" and "unit" not in block.broken:
+            problem("`ready` says what a folder must hold, and `unit` is file. Set `unit: folder`.", "ready")
+        if "location" not in given:
+            if "location" not in block.broken:
+                problem(
+                    "`location` is missing. Give the folder of the change sets, e.g. "
+                    f"landing/{feed}, or landing/{feed}/{{table}} for a folder per table."
+                )
+            return
+        location = given["location"]
+        for placeholder in re.findall(r"\{([^{}]*)\}", location):
+            if placeholder != "table":
+                message = f"`location` holds `{{{placeholder}}}`; the only placeholder is `{{table}}`."
+                problem(message, "location")
+        if "{table}" not in location:
+            path = self.project.root / location
+            if "://" not in location and path.is_file():
+                message = (
+                    f"`location` is '{location}', a file. It takes the folder that holds the change sets."
+                )
+                problem(message, "location")
+            if tables > 1 and not FORMATS.get(given.get("format", ""), Format()).names_tables:
+                message = (
+                    f"`location` is '{location}' for {tables} tables, and {given['format']} do not say "
+                    "which table they "
+                    f"are of. Give each a folder: {location.rstrip('/')}/{{table}}."
+                )
+                problem(message, "location")
+
+    def check_feed_lists(self, feed: str, block: _Block, columns: list[list[str]]) -> None:
+        """Column lists that hold for all tables: each name must be a column of at least one of them."""
+        known = {name for names in columns for name in names}
+        for setting in _FEED_COLUMN_LISTS:
+            for name in _column_list(block.given.get(setting)):
+                if name not in known:
+                    hint = did_you_mean(name, known)
+                    message = f"`{setting}` names `{name}`, a column of none of its tables. {hint}"
+                    line = block.lines.get(setting)
+                    self.problems.append(Problem(message, feed=feed, file=block.file, line=line))
+
+    # a table
+
+    def read_table(
+        self, feed: str, node: Lined, feed_block: _Block, block: _Block, file: str
+    ) -> tuple[Table | None, list[str]]:
+        """The table, and the names of its columns. None where it cannot even be named."""
+        name = str(node["name"])
+        line = node.lines.get("name")
+        if not IDENTIFIER.fullmatch(name):
+            message = (
+                f"a table's name is made of letters, digits and underscores; `{name}` is not. "
+                "Choose one, and give the name in the feed as `source_table`."
+            )
+            self.problems.append(Problem(message, feed, name, file, line))
+        columns = self.read_columns(feed, node, file)
+        merged = setting_defaults()
+        merged |= FORMATS.get(feed_block.given.get("format", ""), Format()).settings
+        merged |= feed_block.given
+        merged |= block.given
+        table = Table(
+            feed=feed,
+            name=name,
+            settings=Settings.model_validate(merged),
+            columns=columns,
+            description=_text(node.get("description")),
+            file=file,
+            line=line,
+        )
+        _TableCheck(table, feed_block, block, self.problems).run()
+        return (table if IDENTIFIER.fullmatch(name) else None), [column.name for column in columns]
+
+    def read_columns(self, feed: str, node: Lined, file: str) -> tuple[Column, ...]:
+        table = str(node["name"])
+        columns: dict[str, Column] = {}
+
+        def problem(message: str, line: int | None) -> None:
+            self.problems.append(Problem(message, feed, table, file, line))
+
+        listed = _list(node.get("columns"))
+        if not listed:
+            problem(
+                "it has no columns. List them under `columns:`, each with `name` and `data_type`.",
+                node.lines.get("name"),
+            )
+        for item in listed:
+            name = item.get("name") if isinstance(item, Lined) else item
+            line = item.lines.get("name") if isinstance(item, Lined) else node.lines.get("columns")
+            if not isinstance(item, Lined) or not isinstance(name, str) or not name:
+                problem(
+                    f"a column is {shown(name)}. It takes a `name` (quoted text) and a `data_type`.", line
+                )
+                continue
+            data_type = item.get("data_type")
+            if data_type is None:
+                problem(
+                    f"column `{name}` has no `data_type`. Give its Spark SQL type, e.g. decimal(10,2).", line
+                )
+            elif not isinstance(data_type, str) or why_not_a_type(data_type):
+                why = why_not_a_type(data_type) if isinstance(data_type, str) else "it is no text"
+                message = f"column `{name}`: the data_type {shown(data_type)} is no Spark SQL type: {why}."
+                if str(data_type).count("(") > str(data_type).count(")"):
+                    message += " Between braces, a type with a comma wants quotes."
+                problem(message.replace("?.", "?"), item.lines.get("data_type"))
+            if is_template(name):
+                problem(f"column `{name}`: a column's name cannot hold Jinja.", line)
+            if name.casefold().startswith("_cdc_"):
+                problem(
+                    f"column `{name}`: names that begin with _cdc_ are taken by the columns that are added.",
+                    line,
+                )
+            if name.casefold() in columns:
+                first = columns[name.casefold()].name
+                problem(
+                    f"column `{name}` is listed twice (`{first}`; to Spark, case makes no difference).", line
+                )
+            columns[name.casefold()] = Column(name, str(data_type or ""), _text(item.get("description")))
+        return tuple(columns.values())
+
+    # all feeds together
+
+    def check_names(self) -> None:
+        """Every model must have a name of its own."""
+        owners = {name: "this package" for name in CONTROL_MODELS}
+        for feed in self.feeds:
+            if feed.raw_name:
+                self.claim(owners, feed.raw_name, feed.name, None, feed.file, None)
+            for table in feed.tables:
+                for name in (table.staging_name, table.keys_name, table.history_name):
+                    if name:
+                        self.claim(owners, name, feed.name, table.name, table.file, table.line)
+        for feed in self.feeds:
+            for table in feed.tables:
+                self.claim(
+                    owners, table.final_name, feed.name, table.name, table.file, table.line, final=True
+                )
+
+    def claim(
+        self,
+        owners: dict[str, str],
+        name: str,
+        feed: str,
+        table: str | None,
+        file: str | None,
+        line: int | None,
+        *,
+        final: bool = False,
+    ) -> None:
+        me = f"feed {feed}, table {table}" if table else f"feed {feed}"
+        other = owners.setdefault(name.casefold(), me)
+        if other == me and name.casefold() not in self.claimed:
+            self.claimed.add(name.casefold())
+            return
+        remedy = (
+            f"Give one of them another `final_name`, e.g. final_{feed}_{table}."
+            if final
+            else "Rename one of them (and keep the name in the feed as `source_table`)."
+        )
+        message = f"its model {name} is also a model of {'itself' if other == me else other}. {remedy}"
+        self.problems.append(Problem(message, feed, table, file, line))
+
+
+# Column lists that a feed may give for all its tables at once.
+_FEED_COLUMN_LISTS = ("columns", "except_columns", "track_columns")
+
+
+class _TableCheck:
+    """What must hold between the settings of one table."""
+
+    def __init__(self, table: Table, feed_block: _Block, block: _Block, problems: list[Problem]) -> None:
+        self.table = table
+        self.settings = table.settings
+        self.format = FORMATS.get(table.settings.format or "")
+        self.feed_block = feed_block
+        self.block = block
+        self.broken = feed_block.broken | block.broken
+        self.names = [column.name for column in table.columns]
+        self.problems = problems
+
+    def run(self) -> None:
+        self.keys()
+        self.order()
+        self.operations()
+        self.columns()
+        self.partitions()
+        self.contradictions()
+
+    def level(self, name: str) -> int:
+        """2 if the table gives the setting, 1 if its feed does, 0 if nobody."""
+        return 2 if name in self.block.given else 1 if name in self.feed_block.given else 0
+
+    def problem(self, message: str, name: str | None = None) -> None:
+        block = self.feed_block if name and self.level(name) == 1 else self.block
+        line = block.lines.get(name) if name else None
+        line = line or self.block.line or self.table.line
+        self.problems.append(Problem(message, self.table.feed, self.table.name, self.table.file, line))
+
+    def known_columns(self, setting: str, named: Iterable[str]) -> None:
+        """Each name must be a column. A feed's lists need only fit one table (checked for the feed)."""
+        if setting in _FEED_COLUMN_LISTS and self.level(setting) == 1:
+            return
+        twice: set[str] = set()
+        for name in named:
+            if name not in self.names and self.names:
+                self.problem(
+                    f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, self.names)}",
+                    setting,
+                )
+            elif name in twice:
+                self.problem(f"`{setting}` names `{name}` twice.", setting)
+            twice.add(name)
+
+    def known_expression(self, setting: str, expression: str) -> None:
+        """A single name must be a column or a field of the format; anything longer is Spark's to judge."""
+        if not self.names:
+            return
+        if expression in self.names and not IDENTIFIER.fullmatch(expression):
+            quoted = expression.replace("`", "``")
+            message = (
+                f"`{setting}` takes SQL; there the column `{expression}` stands in backticks: `{quoted}`."
+            )
+            self.problem(message, setting)
+        name = unquoted(expression)
+        if name is None or (self.format is None and name == expression):
+            return
+        known = [*self.names, *(self.format.fields if self.format else ())]
+        if name not in known:
+            message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
+            self.problem(message, setting)
+
+    def keys(self) -> None:
+        settings = self.settings
+        if not settings.keys and not self.table.appends_only and "keys" not in self.broken:
+            self.problem(
+                "`keys` is missing. Give the columns that identify a row, e.g. [id]; or say `insert_only: "
+                "true`, or "
+                "`keyless: append` for a table without a key."
+            )
+        self.known_columns("keys", settings.keys)
+        if settings.keys and settings.keyless == "append":
+            self.problem("`keyless` is append, and `keys` are given. Take one of them out.", "keyless")
+        for setting, named in (
+            ("nullable_keys", settings.nullable_keys),
+            ("old_keys", list(settings.old_keys)),
+        ):
+            for name in named:
+                if name not in settings.keys and "keys" not in self.broken:
+                    hint = did_you_mean(name, settings.keys)
+                    self.problem(f"`{setting}` names `{name}`, which is not one of `keys`. {hint}", setting)
+        self.known_columns("old_keys", settings.old_keys.values())
+
+    def order(self) -> None:
+        settings = self.settings
+        if not settings.sequence_by and not {"sequence_by", "format"} & self.broken:
+            self.problem(
+                "`sequence_by` is missing. Give the columns that order the source's changes, e.g. [lsn]."
+            )
+        for name in settings.sequence_by:
+            self.known_expression("sequence_by", name)
+        for setting in ("ordinal", "transaction", "occurred_at"):
+            expression = getattr(settings, setting)
+            if expression is not None:
+                self.known_expression(setting, expression)
+
+    def operations(self) -> None:
+        settings = self.settings
+        if self.format is not None and self.format.knows_operations:
+            for setting in ("operation", "old_keys"):
+                if self.level(setting):
+                    message = f"`{setting}` is for flat rows; {settings.format} says that itself. Take it out."
+                    self.problem(message, setting)
+        elif settings.operation is not None:
+            self.known_columns("operation", [settings.operation])
+        elif settings.operation_codes and self.format is not None and "operation" not in self.broken:
+            message = (
+                "`operation_codes` is given without `operation`, the column that holds the codes. Add it."
+            )
+            self.problem(message, "operation_codes")
+
+    def columns(self) -> None:
+        settings, table = self.settings, self.table
+        if settings.columns is not None and settings.except_columns:
+            message = (
+                "`columns` and `except_columns` are both given. Keep one (`columns: null` undoes the feed's)."
+            )
+            self.problem(message, "columns" if self.level("columns") == 2 else "except_columns")
+            return
+        self.known_columns("columns", settings.columns or [])
+        self.known_columns("except_columns", settings.except_columns)
+        published = [column.name for column in table.published_columns]
+        shaped_by = "columns" if settings.columns is not None else "except_columns"
+        for key in settings.keys:
+            if key in self.names and key not in published:
+                self.problem(
+                    f"`{shaped_by}` leaves out the key column `{key}`. History and final need it.", shaped_by
+                )
+        self.known_columns("track_columns", _column_list(settings.track_columns))
+        for name in _column_list(settings.track_columns):
+            if name in self.names and name not in published and self.level("track_columns") == 2:
+                message = f"`track_columns` names `{name}`, which history does not have (see `{shaped_by}`)."
+                self.problem(message, "track_columns")
+        if table.history_name is not None:
+            for name in published:
+                if name.casefold() in HISTORY_COLUMNS:
+                    self.problem(
+                        f"column `{name}` has the name of a column that history adds. Leave it out with "
+                        f"`except_columns`, e.g. [{name}]; staging keeps it."
+                    )
+
+    def partitions(self) -> None:
+        settings, table = self.settings, self.table
+        published = [column.name for column in table.published_columns]
+        seen: set[str] = set()
+        for partition in table.partition_columns:
+            name = partition.name
+            if not partition.derived:
+                if name not in published:
+                    self.problem(f"`partition_by` names `{name}`, which final does not have.", "partition_by")
+            elif IDENTIFIER.fullmatch(partition.expression) and self.names:
+                hint = did_you_mean(partition.expression, self.names)
+                message = f"`partition_by` names `{partition.expression}`, which is no column. {hint}"
+                self.problem(message, "partition_by")
+            elif not name or name[0].isdigit():
+                message = (
+                    f"`partition_by`: `{partition.expression}` needs a name: {partition.expression} as part."
+                )
+                self.problem(message, "partition_by")
+            elif name.casefold() in [column.casefold() for column in self.names]:
+                message = f"`partition_by` makes a column `{name}`, and the table has one. Name it with `as`."
+                self.problem(message, "partition_by")
+            if name.casefold() in seen:
+                self.problem(f"`partition_by` names `{name}` twice.", "partition_by")
+            seen.add(name.casefold())
+        self.known_columns("cluster_by", settings.cluster_by)
+        for name in settings.cluster_by:
+            if name in self.names and name not in published:
+                self.problem(f"`cluster_by` names `{name}`, which final does not have.", "cluster_by")
+        if settings.cluster_by and settings.partition_by:
+            message = "`partition_by` and `cluster_by` are both given; Delta takes one of them. Take one out."
+            self.problem(message, "cluster_by")
+        if (
+            settings.apply == "replace_partitions"
+            and not settings.partition_by
+            and "partition_by" not in self.broken
+        ):
+            self.problem(
+                "`apply` is replace_partitions, and `partition_by` is missing. Say by what final is "
+                "partitioned, "
+                "e.g. [year(created_at) as created_year].",
+                "apply",
+            )
+
+    def contradictions(self) -> None:
+        settings = self.settings
+        if settings.final_name is not None and not IDENTIFIER.fullmatch(settings.final_name):
+            message = f"`final_name` is {shown(settings.final_name)}. It takes {wants('final_name')}."
+            self.problem(message, "final_name")
+        if self.table.appends_only:
+            why = "insert_only" if settings.insert_only else "keyless"
+            says = "`insert_only: true`" if settings.insert_only else "`keyless: append`"
+            for setting, given in (
+                ("track_columns", settings.track_columns is not None),
+                ("old_keys", bool(settings.old_keys)),
+                ("key_changes", bool(settings.key_changes)),
+                ("apply", settings.apply == "replace_partitions"),
+            ):
+                # what only the feed says is a default for its other tables
+                if given and self.level(setting) and self.level(setting) >= self.level(why):
+                    message = f"`{setting}` has no meaning with {says}: rows are only added. Take one out."
+                    self.problem(message, setting)
+
+
+def did_you_mean_value(name: str, value: object) -> str:
+    """What a value of the wrong type was probably meant to be, as a sentence with a space before it, or "
+    "nothing."""
+    annotation = str(Settings.model_fields[name].annotation)
+    if isinstance(value, str) and annotation.startswith("list["):
+        return f" Write [{value}]."
+    if annotation.startswith("typing.Literal"):
+        close = nearest(value, re.findall(r"'([^']+)'", annotation))
+        return f" Did you mean `{close}`?" if close else ""
+    return ""
+
+
+def _column_list(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        value = value["except"]
+    return list(value or [])
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value).strip()
+
+
+def _disabled(node: Lined) -> bool:
+    config = node.get("config")
+    return isinstance(config, dict) and config.get("enabled") is False
