@@ -1,0 +1,97 @@
+"""Profile fields and connections of `type: sparkdelta`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
+from dbt.adapters.exceptions import FailedToConnectError
+from dbt.adapters.spark.connections import (
+    SparkConnectionManager,
+    SparkConnectionMethod,
+    SparkCredentials,
+)
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
+
+ANSI = "spark.sql.ansi.enabled"
+
+
+@dataclass
+class SparkdeltaCredentials(SparkCredentials):
+    """dbt-spark's fields, with `method: session` as the default, and:
+
+    root: local folder of warehouse and metastore, relative to the dbt project. tuned_for: small_tables (quick
+    to start, slow in large scans) or large_tables.
+    """
+
+    method: SparkConnectionMethod = SparkConnectionMethod.SESSION
+    root: str = "target/lake"
+    tuned_for: str = "small_tables"
+
+    def __post_init__(self) -> None:
+        if self.method == SparkConnectionMethod.SESSION and self.host is None:
+            self.host = "local"
+        if self.tuned_for not in ("small_tables", "large_tables"):
+            raise DbtConfigError(
+                f"Profile: `tuned_for` is {self.tuned_for!r}; it wants small_tables or large_tables."
+            )
+        given = {str(key): str(value) for key, value in self.server_side_parameters.items()}
+        super().__post_init__()
+        # dbt-spark switches ANSI off at this place: a bad cast would be a silent NULL
+        self.server_side_parameters.pop(ANSI, None)
+        if ANSI in given:
+            self.server_side_parameters[ANSI] = given[ANSI].lower()
+
+    @property
+    def type(self) -> str:
+        return "sparkdelta"
+
+    def _connection_keys(self) -> tuple[str, ...]:
+        if self.method == SparkConnectionMethod.SESSION:
+            return "method", "schema", "root", "tuned_for"
+        return ("method", *super()._connection_keys())
+
+
+class SparkdeltaConnectionManager(SparkConnectionManager):
+    TYPE = "sparkdelta"
+
+    @contextmanager
+    def exception_handler(self, sql: str) -> Iterator[None]:
+        with super().exception_handler(sql):
+            try:
+                yield
+            except DbtRuntimeError as error:
+                told = error
+            else:
+                return
+        raise told  # as it is: dbt-spark would wrap it once more
+
+    @classmethod
+    def open(cls, connection: Connection) -> Connection:
+        credentials = connection.credentials
+        if connection.state == ConnectionState.OPEN or credentials.method != SparkConnectionMethod.SESSION:
+            return super().open(connection)
+        from dbt.adapters.sparkdelta.session import SparkdeltaConnectionWrapper
+
+        handle = SparkdeltaConnectionWrapper(
+            {
+                "root": credentials.root,
+                "overrides": credentials.server_side_parameters,
+                "tuned_for": credentials.tuned_for,
+            }
+        )
+        try:
+            _ = handle.session
+        except DbtRuntimeError as error:
+            raise FailedToConnectError(str(error.msg)) from error
+        connection.handle = handle
+        connection.state = ConnectionState.OPEN  # type: ignore[assignment]
+        return connection
+
+    @classmethod
+    def get_response(cls, cursor: Any) -> AdapterResponse:
+        """Row counts of the statement that this cursor ran last; dbt also asks with None."""
+        return getattr(cursor, "response", None) or AdapterResponse(_message="OK")

@@ -1,0 +1,213 @@
+"""Reading Delta's log beside Spark: no Spark job, milliseconds."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PART = r"(?:`(?:[^`]|``)+`|[\w$-]+)"
+_NAME = rf"({_PART}(?:\s*\.\s*{_PART})*)"
+_COMMENTS = r"^(?:\s+|/\*.*?\*/|--[^\n]*(?:\n|$))*"
+_WRITES = re.compile(
+    _COMMENTS + r"(?:"
+    rf"(?P<merge>merge)\s+(?:with\s+schema\s+evolution\s+)?into\s+(?P<t1>{_NAME})"
+    rf"|(?P<insert>insert)\s+(?:into|overwrite)\s+(?:table\s+)?(?P<t2>{_NAME})"
+    rf"|(?P<delete>delete)\s+from\s+(?P<t3>{_NAME})"
+    rf"|(?P<update>update)\s+(?P<t4>{_NAME})\s"
+    rf"|(?P<create>create)\s+(?:or\s+replace\s+)?table\s+(?:if\s+not\s+exists\s+)?(?P<t5>{_NAME})"
+    r")",
+    re.IGNORECASE | re.DOTALL,
+)
+_REPLACING = ("RESTORE", "CREATE OR REPLACE", "REPLACE TABLE", "CLONE", "TRUNCATE")
+
+
+def written_table(sql: str) -> tuple[str | None, str]:
+    """First word (lower case) and target of a statement that writes rows; (None, '') for any other."""
+    match = _WRITES.match(sql)
+    if not match:
+        return None, ""
+    groups = match.groupdict()
+    kind = next(word for word in ("merge", "insert", "delete", "update", "create") if groups[word])
+    return kind, next(groups[name] for name in ("t1", "t2", "t3", "t4", "t5") if groups[name])
+
+
+def operation_metrics(session: SparkSession, table: str, version: int) -> dict[str, int] | None:
+    """Delta's operation metrics of one commit of a table; None when they cannot be read."""
+    parts = [part.strip() for part in re.findall(_PART, table)]
+    names = [part[1:-1].replace("``", "`") if part.startswith("`") else part for part in parts]
+    found = location(session, names[-2] if len(names) > 1 else session.catalog.currentDatabase(), names[-1])
+    if found is None:
+        return None
+    for line in _commit_lines(session, found, version):
+        info = json.loads(line).get("commitInfo")
+        if info is not None:
+            metrics = info.get("operationMetrics") or {}
+            return {key: int(value) for key, value in metrics.items() if str(value).lstrip("-").isdigit()}
+    return None
+
+
+def location(session: SparkSession, schema: str, identifier: str) -> Any | None:
+    """A Delta table's location (java.net.URI) in the session catalog; None if there is no such table."""
+    jvm = session._jvm
+    assert jvm is not None
+    name = jvm.org.apache.spark.sql.catalyst.TableIdentifier(identifier, jvm.scala.Option.apply(schema))
+    catalog = session._jsparkSession.sessionState().catalog()
+    if not catalog.databaseExists(schema) or not catalog.tableExists(name):
+        return None
+    table = catalog.getTableMetadata(name)
+    if table.tableType().name() == "VIEW":
+        return None
+    return table.location()
+
+
+def local_path(uri: Any) -> Path | None:
+    """The path of a local location; None for one on another file system."""
+    return Path(uri.getPath()) if uri.getScheme() in (None, "file") else None
+
+
+def _commit_lines(session: SparkSession, uri: Any, version: int) -> list[str]:
+    name = f"_delta_log/{version:020d}.json"
+    path = local_path(uri)
+    if path is not None:
+        try:
+            with open(path / name, encoding="utf-8") as lines:
+                return [next(lines)]
+        except (OSError, StopIteration):
+            return []
+    jvm = session._jvm
+    assert jvm is not None
+    file = jvm.org.apache.hadoop.fs.Path(jvm.org.apache.hadoop.fs.Path(uri), name)
+    system = file.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+    reader = jvm.java.io.BufferedReader(jvm.java.io.InputStreamReader(system.open(file), "UTF-8"))
+    try:
+        return [reader.readLine()]
+    finally:
+        reader.close()
+
+
+def table_state(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> dict[str, Any]:
+    """What Delta knows of a table and of our own last transaction on it; see SparkdeltaAdapter.table_state."""
+    state = {"exists": False, "version": None, "app_id": None, "txn_version": None, "replaced": False}
+    uri = location(session, schema, identifier)
+    if uri is None:
+        return state
+    path = local_path(uri)
+    try:
+        log: _Log = _LocalLog(path) if path is not None else _SparkLog(session, uri)
+        state.update(exists=True, version=log.version)
+        ours = re.compile(re.escape(app_prefix) + r"@(\d+)$")
+        commits, app_id = log.history(20), None
+        app_id = _newest_app_id(commits, ours)
+        if app_id is None and len(commits) >= 20:
+            commits = log.history(None)
+            app_id = _newest_app_id(commits, ours)
+        if app_id is not None:
+            state.update(app_id=app_id, txn_version=log.transaction_version(app_id))
+        elif not commits or commits[-1]["version"] > 0:
+            # the commits that named it are gone from the log; the snapshot still has the transactions
+            known = (_SparkLog(session, uri) if path is not None else log).transactions()
+            generations = [(int(match[1]), key) for key in known if (match := ours.match(key))]
+            if generations:
+                app_id = max(generations)[1]
+                state.update(app_id=app_id, txn_version=known[app_id])
+        state["replaced"] = app_id is not None and _replaced(commits, ours)
+    except DbtRuntimeError:
+        raise
+    except Exception as error:
+        raise DbtRuntimeError(f"The Delta log of {schema}.{identifier} cannot be read: {error}") from error
+    return state
+
+
+def _our_id(commit: dict[str, Any], ours: re.Pattern[str]) -> str | None:
+    try:
+        app_id = json.loads(commit.get("userMetadata") or "null")["app_id"]
+    except (ValueError, TypeError, KeyError):
+        return None
+    return app_id if isinstance(app_id, str) and ours.match(app_id) else None
+
+
+def _newest_app_id(commits: list[dict[str, Any]], ours: re.Pattern[str]) -> str | None:
+    return next((app_id for commit in commits if (app_id := _our_id(commit, ours))), None)
+
+
+def _replaced(commits: list[dict[str, Any]], ours: re.Pattern[str]) -> bool:
+    """Whether somebody else replaced the table's rows after our last commit. commits: newest first."""
+    for commit in commits:
+        if _our_id(commit, ours):
+            return False
+        operation = str(commit.get("operation", "")).upper()
+        parameters = commit.get("operationParameters") or {}
+        whole = (
+            operation == "WRITE"
+            and parameters.get("mode") == "Overwrite"
+            and not parameters.get("predicate")
+            and str(parameters.get("isDynamicPartitionOverwrite", "")).lower() != "true"
+        )
+        if whole or any(word in operation for word in _REPLACING):
+            return True
+    return False
+
+
+class _LocalLog:
+    """A log on this machine, read by delta-rs."""
+
+    def __init__(self, path: Path) -> None:
+        from deltalake import DeltaTable
+
+        self._table = DeltaTable(str(path), without_files=True)
+
+    @property
+    def version(self) -> int:
+        return int(self._table.version())
+
+    def history(self, limit: int | None) -> list[dict[str, Any]]:
+        return list(self._table.history(limit))
+
+    def transaction_version(self, app_id: str) -> int | None:
+        return self._table.transaction_version(app_id)
+
+    def transactions(self) -> dict[str, int]:
+        raise NotImplementedError  # delta-rs wants the exact id
+
+
+class _SparkLog:
+    """A log anywhere, read by Delta in the JVM (this may run Spark jobs)."""
+
+    def __init__(self, session: SparkSession, uri: Any) -> None:
+        jvm = session._jvm
+        assert jvm is not None
+        self._session = session
+        path = jvm.org.apache.hadoop.fs.Path(uri)
+        self._path = path.toString()
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
+        self._snapshot = log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty())
+
+    @property
+    def version(self) -> int:
+        return int(self._snapshot.version())
+
+    def history(self, limit: int | None) -> list[dict[str, Any]]:
+        path = self._path.replace("`", "``")
+        rows = self._session.sql(f"describe history delta.`{path}`" + (f" limit {limit}" if limit else ""))
+        return [row.asDict() for row in rows.collect()]
+
+    def transaction_version(self, app_id: str) -> int | None:
+        return self.transactions().get(app_id)
+
+    def transactions(self) -> dict[str, int]:
+        found = {}
+        each = self._snapshot.setTransactions().iterator()
+        while each.hasNext():
+            transaction = each.next()
+            found[transaction.appId()] = int(transaction.version())
+        return found
+
+
+_Log = _LocalLog | _SparkLog

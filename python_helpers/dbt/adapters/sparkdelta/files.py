@@ -1,0 +1,173 @@
+"""Files as temporary views, and small queries, for macros: what SQL alone cannot say well."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base import BaseRelation, available
+from dbt.adapters.base.meta import AdapterMeta
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.sparkdelta import delta_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LISTING = "feed string, path string, size bigint, modified_at timestamp"
+
+
+def qualified_path(session: SparkSession, path: str) -> str:
+    """A path as Hadoop spells it, with its scheme: `file:/data/x`."""
+    system, hadoop_path = _file_system(session, path)
+    return str(hadoop_path.makeQualified(system.getUri(), system.getWorkingDirectory()).toString())
+
+
+def list_files(session: SparkSession, pattern: str) -> list[dict[str, Any]]:
+    """The files that a glob pattern matches: {path, size (bytes), modified_at (datetime, UTC)}; none if nothing does."""
+    system, hadoop_path = _file_system(session, pattern)
+    found = system.globStatus(hadoop_path) or []
+    return [_status(status) for status in found if status.isFile()]
+
+
+def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Mapping[str, str]]) -> None:
+    """A temporary view (feed string, path string, size bigint, modified_at timestamp) of the files that the patterns
+    ({feed, pattern}) match."""
+    rows = [
+        (entry["feed"], found["path"], found["size"], found["modified_at"])
+        for entry in patterns
+        for found in list_files(session, entry["pattern"])
+    ]
+    session.createDataFrame(rows, LISTING).createOrReplaceTempView(_quoted(name))
+
+
+def create_lines_view(session: SparkSession, name: str, change_sets: Sequence[Mapping[str, Any]]) -> None:
+    """A temporary view (batch_id bigint, change_set string, row_number bigint, message string) of the lines of change sets
+    ({batch_id, change_set, unit: file or folder}), numbered in the order of the files; empty lines are none."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    files = []
+    for change_set in change_sets:
+        path, batch = change_set["change_set"], change_set["batch_id"]
+        if change_set["unit"] == "folder":
+            found = [f["path"] for f in list_files(session, _escaped(path) + "/*")]
+            files += [(p, batch, path) for p in found if p.rsplit("/", 1)[1][0] not in "_."]
+        else:
+            files.append((path, batch, path))
+    if not files:
+        empty = "batch_id bigint, change_set string, row_number bigint, message string"
+        session.createDataFrame([], empty).createOrReplaceTempView(_quoted(name))
+        return
+    lines = session.read.text([_escaped(path) for path, _, _ in files]).select(
+        # as the listing spells it: _metadata.file_path is URL-encoded and has three slashes
+        F.expr("regexp_replace(url_decode(replace(_metadata.file_path, '+', '%2B')), '^file:/+', 'file:/')").alias("path"),
+        F.col("_metadata.file_block_start").alias("block_start"),
+        F.monotonically_increasing_id().alias("line"),
+        F.col("value").alias("message"),
+    )
+    sets = F.broadcast(session.createDataFrame(files, "path string, batch_id bigint, change_set string"))
+    order = Window.partitionBy("batch_id").orderBy("path", "block_start", "line")
+    lines.where("trim(message) <> ''").join(sets, "path").select(
+        "batch_id", "change_set", F.row_number().over(order).cast("bigint").alias("row_number"), "message"
+    ).createOrReplaceTempView(_quoted(name))
+
+
+def changed_files(session: SparkSession, change_sets: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Those of the change sets ({change_set, unit, size, modified_at}) that are not as they were recorded, with `found`: what
+    is there now, in words."""
+    changed = []
+    for change_set in change_sets:
+        if change_set["size"] is None:
+            continue
+        path = _escaped(change_set["change_set"])
+        found = list_files(session, path + "/*" if change_set["unit"] == "folder" else path)
+        size = sum(f["size"] for f in found)
+        modified_at = max((f["modified_at"] for f in found), default=None)
+        if found and size == change_set["size"] and modified_at == _utc(change_set["modified_at"]):
+            continue
+        words = f"{size} bytes, modified {modified_at}" if found else "it is gone"
+        changed.append({**change_set, "found": words})
+    return changed
+
+
+def query_rows(session: SparkSession, sql: str) -> list[dict[str, Any]]:
+    """The rows of a small query as dicts of Python values, as they are typed in Spark."""
+    return [row.asDict(recursive=True) for row in session.sql(sql).collect()]
+
+
+def _file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
+    jvm = session._jvm
+    assert jvm is not None
+    try:
+        hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+        return hadoop_path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), hadoop_path
+    except Exception as error:
+        raise DbtRuntimeError(f"The location {path} cannot be opened: {error}") from error
+
+
+def _status(status: Any) -> dict[str, Any]:
+    return {
+        "path": status.getPath().toString(),
+        "size": status.getLen(),
+        "modified_at": datetime.fromtimestamp(status.getModificationTime() / 1000, tz=timezone.utc),
+    }
+
+
+def _utc(moment: datetime) -> datetime:
+    # Spark hands timestamps over as naive local times
+    return moment.astimezone(timezone.utc)
+
+
+def _escaped(path: str) -> str:
+    """A path whose glob characters mean themselves."""
+    return "".join(f"\\{c}" if c in "{}[]*?\\" else c for c in path)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+class FilesMixin(metaclass=AdapterMeta):
+    """The functions above for macros, on this thread's session."""
+
+    _cache: dict[tuple[str, str], tuple[int, list[dict[str, Any]]]] = {}
+    _cache_lock = threading.Lock()
+
+    def _session(self) -> SparkSession:
+        raise NotImplementedError
+
+    @available.parse(lambda *_: [])
+    def query_rows(self, sql: str) -> list[dict[str, Any]]:
+        return query_rows(self._session(), sql)
+
+    @available.parse(lambda *_: [])
+    def cached_query(self, relation: BaseRelation, sql: str) -> list[dict[str, Any]]:
+        """`query_rows` of a query that reads this Delta table alone, kept until the table has another version."""
+        session = self._session()
+        state = delta_log.table_state(session, relation.schema, relation.identifier, "")
+        key = (f"{relation}", sql)
+        with self._cache_lock:
+            version, rows = self._cache.get(key, (None, []))
+            if version is None or version != state["version"]:
+                rows = query_rows(session, sql)
+                self._cache[key] = (state["version"], rows)
+        return rows
+
+    @available.parse(lambda *_: "")
+    def qualified_path(self, path: str) -> str:
+        return qualified_path(self._session(), path)
+
+    @available.parse_none
+    def create_listing_view(self, name: str, patterns: Sequence[Mapping[str, str]]) -> None:
+        create_listing_view(self._session(), name, patterns)
+
+    @available.parse_none
+    def create_lines_view(self, name: str, change_sets: Sequence[Mapping[str, Any]]) -> None:
+        create_lines_view(self._session(), name, change_sets)
+
+    @available.parse(lambda *_: [])
+    def changed_files(self, change_sets: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return changed_files(self._session(), change_sets)

@@ -1,0 +1,238 @@
+"""The adapter: dbt-spark's, mended where docs/adapter.md says."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dbt.adapters.base import BaseRelation, ConstraintSupport, PythonJobHelper, available
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.spark import SparkAdapter, SparkColumn
+from dbt.adapters.spark.connections import SparkConnectionMethod
+from dbt.adapters.spark.impl import SparkConfig
+from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.events.contextvars import get_node_info
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta.connections import SparkdeltaConnectionManager
+from dbt.adapters.sparkdelta.files import FilesMixin
+from dbt.adapters.sparkdelta.response import SparkdeltaResponse, reported
+from dbt.adapters.sparkdelta.write_plan import WritePlan
+
+TEMPORARY_SUFFIX = "__dbt_tmp"
+
+
+@dataclass
+class SparkdeltaConfig(SparkConfig):
+    """Model settings beside dbt-spark's; docs/adapter.md tells what each does."""
+
+    file_format: str = "delta"
+    liquid_clustered_by: list[str] | str | None = None
+    tblproperties: dict[str, str] | None = None
+    merge_only_changed: bool | None = None
+    merge_source_only_columns: list[str] | None = None
+    matched_condition: str | None = None
+    matched_delete_condition: str | None = None
+    not_matched_condition: str | None = None
+    not_matched_by_source_condition: str | None = None
+    not_matched_by_source_action: str | None = None
+    skip_matched_step: bool | None = None
+    skip_not_matched_step: bool | None = None
+    source_alias: str | None = None
+    target_alias: str | None = None
+    merge_with_schema_evolution: bool | None = None
+
+
+@dataclass
+class SparkdeltaColumn(SparkColumn):
+    @property
+    def quoted(self) -> str:
+        return quoted(self.column)
+
+
+def quoted(name: str) -> str:
+    """A name in backticks; one that a user has put into backticks already stays as it is."""
+    if len(name) > 2 and name.startswith("`") and name.endswith("`"):
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if len(name) > 2 and name[0] == name[-1] == "`" else name
+
+
+def _no_state(*_: Any, **__: Any) -> dict[str, Any]:
+    return {"exists": False, "version": None, "app_id": None, "txn_version": None, "replaced": False}
+
+
+class SparkdeltaAdapter(FilesMixin, SparkAdapter):
+    """Talks to Spark in this process (method session), or to a server as dbt-spark does."""
+
+    ConnectionManager = SparkdeltaConnectionManager
+    Column = SparkdeltaColumn
+    AdapterSpecificConfigs = SparkdeltaConfig
+    CONSTRAINT_SUPPORT = {
+        **SparkAdapter.CONSTRAINT_SUPPORT,
+        ConstraintType.check: ConstraintSupport.ENFORCED,
+        ConstraintType.not_null: ConstraintSupport.ENFORCED,
+    }
+
+    def __init__(self, config: Any, mp_context: Any) -> None:
+        credentials = config.credentials
+        if project := getattr(config, "project_root", None):
+            credentials.root = os.path.abspath(os.path.join(project, credentials.root))
+        super().__init__(config, mp_context)
+        self._plans: dict[tuple[str, str], tuple[str | None, WritePlan]] = {}
+        self._plans_lock = threading.Lock()
+
+    @property
+    def _in_process(self) -> bool:
+        return self.config.credentials.method == SparkConnectionMethod.SESSION
+
+    def _session(self) -> Any:
+        """The SparkSession of this thread's connection."""
+        return self.connections.get_thread_connection().handle.session
+
+    def quote(self, identifier: str) -> str:  # type: ignore[override]
+        return quoted(identifier)
+
+    # --- write plans
+
+    @available.parse_none
+    def plan_write(self, relation: BaseRelation, options: Mapping[str, Any] | None = None) -> None:
+        """Keep options for the next write of a relation by the model that is compiling; the last call counts.
+
+        options: see WritePlan. Raises DbtRuntimeError for options that are not known or of the wrong type.
+        """
+        self._keep_plan(relation.schema, relation.identifier, WritePlan.from_options(options))
+
+    def _keep_plan(self, schema: str, identifier: str, plan: WritePlan) -> None:
+        with self._plans_lock:
+            self._plans[_key(schema, identifier)] = (get_node_info().get("unique_id"), plan)
+
+    @available.parse(lambda *_, **__: WritePlan())
+    def take_write_plan(self, relation: BaseRelation) -> WritePlan:
+        """The options kept for a relation, once; an empty plan when there are none.
+
+        A plan that another node left (a unit test compiles the model's SQL too) is thrown away.
+        """
+        with self._plans_lock:
+            planner, plan = self._plans.pop(_key(relation.schema, relation.identifier), (None, WritePlan()))
+        node = get_node_info().get("unique_id")
+        return plan if planner is None or node is None or planner == node else WritePlan()
+
+    @available.parse(lambda *_, **__: AdapterResponse(_message=""))
+    def skipped(self, plan: WritePlan) -> AdapterResponse:
+        """The response of a write that the plan leaves out."""
+        return reported(SparkdeltaResponse(_message="SKIP nothing new", code="SKIP", rows_affected=0), plan)
+
+    @available.parse(lambda *_, **__: AdapterResponse(_message=""))
+    def execute_write(self, sql: str, plan: WritePlan) -> AdapterResponse:
+        """Run the one statement that writes, as the plan's transaction if it has one.
+
+        Delta commits statement and transaction together: after a crash both are there or neither is.
+        """
+        from dbt.adapters.sparkdelta.session import settings_on
+
+        if not plan.settings:
+            return reported(self.execute(sql)[0], plan)
+        if self._in_process:
+            with settings_on(self._session(), plan.settings):
+                return reported(self.execute(sql)[0], plan)
+        try:
+            for key, value in plan.settings.items():
+                self.execute(f"set {key}={value}")
+            return reported(self.execute(sql)[0], plan)
+        finally:
+            for key in plan.settings:
+                self.execute(f"reset {key}")
+
+    @available.parse(_no_state)
+    def table_state(self, relation: BaseRelation, app_prefix: str) -> dict[str, Any]:
+        """What Delta's log says of a table, read without a Spark job.
+
+        app_prefix: our transactions' application ids are `<app_prefix>@<generation>`, an integer.
+        Returns exists (bool), version (int), app_id and txn_version (of the highest generation; None if there is
+        none), replaced (bool: after our last commit somebody else restored, replaced or emptied the table).
+        Raises DbtRuntimeError when the log cannot be read; a table that is not there has exists False.
+        """
+        if not self._in_process:
+            raise DbtRuntimeError("table_state needs `method: session`: it reads the table's log itself.")
+        return delta_log.table_state(self._session(), relation.schema, relation.identifier, app_prefix)
+
+    # --- Python models
+
+    @property
+    def default_python_submission_method(self) -> str:
+        return "session" if self._in_process else super().default_python_submission_method
+
+    @property
+    def python_submission_helpers(self) -> dict[str, Any]:
+        return {**super().python_submission_helpers, "session": self._python_model}
+
+    def _python_model(self, parsed_model: dict[str, Any], _credentials: Any) -> PythonJobHelper:
+        from dbt.adapters.sparkdelta.python_model import SessionPythonModel
+
+        if not self._in_process:
+            raise DbtRuntimeError("submission_method `session` needs `method: session` in the profile.")
+        session = self.connections.get_thread_connection().handle.begin(parsed_model["unique_id"])
+        keep = partial(self._keep_plan, parsed_model["schema"], parsed_model["alias"])
+        return SessionPythonModel(parsed_model, session, parsed_model["alias"] + TEMPORARY_SUFFIX, keep)
+
+    def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
+        return AdapterResponse(_message="OK")
+
+    # --- relations and columns
+
+    def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
+        """Columns of a table or temporary view; empty when there is no such relation."""
+        if not self._in_process:
+            return super().get_columns_in_relation(relation)
+        from pyspark.errors import AnalysisException
+
+        try:
+            schema = self._session().table(relation.render()).schema
+        except AnalysisException as error:
+            if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
+                return []
+            raise DbtRuntimeError(str(error)) from error
+        return [
+            self.Column(
+                table_schema=relation.schema,
+                table_name=relation.identifier,
+                table_type=relation.type,
+                column=field.name,
+                column_index=index,
+                dtype=field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", field.dataType.simpleString()),
+            )
+            for index, field in enumerate(schema.fields)
+        ]
+
+    @available.parse_list
+    def columns_without(self, columns: Iterable[SparkColumn], others: Iterable[Any]) -> list[SparkColumn]:
+        """The columns whose names are not among `others` (columns or names), without regard to case."""
+        names = _names(others)
+        return [column for column in columns if column.name.lower() not in names]
+
+    @available.parse_list
+    def columns_within(self, columns: Iterable[SparkColumn], others: Iterable[Any]) -> list[SparkColumn]:
+        """The columns whose names are among `others` (columns or names), without regard to case."""
+        names = _names(others)
+        return [column for column in columns if column.name.lower() in names]
+
+    def valid_incremental_strategies(self) -> list[str]:
+        return ["append", "merge", "replace_where"]
+
+
+def _names(columns: Iterable[Any]) -> set[str]:
+    names = (column if isinstance(column, str) else column.name for column in columns)
+    return {unquoted(name).lower() for name in names}
+
+
+def _key(schema: str, identifier: str) -> tuple[str, str]:
+    return schema.lower(), identifier.lower()

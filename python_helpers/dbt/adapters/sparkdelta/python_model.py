@@ -1,0 +1,85 @@
+"""Python models, run in the dbt process."""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base import PythonJobHelper
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta.write_plan import Write, WritePlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SessionPythonModel(PythonJobHelper):
+    """`submission_method: session`: calls `model(dbt, session)` with the connection's own SparkSession."""
+
+    def __init__(self, parsed_model: dict[str, Any], session: SparkSession, view: str, keep_plan: Callable[[WritePlan], None]) -> None:
+        self._path = parsed_model["original_file_path"]
+        self._session = session
+        self._view = view
+        self._keep_plan = keep_plan
+
+    def submit(self, compiled_code: str) -> Write:
+        """Run the model and register its DataFrame as the temporary view.
+
+        Returns what it returned, as a `Write`. Raises DbtRuntimeError that names the model's file and line.
+        """
+        # dbt appends its own code to the model's: line numbers are those of the file
+        lines = compiled_code.splitlines(keepends=True)
+        linecache.cache[self._path] = (len(compiled_code), None, lines, self._path)
+        names: dict[str, Any] = {"__name__": "dbt_model", "spark": self._session, "session": self._session}
+        try:
+            exec(compile(compiled_code, self._path, "exec"), names)
+            dbt = names["dbtObj"](self._session.table)
+            # as adapter.table_state(this, this.identifier) in a macro
+            dbt.table_state = lambda: delta_log.table_state(
+                self._session, dbt.this.schema, dbt.this.identifier, dbt.this.identifier
+            )
+            returned = names["model"](dbt, self._session)
+            write = returned if isinstance(returned, Write) else Write(returned)
+            if write.df is not None:
+                self._frame(write.df).createOrReplaceTempView(self._view)
+        except Exception as error:
+            raise DbtRuntimeError(self._explain(error)) from error
+        self._keep_plan(write.plan)
+        return write
+
+    def _frame(self, df: Any) -> Any:
+        from pyspark.sql import DataFrame
+
+        if isinstance(df, DataFrame):
+            if df.sparkSession._jsparkSession != self._session._jsparkSession:
+                raise TypeError(
+                    "the DataFrame comes from another SparkSession; build it with the `session` that "
+                    "model(dbt, session) is given"
+                )
+            return df
+        if hasattr(df, "to_spark"):  # pandas on Spark
+            return df.to_spark()
+        if type(df).__module__.partition(".")[0] == "pandas":
+            return self._session.createDataFrame(df)
+        raise TypeError(
+            f"{self._path}: model() returned {type(df).__name__}; it wants a DataFrame, None (nothing to write) "
+            "or Write(df, …)"
+        )
+
+    def _explain(self, error: Exception) -> str:
+        from dbt.adapters.sparkdelta.session import short_message
+
+        said = error.msg if isinstance(error, DbtRuntimeError) else short_message(error)
+        what = f"{type(error).__name__}: {said}"
+        if isinstance(error, SyntaxError):
+            return f"{self._path}, line {error.lineno}: {what}"
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if frame.filename == self._path]
+        if not own:
+            return f"{self._path}: {what}"
+        places = [f"{f.filename}, line {f.lineno}, in {f.name}\n    {f.line}" for f in own]
+        return "\n".join([f"{self._path}, line {own[-1].lineno}: {what}", *places])

@@ -1,0 +1,281 @@
+"""One root SparkSession a process, one session of its own for every open dbt connection."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.spark.session import Cursor, SessionConnectionWrapper
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta.jars import jar_paths
+from dbt.adapters.sparkdelta.response import SparkdeltaResponse, response_of
+from dbt.adapters.sparkdelta.settings import spark_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_lock = threading.Lock()
+_root: SparkSession | None = None
+_root_settings: dict[str, str] = {}
+
+LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
+
+
+def root_session(
+    *, root: str | Path, overrides: Mapping[str, str] | None = None, tuned_for: str = "small_tables"
+) -> SparkSession:
+    """The process's one root SparkSession, started when it is first asked for.
+
+    root: local folder of warehouse and metastore. overrides: Spark settings that replace the defaults.
+    Raises DbtRuntimeError, in one sentence each, when Java or the jars are missing or when another process
+    holds the metastore.
+    """
+    global _root, _root_settings
+    with _lock:
+        wanted = spark_settings(Path(root).absolute(), overrides or {}, tuned_for)
+        if _root is None or _root._sc._jsc is None:
+            _root, _root_settings = _start(wanted, Path(root).absolute()), wanted
+        return _root
+
+
+def new_session(
+    *, root: str | Path, overrides: Mapping[str, str] | None = None, tuned_for: str = "small_tables"
+) -> SparkSession:
+    """A session with temporary views and settings of its own. Arguments and errors as for `root_session`.
+
+    A setting that differs from the running root's is set on this session alone. Raises DbtRuntimeError when
+    it is one that Spark takes at its start only.
+    """
+    session = root_session(root=root, overrides=overrides, tuned_for=tuned_for).newSession()
+    for key, value in spark_settings(Path(root).absolute(), overrides or {}, tuned_for).items():
+        if _root_settings.get(key) == value:
+            continue
+        if not session.conf.isModifiable(key):
+            raise DbtRuntimeError(
+                f"This process already runs Spark with `{key}` = {_root_settings.get(key)!r}; the profile now wants "
+                f"{value!r}, which Spark takes at its start only. Use another process."
+            )
+        session.conf.set(key, value)
+    return session
+
+
+def _start(settings: dict[str, str], root: Path) -> SparkSession:
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql import SparkSession
+
+    # pyspark prints every failed statement as a page of JSON; dbt shows the error already.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+    conf = dict(settings)
+    if SparkContext._active_spark_context is None:
+        if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+            raise DbtRuntimeError(
+                "Spark needs Java 17 or 21 and no `java` was found. Install it (Debian: `apt install "
+                "openjdk-17-jre-headless`, macOS: `brew install openjdk@17`) or set JAVA_HOME."
+            )
+        given = [path for path in conf.get("spark.jars", "").split(",") if path]
+        packages = [name for name in conf.pop("spark.jars.packages", "").split(",") if name]
+        if not any("delta-spark_" in name for name in given):
+            given += jar_paths([name for name in packages if ":delta-spark_" not in name], conf)
+        conf["spark.jars"] = ",".join(given)
+        if conf["spark.master"].startswith("local"):
+            root.mkdir(parents=True, exist_ok=True)
+
+    builder = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if "JAVA_GATEWAY_EXITED" not in str(error):
+            raise
+        raise DbtRuntimeError(
+            "Java could not start Spark; what it said stands above. Spark needs Java 17 or 21: see `java -version` "
+            "and JAVA_HOME, and the flags in `spark.driver.extraJavaOptions`."
+        ) from error
+    if "io.delta" not in session.conf.get("spark.sql.extensions", ""):
+        raise DbtRuntimeError(
+            "This process already runs a SparkSession without Delta's extension. Let dbt start Spark, or start it "
+            "with dbt.adapters.sparkdelta.session.root_session()."
+        )
+    _open_metastore(session, root)
+    return session
+
+
+def _open_metastore(session: SparkSession, root: Path) -> None:
+    """Touch the metastore now, so that a locked one is told as such and not by the first model."""
+    try:
+        session._jsparkSession.sessionState().catalog().databaseExists("default")
+    except Exception as error:
+        text = _whole_text(error)
+        if "XSDB6" in text:
+            raise DbtRuntimeError(
+                f"Another run holds the metastore in {root} (Derby admits one process at a time): wait for it to "
+                "end, or keep the metastore in PostgreSQL by `spark.hadoop.javax.jdo.option.ConnectionURL`."
+            ) from None
+        raise DbtRuntimeError(f"The metastore cannot be opened: {short_message(error)}") from error
+
+
+def _whole_text(error: BaseException) -> str:
+    """All that a Java error says, its causes included."""
+    trace = getattr(error, "_stackTrace", "") or getattr(error, "stackTrace", "")
+    return f"{error}\n{trace}"
+
+
+def short_message(error: BaseException) -> str:
+    """A Java error without its stack trace: its message and that of its innermost cause."""
+    java = getattr(error, "java_exception", None)
+    if java is None:
+        return str(error)
+    texts = []
+    for _ in range(20):
+        if java is None:
+            break
+        texts.append(str(java.getMessage() or java.getClass().getName()))
+        java = java.getCause()
+    first, last = texts[0], texts[-1]
+    return first if last in first else f"{first}\nCaused by: {last}"
+
+
+@contextmanager
+def settings_on(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings that hold for one statement: set on this thread's session, taken back whatever happens."""
+    before = {key: session.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            session.conf.set(key, value)
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                session.conf.unset(key)
+            else:
+                session.conf.set(key, value)
+
+
+class SparkdeltaCursor(Cursor):
+    """Runs statements in one session, in one job group, and reads what Delta says of a write."""
+
+    def __init__(self, handle: SparkdeltaConnectionWrapper) -> None:
+        super().__init__()
+        self._handle = handle
+        self.response: SparkdeltaResponse | None = None
+
+    def execute(self, sql: str, *parameters: Any) -> None:
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        if parameters:
+            sql = sql % parameters
+        session = self._handle.begin(sql)
+        self._rows = None
+        kind, table = delta_log.written_table(sql)
+        try:
+            if kind:
+                session.conf.unset(LAST_COMMIT)
+            self._df = session.sql(sql)
+            if kind:
+                self.response = response_of(
+                    session, kind, table, self._df, session.conf.get(LAST_COMMIT, None)
+                )
+        except Py4JJavaError as error:
+            raise DbtRuntimeError(short_message(error)) from error
+        except PySparkException as error:
+            raise DbtRuntimeError(str(error)) from error
+
+    def fetchall(self) -> Any:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return super().fetchall()
+        except Py4JJavaError as error:
+            raise DbtRuntimeError(short_message(error)) from error
+
+    def fetchmany(self, limit: int) -> Any:
+        """The first `limit` rows."""
+        if self._rows is None and self._df is not None:
+            self._rows = self._df.take(limit)
+        return (self._rows or [])[:limit]
+
+
+class SparkdeltaConnectionWrapper(SessionConnectionWrapper):
+    """A dbt connection: a session of its own (opened when first used) and a job group to cancel it by."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self._arguments = arguments
+        self._session: SparkSession | None = None
+        self._cursor: SparkdeltaCursor | None = None
+        self._group = f"dbt-{uuid.uuid4()}"
+        self._cancelled = False
+
+    @property
+    def session(self) -> SparkSession:
+        if self._session is None:
+            self._session = new_session(**self._arguments)
+        return self._session
+
+    def begin(self, description: str) -> SparkSession:
+        """The session, with this thread's Spark jobs put into this connection's group from here on."""
+        if self._cancelled:
+            raise DbtRuntimeError("Cancelled.")
+        session = self.session
+        session.sparkContext.setJobGroup(
+            self._group, re.sub(r"\s+", " ", description).strip()[:200], interruptOnCancel=True
+        )
+        return session
+
+    def cursor(self) -> SparkdeltaConnectionWrapper:
+        self._cursor = SparkdeltaCursor(self)
+        return self
+
+    @property
+    def response(self) -> SparkdeltaResponse | None:
+        """What the last statement wrote; None when it wrote nothing that Delta counts."""
+        return self._cursor.response if self._cursor else None
+
+    def fetchmany(self, limit: int) -> Any:
+        assert self._cursor, "Cursor not available"
+        return self._cursor.fetchmany(limit)
+
+    def cancel(self) -> None:
+        """Stop this connection's Spark jobs, those that run and those it would still start. From any thread."""
+        self._cancelled = True
+        if self._session is not None:
+            self._session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
+
+    def close(self) -> None:
+        super().close()
+        self._session = None
+
+    @classmethod
+    def _fix_binding(cls, value: Any) -> str:  # type: ignore[override]
+        """A Python value as a Spark SQL literal."""
+        if value is None:
+            return "null"
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, (int, Decimal)):
+            return str(value)  # exact: a float would round big integers
+        if isinstance(value, float):
+            return repr(value)
+        if isinstance(value, datetime):
+            return f"'{value.isoformat(sep=' ')}'"
+        if isinstance(value, (date, time)):
+            return f"'{value.isoformat()}'"
+        text = str(value).replace("\\", "\\\\").replace("'", "\\'")
+        return "'" + text.replace("\n", "\\n").replace("\r", "\\r") + "'"

@@ -1,0 +1,62 @@
+{#- docs/adapter.md has the flow chart. One statement writes the rows; it is one Delta commit. -#}
+{% materialization incremental, adapter='sparkdelta', supported_languages=['sql', 'python'] -%}
+  {%- set target_relation = this.incorporate(type='table') -%}
+  {%- set existing = load_relation(this) -%}
+  {%- set source = make_temp_relation(this) -%}
+  {%- set strategy_name = sparkdelta_validate_incremental() -%}
+
+  {{ run_hooks(pre_hooks) }}
+
+  {%- if model['language'] == 'python' -%}
+    {%- call statement('python_model', language='python') -%}{{ compiled_code }}{%- endcall -%}
+  {%- endif -%}
+  {%- set plan = adapter.take_write_plan(this) -%}
+  {%- set create = existing is none or not existing.is_table or plan.rebuild or should_full_refresh() -%}
+
+  {%- if create -%}
+    {{ sparkdelta_create_table(existing, target_relation, source, plan) }}
+  {%- elif plan.skip -%}
+    {%- do store_result('main', response=adapter.skipped(plan)) -%}
+  {%- else -%}
+    {%- if model['language'] == 'sql' -%}
+      {%- call statement('source') -%}{{ create_temporary_view(source, compiled_code) }}{%- endcall -%}
+    {%- endif -%}
+    {%- set columns = sparkdelta_columns_to_write(source, target_relation) -%}
+    {%- set strategy = adapter.get_incremental_strategy_macro(context, strategy_name) -%}
+    {%- set sql = strategy({
+        'target_relation': target_relation,
+        'temp_relation': source,
+        'unique_key': config.get('unique_key'),
+        'dest_columns': columns,
+        'delete_unmatched': plan.delete_unmatched,
+        'incremental_predicates': sparkdelta_list(config.get('predicates') or config.get('incremental_predicates'))
+                                  + (plan.predicates | list)
+    }) -%}
+    {{ sparkdelta_write(sql, plan) }}
+  {%- endif -%}
+
+  {%- if create or not plan.skip -%}
+    {% do apply_grants(target_relation, config.get('grants'), should_revoke(existing, should_full_refresh())) %}
+    {% do persist_docs(target_relation, model) %}
+  {%- endif -%}
+
+  {{ run_hooks(post_hooks) }}
+
+  {{ return({'relations': [target_relation]}) }}
+{%- endmaterialization %}
+
+
+{% macro sparkdelta_validate_incremental() %}
+  {%- if config.get('file_format', 'delta') != 'delta' -%}
+    {{ exceptions.raise_compiler_error(
+        "file_format is '" ~ config.get('file_format') ~ "'; incremental models of sparkdelta are Delta tables."
+        ~ " Leave file_format out.") }}
+  {%- endif -%}
+  {%- if config.get('incremental_strategy') in ['insert_overwrite', 'delete+insert', 'microbatch'] -%}
+    {{ exceptions.raise_compiler_error(
+        "incremental_strategy '" ~ config.get('incremental_strategy') ~ "' is not there in sparkdelta: what it"
+        ~ " replaces would hang on a session's settings or take two commits. Use replace_where: it replaces the rows"
+        ~ " of incremental_predicates in one commit.") }}
+  {%- endif -%}
+  {{ return(config.get('incremental_strategy') or ('merge' if config.get('unique_key') else 'append')) }}
+{% endmacro %}

@@ -1,0 +1,69 @@
+{% macro sparkdelta__create_table_as(temporary, relation, compiled_code, language='sql') -%}
+  {%- if temporary -%}
+    {{ create_temporary_view(relation, compiled_code) }}
+  {%- else -%}
+    {%- if config.get('contract').enforced -%}
+      {{ get_assert_columns_equivalent(compiled_code) }}
+      {%- set compiled_code = get_select_subquery(compiled_code) -%}
+    {%- endif -%}
+create {{ 'or replace ' if config.get('file_format', 'delta') in ['delta', 'iceberg'] }}table {{ relation }}
+    {{ file_format_clause() }}
+    {{ options_clause() }}
+    {{ partition_cols(label='partitioned by') }}
+    {{ clustered_cols(label='clustered by') }}
+    {{ sparkdelta_liquid_clustering() }}
+    {{ location_clause() }}
+    {{ comment_clause() }}
+    {{ tblproperties_clause() }}
+as
+{{ compiled_code }}
+  {%- endif -%}
+{%- endmacro %}
+
+
+{% macro sparkdelta__file_format_clause() -%}
+  using {{ config.get('file_format', 'delta') }}
+{%- endmacro %}
+
+
+{% macro sparkdelta__tblproperties_clause() -%}
+  {%- set properties = config.get('tblproperties') -%}
+  {%- if properties -%}
+    tblproperties (
+    {%- for name in properties -%}
+      '{{ name }}' = '{{ properties[name] | string | replace("'", "\\'") }}'{{ ', ' if not loop.last }}
+    {%- endfor -%}
+    )
+  {%- endif -%}
+{%- endmacro %}
+
+
+{% macro sparkdelta_liquid_clustering() -%}
+  {%- set columns = sparkdelta_list(config.get('liquid_clustered_by')) -%}
+  {%- if columns -%}cluster by ({{ columns | join(', ') }}){%- endif -%}
+{%- endmacro %}
+
+
+{#- Delta refuses `set not null` on a table with rows; a check constraint says the same. One commit each. -#}
+{% macro sparkdelta__persist_constraints(relation, model) %}
+  {%- if config.get('contract').enforced and config.get('file_format', 'delta') == 'delta' -%}
+    {%- set checks = [] -%}
+    {%- for constraint in model.constraints if constraint.type == 'check' -%}
+      {%- do checks.append((constraint.name, constraint.expression)) -%}
+    {%- endfor -%}
+    {%- for column in model.columns.values() -%}
+      {%- for constraint in column.constraints -%}
+        {%- if constraint.type == 'check' -%}
+          {%- do checks.append((constraint.name, constraint.expression)) -%}
+        {%- elif constraint.type == 'not_null' -%}
+          {%- do checks.append((constraint.name, adapter.quote(column.name) ~ ' is not null')) -%}
+        {%- endif -%}
+      {%- endfor -%}
+    {%- endfor -%}
+    {%- for name, expression in checks -%}
+      {%- call statement() -%}
+        alter table {{ relation }} add constraint {{ adapter.quote(name or 'chk_' ~ local_md5(expression)) }} check ({{ expression }})
+      {%- endcall -%}
+    {%- endfor -%}
+  {%- endif -%}
+{% endmacro %}
