@@ -1,0 +1,240 @@
+{#-
+  final_<table> (SCD1): the live rows, one a key. Rank by the order, keep the first, drop deletes (rules A1 to A8).
+
+  What one run has to do is looked up first (`_final_plan`) and decides which SQL is made:
+    on time   every new change is above all that was staged before: only the new changes are read (A5); what a partial image
+              leaves open is taken from the live row
+    late      a change is late, or a key change is involved: the touched keys are worked out again from staging
+    rebuild   first build, full refresh, a truncate, or a table that somebody restored: all of staging (A4, S8)
+-#}
+{% macro final(source_table, staging, keys=none) -%}
+  {%- set settings = delta_cdc.settings(source_table) -%}
+  {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
+  {%- set state = delta_cdc.progress(this) -%}
+  {%- set staged = delta_cdc.progress(staging) -%}
+  {%- set anew = not is_incremental() -%}
+  {%- if not anew and not state.rebuild and staged.batch_id <= state.batch_id -%}
+    {%- do adapter.plan_write(this, {'skip': true}) -%}
+    {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
+  {%- endif -%}
+
+  {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, anew) -%}
+  {%- set options = {
+        'skip': plan.skip,
+        'txn': {'app_id': state.next_app_id if plan.mode == 'rebuild' else state.app_id, 'version': [staged.batch_id, 0] | max},
+        'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.batch_id, 'rows_read': plan.changes, 'mode': plan.mode},
+      } -%}
+
+  {%- if settings.insert_only or settings.keyless == 'append' -%}
+    {%- do options.update({'rebuild': state.rebuild}) -%}
+    {%- set sql = delta_cdc._final_appended(settings, staging, -1 if plan.mode == 'rebuild' else state.batch_id) -%}
+  {%- elif anew -%}
+    {%- set sql = delta_cdc._final_rows(settings, staging, keys) -%}
+  {%- elif settings.apply == 'replace_partitions' -%}
+    {%- set winners = delta_cdc._winners(settings, staging, keys, state, plan) -%}
+    {%- set touched = delta_cdc._touched_partitions(settings, winners, plan) -%}
+    {%- do options.update({'skip': not touched, 'predicates': [touched]}) -%}
+    {%- set sql = delta_cdc._partitions_rewritten(settings, winners, touched, plan) -%}
+  {%- else -%}
+    {%- do options.update({'delete_unmatched': plan.mode == 'rebuild'}) -%}
+    {%- set sql = delta_cdc._winners(settings, staging, keys, state, plan) -%}
+  {%- endif -%}
+  {%- do adapter.plan_write(this, options) -%}
+  {{ return(sql) }}
+{%- endmacro %}
+
+
+{#- {mode: on_time | late | rebuild, changes, partial, skip}. One query on the new changes. -#}
+{% macro _final_plan(settings, staging, keys, state, anew) %}
+  {%- if anew or state.rebuild -%}{{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false}) }}{%- endif -%}
+  {%- set done = state.batch_id -%}
+  {%- set row = adapter.query_rows("
+    select count(*) as changes, count_if(_cdc_op = 'T') as truncates, count_if(size(_cdc_missing) > 0) as partial,
+      count_if(struct(_cdc_sequence, _cdc_ordinal) <= (
+        select max(struct(_cdc_sequence, _cdc_ordinal)) from " ~ staging ~ " where _cdc_error is null and _cdc_batch_id <= " ~ done ~ ")) as late
+      " ~ (", (select count(*) from " ~ keys ~ " where resolved_batch_id > " ~ done ~ ") as resolved" if keys is not none else ", 0 as resolved") ~ "
+    from " ~ staging ~ " where _cdc_error is null and _cdc_batch_id > " ~ done)[0] -%}
+  {%- if row['truncates'] > 0 -%}{%- set mode = 'rebuild' -%}
+  {%- elif row['late'] > 0 or row['resolved'] > 0 -%}{%- set mode = 'late' -%}
+  {%- else -%}{%- set mode = 'on_time' -%}
+  {%- endif -%}
+  {{ return({'mode': mode, 'changes': row['changes'] | int, 'partial': row['partial'] > 0 and (settings['columns'] | reject('in', settings['keys']) | list | length) > 0, 'skip': row['changes'] == 0}) }}
+{% endmacro %}
+
+
+{#- The columns of final: the published ones and the derived partition columns. -#}
+{% macro _derived_partitions(settings) %}
+  {%- set out = [] -%}
+  {%- for part in settings.get('partition_by') or [] -%}
+    {%- set named = modules.re.match('^(.*\\S)\\s+as\\s+`?(\\w+)`?$', part, modules.re.IGNORECASE) -%}
+    {%- if named -%}{%- do out.append({'expression': named.group(1), 'name': named.group(2)}) -%}
+    {%- elif part not in settings.column_types -%}
+      {%- do out.append({'expression': part, 'name': modules.re.sub('\\W+', '_', part).strip('_') | lower}) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{% macro _partition_columns(settings) %}
+  {%- set names = {} -%}
+  {%- for derived in delta_cdc._derived_partitions(settings) %}{% do names.update({derived.expression: derived.name}) %}{% endfor -%}
+  {%- set out = [] -%}
+  {%- for part in settings.get('partition_by') or [] -%}
+    {%- set expression = modules.re.sub('\\s+as\\s+`?\\w+`?$', '', part, flags=modules.re.IGNORECASE) -%}
+    {%- do out.append(names.get(expression, expression)) -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{% macro _with_partitions(settings) -%}
+  {%- for derived in delta_cdc._derived_partitions(settings) %}, {{ derived.expression }} as {{ delta_cdc.quoted(derived.name) }}{% endfor %}
+{%- endmacro %}
+
+
+{#- Every live row, from all of staging. -#}
+{% macro _final_rows(settings, staging, keys, where='true') -%}
+{%- if settings.insert_only or settings.keyless == 'append' -%}
+{{ delta_cdc._final_appended(settings, staging, -1) }}{{ ' and ' ~ where }}
+{%- else -%}
+with changes as (
+{{ delta_cdc.changes_of_entities(settings, staging, keys, where) }}
+),
+{{ delta_cdc.entity_states(settings) }},
+newest as (
+  select *, row_number() over (partition by _cdc_entity order by _cdc_epoch desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) as newest_first
+  from states
+)
+select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
+from newest
+where newest_first = 1 and not _cdc_ends and _cdc_epoch = size(truncates)
+{%- endif -%}
+{%- endmacro %}
+
+
+{% macro _final_appended(settings, staging, done) -%}
+select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
+from {{ staging }}
+where _cdc_error is null and _cdc_op in ('I', 'R') and _cdc_batch_id > {{ done }}
+{%- endmacro %}
+
+
+{#- What a merge needs: one row for each touched key, to be written or (`_cdc_is_deleted`) removed. -#}
+{% macro _winners(settings, staging, keys, state, plan) -%}
+{%- if plan.mode == 'rebuild' -%}
+select *, false as _cdc_is_deleted from (
+{{ delta_cdc._final_rows(settings, staging, keys) }}
+)
+{%- elif plan.mode == 'late' -%}
+{{ delta_cdc._winners_late(settings, staging, keys, state.batch_id) }}
+{%- else -%}
+{{ delta_cdc._winners_on_time(settings, staging, state.batch_id, plan.partial) }}
+{%- endif -%}
+{%- endmacro %}
+
+
+{% macro _winners_on_time(settings, staging, done, partial) -%}
+{%- set keys = settings['keys'] -%}
+{%- set values = settings['columns'] | reject('in', keys) | list -%}
+with new_changes as (
+  select *, _cdc_op = 'D' as _cdc_ends
+  from {{ staging }}
+  where _cdc_batch_id > {{ done }} and _cdc_error is null
+),
+{%- if partial %}
+lives as (
+  select *, count_if(_cdc_ends) over (
+    partition by {{ delta_cdc.column_list(keys) }} order by {{ delta_cdc.order_by() }} rows between unbounded preceding and 1 preceding) as _cdc_life
+  from new_changes
+),
+states as (  -- partial images fold: an absent column keeps the value that the last change gave it
+  select * except ({{ delta_cdc.column_list(values) }}){% if not values %}{% endif %}
+  {%- for column in values %},
+    last_value(if(array_contains(_cdc_missing, {{ delta_cdc.literal(column) }}) or _cdc_ends, null, struct({{ delta_cdc.quoted(column) }})), true) over life as {{ delta_cdc.quoted(column) }}
+  {%- endfor %}
+  from lives
+  window life as (
+    partition by {{ delta_cdc.column_list(keys) }}, _cdc_life order by {{ delta_cdc.order_by() }} rows between unbounded preceding and current row)
+),
+{%- endif %}
+ranked as (
+  select *, row_number() over (partition by {{ delta_cdc.column_list(keys) }} order by {{ delta_cdc.order_by('desc') }}) as newest_first
+  from {{ 'states' if partial else 'new_changes' }}
+),
+{%- if partial %}
+winners as (  -- what the new changes leave open is as it was in the live row, unless a delete came between
+  select
+    {{ delta_cdc.column_list(keys, 'r.') }}
+  {%- for column in values %},
+    if(r.{{ delta_cdc.quoted(column) }} is null and r._cdc_life = 0, live.{{ delta_cdc.quoted(column) }}, r.{{ delta_cdc.quoted(column) }}.{{ delta_cdc.quoted(column) }}) as {{ delta_cdc.quoted(column) }}
+  {%- endfor %},
+    r._cdc_ends
+  from ranked as r
+  left join {{ this }} as live on {{ delta_cdc.same_columns(keys, 'live', 'r') }}
+  where r.newest_first = 1
+)
+{%- else %}
+winners as (
+  select * from ranked where newest_first = 1
+)
+{%- endif %}
+select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}, _cdc_ends as _cdc_is_deleted
+from winners
+{%- endmacro %}
+
+
+{% macro _winners_late(settings, staging, keys_table, done) -%}
+{%- set keys = settings['keys'] -%}
+{%- set columns = settings['columns'] + (keys | reject('in', settings['columns']) | list) -%}
+with identified as (
+{{ delta_cdc.changes_of_entities(settings, staging, keys_table) }}
+),
+touched_keys as (
+  select distinct {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_batch_id > {{ done }} and _cdc_error is null
+{%- if keys_table is not none %}
+  union
+  select {{ delta_cdc.column_list(keys, 'key_after.') }} from {{ keys_table }} where resolved_batch_id > {{ done }} and key_after is not null
+  union
+  select {{ delta_cdc.column_list(keys, 'key_before.') }} from {{ keys_table }} where resolved_batch_id > {{ done }} and key_before is not null
+),
+touched_entities as (  -- who ever held a touched key, and every key that they ever held
+  select distinct _cdc_entity from identified left semi join touched_keys on {{ delta_cdc.same_columns(keys, 'identified', 'touched_keys') }}
+),
+keys_to_write as (
+  select distinct {{ delta_cdc.column_list(keys) }} from identified left semi join touched_entities on identified._cdc_entity = touched_entities._cdc_entity
+  union
+  select * from touched_keys
+),
+entities as (
+  select distinct _cdc_entity from identified left semi join keys_to_write on {{ delta_cdc.same_columns(keys, 'identified', 'keys_to_write') }}
+),
+{%- else %}
+),
+keys_to_write as (
+  select * from touched_keys
+),
+entities as (
+  select distinct _cdc_entity from identified left semi join keys_to_write on {{ delta_cdc.same_columns(keys, 'identified', 'keys_to_write') }}
+),
+{%- endif %}
+changes as (
+  select identified.* from identified left semi join entities on identified._cdc_entity = entities._cdc_entity
+  union all
+  select * from identified where _cdc_op = 'T'
+),
+{{ delta_cdc.entity_states(settings) }},
+newest as (
+  select *, row_number() over (partition by _cdc_entity order by _cdc_epoch desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) as newest_first
+  from states
+),
+live as (
+  select * from newest where newest_first = 1 and not _cdc_ends and _cdc_epoch = size(truncates)
+),
+winners as (
+  select {{ delta_cdc.column_list(keys, 'k.') }}
+  {%- for column in columns if column not in keys %}, live.{{ delta_cdc.quoted(column) }}{% endfor %}, live._cdc_entity is null as _cdc_is_deleted
+  from keys_to_write as k
+  left join live on {{ delta_cdc.same_columns(keys, 'live', 'k') }}
+)
+select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}, _cdc_is_deleted
+from winners
+{%- endmacro %}

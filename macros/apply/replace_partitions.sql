@@ -1,0 +1,60 @@
+{#- The predicate that names the partitions in which a live row changes (A6): those of the rows as they are now and as they will be.
+    Empty: nothing changes. Partition values come from rows, never from a delete, which may hold only the key. -#}
+{% macro _touched_partitions(settings, winners, plan) %}
+  {%- set keys = settings['keys'] -%}
+  {%- set parts = delta_cdc._partition_columns(settings) -%}
+  {%- set columns = settings['columns'] -%}
+  {%- set sql -%}
+with winners as (
+{{ winners }}
+),
+compared as (
+  select w._cdc_is_deleted, live._is_live
+  {%- for part in parts %}, w.{{ delta_cdc.quoted(part) }} as new_{{ loop.index }}, live.{{ delta_cdc.quoted(part) }} as old_{{ loop.index }}{% endfor %}
+  from winners as w
+  {{ 'full' if plan.mode == 'rebuild' else 'left' }} join (select *, true as _is_live from {{ this }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'w') }}
+  where not (
+    (w._cdc_is_deleted and live._is_live is null)
+    or (not w._cdc_is_deleted and live._is_live and {{ delta_cdc.same_columns(columns, 'live', 'w') }})
+  ) or w._cdc_is_deleted is null
+),
+touched as (
+  select {% for part in parts %}new_{{ loop.index }} as p{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from compared where not _cdc_is_deleted
+  union
+  select {% for part in parts %}old_{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from compared where _is_live
+)
+select {% for part in parts %}cast(p{{ loop.index }} as string) as p{{ loop.index }}, typeof(p{{ loop.index }}) as t{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %}
+from touched order by all
+  {%- endset -%}
+  {%- set predicates = [] -%}
+  {%- for row in adapter.query_rows(sql) -%}
+    {%- set terms = [] -%}
+    {%- for part in parts -%}
+      {%- set value = row['p' ~ loop.index] -%}
+      {%- set type = row['t' ~ loop.index] -%}
+      {%- if value is none -%}{%- do terms.append(delta_cdc.quoted(part) ~ ' is null') -%}
+      {%- elif type in ('tinyint', 'smallint', 'int', 'bigint') -%}{%- do terms.append(delta_cdc.quoted(part) ~ ' = ' ~ value) -%}
+      {%- elif type == 'date' -%}{%- do terms.append(delta_cdc.quoted(part) ~ " = date'" ~ value ~ "'") -%}
+      {%- else -%}{%- do terms.append(delta_cdc.quoted(part) ~ ' = cast(' ~ delta_cdc.literal(value) ~ ' as ' ~ type ~ ')') -%}
+      {%- endif -%}
+    {%- endfor -%}
+    {%- do predicates.append('(' ~ terms | join(' and ') ~ ')') -%}
+  {%- endfor -%}
+  {{ return(predicates | join(' or ')) }}
+{% endmacro %}
+
+
+{#- The touched partitions as they will be: what lives there and is not touched, and the winners that live. -#}
+{% macro _partitions_rewritten(settings, winners, touched, plan) -%}
+{%- set columns = settings['columns'] + delta_cdc._derived_partitions(settings) | map(attribute='name') | list -%}
+with winners as (
+{{ winners }}
+),
+kept as (
+  select {{ delta_cdc.column_list(columns) }} from {{ this }} as live
+  where ({{ touched or 'false' }}) {% if plan.mode == 'rebuild' %}and false{% else %}and not exists (select 1 from winners where {{ delta_cdc.same_columns(settings['keys'], 'winners', 'live') }}){% endif %}
+)
+select * from kept
+union all
+select {{ delta_cdc.column_list(columns) }} from winners where not _cdc_is_deleted and ({{ touched or 'false' }})
+{%- endmacro %}

@@ -1,0 +1,217 @@
+{#-
+  stg_<feed>__<table>: every change of a source table, once, typed, with its place in the order (rules S2, O1, O4, P1, P3, Q1).
+  `changes_from` is the ledger (a feed with a folder a table) or raw_<feed> (a feed that mixes tables).
+  A row that cannot be used stays, with `_cdc_error` and its raw text.
+-#}
+{% macro staging(source_table, changes_from) %}
+  {%- set settings = delta_cdc.settings(source_table) -%}
+  {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
+  {%- set state = delta_cdc.progress(this) -%}
+  {%- do delta_cdc._refuse_restored(this, state) -%}
+  {%- set lines = this.identifier ~ '__lines' -%}
+  {%- if '{table}' in settings.location -%}
+    {%- set pending = delta_cdc.pending_change_sets(changes_from, settings, state.batch_id) -%}
+    {%- set last = pending[-1]['batch_id'] if pending else none -%}
+    {%- if pending -%}{%- do adapter.create_lines_view(lines, pending) -%}{%- endif -%}
+  {%- else -%}
+    {%- set raw = delta_cdc.progress(changes_from) -%}
+    {%- set last = raw.batch_id if raw.batch_id > state.batch_id else none -%}
+    {%- set lines = delta_cdc._lines_of_table(changes_from, settings, state.batch_id) -%}
+  {%- endif -%}
+
+  {%- if last is none -%}
+    {%- do adapter.plan_write(this, {'skip': true}) -%}
+    {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw(), none, state.exists)) }}
+  {%- endif -%}
+
+  {%- set plan = delta_cdc._staging_plan(settings, lines, state) -%}
+  {%- do adapter.plan_write(this, {
+        'skip': plan.rows_read == 0,
+        'txn': {'app_id': state.app_id, 'version': last},
+        'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': plan.rows_read,
+                   'rows_late': plan.late, 'rows_quarantined': plan.quarantined},
+      }) -%}
+  {{ return(delta_cdc._staging_sql(settings, lines, this if plan.late or plan.quarantined else none, state.exists)) }}
+{% endmacro %}
+
+
+{% macro _lines_of_table(raw, settings, done) %}
+  {%- set name = delta_cdc.literal(settings.source_table) -%}
+  {{ return('(select batch_id, change_set, row_number, message from ' ~ raw ~ ' where batch_id > ' ~ done ~ ' and '
+      ~ ('source_table = ' ~ name if '.' in settings.source_table else "split_part(source_table, '.', -1) = " ~ name) ~ ')') }}
+{% endmacro %}
+
+
+{#- {rows_read, quarantined, late}: late are the changes at or below the highest position staged before. -#}
+{% macro _staging_plan(settings, lines, state) %}
+  {%- set highest = '(select max(struct(_cdc_sequence, _cdc_ordinal)) from ' ~ this ~ ' where _cdc_error is null)' if state.exists else 'null' -%}
+  {%- set sql -%}
+with {{ delta_cdc._staging_ctes(settings, lines) }}
+select count(*) as rows_read, count(_cdc_error) as quarantined,
+  {{ 'count_if(_cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= ' ~ highest ~ ')' if state.exists else '0' }} as late
+from changes
+  {%- endset -%}
+  {%- set row = adapter.query_rows(sql)[0] -%}
+  {{ return({'rows_read': row['rows_read'] | int, 'quarantined': row['quarantined'] | int, 'late': row['late'] | int}) }}
+{% endmacro %}
+
+
+{% macro _staging_sql(settings, lines, past, exists) -%}
+{%- set content = delta_cdc._content_columns(settings) -%}
+with {{ delta_cdc._staging_ctes(settings, lines) }},
+once as (  -- O4: the first of equal changes, and in one change set only what differs from the change directly before it
+  select * from (
+    select *,
+      min(_cdc_batch_id) over (partition by {{ content | join(', ') }}) as first_batch_id,
+      lag(struct({{ content | join(', ') }})) over (
+        partition by _cdc_batch_id, {{ delta_cdc.column_list(settings.get('keys') or settings.column_types.keys() | list) }}, _cdc_sequence, _cdc_ordinal
+        order by _cdc_row) as change_before
+    from changes
+  )
+  where _cdc_batch_id = first_batch_id
+  {%- if settings.get('keys') %}
+    and not struct({{ content | join(', ') }}) <=> change_before
+  {%- endif %}
+)
+select {{ delta_cdc._staging_columns(settings) | join(', ') }}
+from once
+{%- if past is not none %}
+where not exists (  -- only late and quarantined changes can have been staged before
+  select 1 from {{ past }} as past
+  where {% for column in content %}past.{{ column }} <=> once.{{ column }}{{ ' and ' if not loop.last }}{% endfor %}
+)
+{%- endif %}
+{%- endmacro %}
+
+
+{#- What makes two changes the same change: operation, key, old key, position, values, absent columns (O4). -#}
+{% macro _content_columns(settings) %}
+  {%- set out = ['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_missing', '_cdc_error', '_cdc_raw'] -%}
+  {%- for column in settings.column_types %}{% do out.append(delta_cdc.quoted(column)) %}{% endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+
+{% macro _staging_columns(settings) %}
+  {%- set out = [] -%}
+  {%- for column in settings.column_types %}{% do out.append(delta_cdc.quoted(column)) %}{% endfor -%}
+  {{ return(out + ['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_transaction', '_cdc_occurred_at', '_cdc_missing',
+      '_cdc_error', '_cdc_raw', '_cdc_batch_id', '_cdc_change_set', '_cdc_row', '_cdc_staged_at']) }}
+{% endmacro %}
+
+
+{#- The CTEs from lines to changes: lines, messages, typed, changes. Beside the columns of the table there is only what begins with `_`. -#}
+{% macro _staging_ctes(settings, lines) -%}
+{%- set keys = settings.get('keys') or [] -%}
+{%- set types = settings.column_types -%}
+lines as (
+  select * from {{ lines if not lines.strip().startswith('select') else '(' ~ lines ~ ')' }}
+),
+messages as (
+  {{ delta_cdc.format_changes('lines', settings) | indent(2) }}
+),
+typed as (  -- text to types
+  select * except (after, before, batch_id, change_set, row_number, message, parsed, op_code),
+    batch_id as _cdc_batch_id, change_set as _cdc_change_set, row_number as _cdc_row, message as _cdc_message,
+    parsed as _cdc_parsed, {{ delta_cdc._operation(settings) }} as _cdc_flag,
+  {%- for column, type in types.items() %}
+    {{ delta_cdc.format_value('after[' ~ delta_cdc.literal(column) ~ ']', type, settings, column) }} as {{ delta_cdc.quoted(column) }},
+  {%- endfor %}
+  {%- for key in keys %}
+    {{ delta_cdc.format_value('before[' ~ delta_cdc.literal(key) ~ ']', types[key], settings, key) }} as _cdc_before_{{ loop.index }},
+  {%- endfor %}
+    filter(array({% for column in types %}{{ delta_cdc.literal(column) }}{{ ', ' if not loop.last }}{% endfor %}), column -> not coalesce(map_contains_key(after, column), false)) as _cdc_absent,
+    case  -- the first column that holds a value that does not fit its type
+  {%- for column, type in types.items() if type | lower | trim != 'string' %}
+      {%- set text = 'after[' ~ delta_cdc.literal(column) ~ ']' %}
+      when {{ text }} is not null and {{ delta_cdc.format_value(text, type, settings, column) }} is null then {{ delta_cdc.literal(column) }}
+  {%- else %}
+      when false then ''
+  {%- endfor %}
+    end as _cdc_misfit
+  from messages
+),
+operations as (
+  select *, {{ delta_cdc._operation_of_row(settings) }} as _cdc_op, {{ delta_cdc._sequence(settings) }} as _cdc_sequence
+  from typed
+),
+keyed as (  -- a delete names the row by its key before
+  select * {%- if keys %} except ({{ delta_cdc.column_list(keys) }}),
+  {%- for key in keys %}
+    if(_cdc_op = 'D', coalesce(_cdc_before_{{ loop.index }}, {{ delta_cdc.quoted(key) }}), {{ delta_cdc.quoted(key) }}) as {{ delta_cdc.quoted(key) }}{{ ',' if not loop.last }}
+  {%- endfor %}{% endif %}
+  from operations
+),
+checked as (
+  select *,
+    case
+      when not _cdc_parsed then 'unparsable'
+      when _cdc_op is null then 'unknown_operation'
+  {%- if settings.insert_only or settings.keyless == 'append' %}
+      when _cdc_op not in ('I', 'R') then 'not_allowed'
+  {%- endif %}
+  {%- for key in keys if key not in (settings.get('nullable_keys') or []) %}
+      when _cdc_op <> 'T' and {{ delta_cdc.quoted(key) }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key) }} then 'null_key'
+  {%- endfor %}
+      when _cdc_misfit is not null then concat('cast:', _cdc_misfit)
+      when _cdc_op <> 'R' and _cdc_sequence is null then 'null_sequence'
+    end as _cdc_error
+  from keyed
+),
+changes as (
+  select
+    {{ delta_cdc.column_list(types.keys() | list) }},
+    _cdc_op,
+    {%- if keys %}
+    case when _cdc_op in ('I', 'U', 'R') and ({% for key in keys %}_cdc_before_{{ loop.index }} is not null{{ ' or ' if not loop.last }}{% endfor %})
+      and not ({% for key in keys %}coalesce(_cdc_before_{{ loop.index }}, {{ delta_cdc.quoted(key) }}) <=> {{ delta_cdc.quoted(key) }}{{ ' and ' if not loop.last }}{% endfor %})
+      then struct({% for key in keys %}coalesce(_cdc_before_{{ loop.index }}, {{ delta_cdc.quoted(key) }}) as {{ delta_cdc.quoted(key) }}{{ ', ' if not loop.last }}{% endfor %}) end
+    {%- else %}
+    cast(null as string)
+    {%- endif %} as _cdc_key_before,
+    _cdc_sequence,
+    {{ 'cast(' ~ settings.ordinal ~ ' as bigint)' if settings.get('ordinal') else 'cast(null as bigint)' }} as _cdc_ordinal,
+    {{ 'cast(' ~ settings.transaction ~ ' as string)' if settings.get('transaction') else 'cast(null as string)' }} as _cdc_transaction,
+    {{ settings.get('occurred_at') or settings.sequence_by[0] }} as _cdc_occurred_at,
+    if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array()) as _cdc_missing,
+    _cdc_error, if(_cdc_error is null, cast(null as string), _cdc_message) as _cdc_raw,
+    _cdc_batch_id, _cdc_change_set, _cdc_row, current_timestamp() as _cdc_staged_at
+  from checked
+)
+{%- endmacro %}
+
+
+{#- The flag as one of I, U, D, R, T; a feed without a flag holds upserts only. -#}
+{% macro _operation(settings) %}
+  {%- set codes = {} -%}
+  {%- do codes.update(delta_cdc._defaults()['operation_codes'].get(settings.format, {})) -%}
+  {%- do codes.update(settings.get('operation_codes') or {}) -%}
+  {%- if settings.format == 'rows' and not settings.get('operation') -%}{{ return("if(parsed, '" ~ ('I' if settings.insert_only or settings.keyless == 'append' else 'U') ~ "', null)") }}{%- endif -%}
+  {%- set cases = [] -%}
+  {%- for code, operation in codes.items() -%}
+    {%- do cases.append('when ' ~ delta_cdc.literal(code) ~ ' then ' ~ delta_cdc.literal(operation)) -%}
+  {%- endfor -%}
+  {{ return('case op_code ' ~ cases | join(' ') ~ ' end') }}
+{% endmacro %}
+
+
+{#- `deleted_when` and `truncated_when` speak of the typed columns and overrule the flag. -#}
+{% macro _operation_of_row(settings) -%}
+{%- if settings.get('deleted_when') or settings.get('truncated_when') -%}
+case
+  {%- if settings.get('truncated_when') %} when _cdc_parsed and ({{ settings.truncated_when }}) then 'T'{% endif %}
+  {%- if settings.get('deleted_when') %} when _cdc_parsed and ({{ settings.deleted_when }}) then 'D'{% endif %}
+  else _cdc_flag end
+{%- else -%}_cdc_flag{%- endif -%}
+{%- endmacro %}
+
+
+{#- The declared order as one struct, compared left to right; null if any part is. -#}
+{% macro _sequence(settings) -%}
+{%- set parts = settings.sequence_by -%}
+case when {% for part in parts %}({{ part }}) is not null{{ ' and ' if not loop.last }}{% endfor %} then struct(
+{%- for part in parts -%}
+  ({{ part }}) as {{ delta_cdc.quoted(part.strip('`')) if modules.re.match('^`?\w+`?$', part) else 'sequence_' ~ loop.index }}{{ ', ' if not loop.last }}
+{%- endfor -%}
+) end
+{%- endmacro %}

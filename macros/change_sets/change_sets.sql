@@ -1,0 +1,209 @@
+{#-
+  The ledger: one row for each change set that was ever found, numbered in the order in which it is loaded (rules S1, S4, S5).
+  Batch ids are one growing sequence over all feeds; every change set has its own.
+  Names that begin with `_` or `.`, sets younger than `settle_seconds`, folders without their marker and, with
+  `expect_contiguous`, sets behind a gap are not yet there.
+-#}
+{% macro change_sets() %}
+  {%- if not execute -%}{{ return(delta_cdc._empty_ledger()) }}{%- endif -%}
+  {%- set feeds = delta_cdc._feeds() -%}
+  {%- set state = adapter.table_state(this, this.identifier) -%}
+  {%- set lost = not state.exists -%}
+  {%- set known = this -%}
+  {%- if lost -%}
+    {%- set known = delta_cdc._ledger_from_tables() -%}
+  {%- endif -%}
+  {%- set last = (state.txn_version or 0) if not lost else delta_cdc._highest_batch_of_tables() -%}
+  {%- set patterns = [] -%}
+  {%- for feed in feeds.values() -%}
+    {%- for pattern in delta_cdc._listing_patterns(feed) -%}
+      {%- do patterns.append({'feed': feed.feed, 'pattern': pattern}) -%}
+    {%- endfor -%}
+  {%- endfor -%}
+  {%- do adapter.create_listing_view('cdc_listing', patterns) -%}
+  {%- set sql = delta_cdc._new_change_sets(feeds, known, last) -%}
+  {%- set new = adapter.query_rows('select count(*) as found from (\n' ~ sql ~ '\n) as new_change_sets')[0]['found'] -%}
+  {%- set recovered = 0 -%}
+  {%- if lost and last > 0 -%}
+    {%- set sql = 'select * from (' ~ delta_cdc._ledger_from_tables() ~ ')\nunion all\n' ~ sql -%}
+  {%- endif -%}
+  {%- do adapter.plan_write(this, {
+        'skip': new == 0 and not lost,
+        'txn': {'app_id': this.identifier ~ '@0', 'version': last + new},
+        'report': {'rows_read': new, 'first_batch_id': last + 1, 'last_batch_id': last + new},
+      }) -%}
+  {{ return(sql) }}
+{% endmacro %}
+
+
+{% macro _empty_ledger() %}
+select
+  cast(null as string) as feed, cast(null as string) as change_set, cast(null as string) as unit,
+  cast(null as bigint) as size, cast(null as timestamp) as modified_at, cast(null as bigint) as batch_id,
+  cast(null as timestamp) as discovered_at, cast(null as string) as status, cast(null as timestamp) as retracted_at
+where false
+{% endmacro %}
+
+
+{#- The feeds of this project: {feed: settings of the feed, with `tables`}. -#}
+{% macro _feeds() %}
+  {%- set feeds = {} -%}
+  {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
+    {%- set table = delta_cdc._table_settings(node) -%}
+    {%- if table.feed not in feeds -%}
+      {%- do feeds.update({table.feed: {
+            'feed': table.feed, 'location': table.location, 'unit': table.unit, 'ready': table.ready,
+            'order': table.change_set_order, 'settle_seconds': table.settle_seconds,
+            'start_from': table.start_from, 'expect_contiguous': table.expect_contiguous, 'tables': []}}) -%}
+    {%- endif -%}
+    {%- do feeds[table.feed].tables.append(table.source_table) -%}
+  {%- endfor -%}
+  {{ return(feeds) }}
+{% endmacro %}
+
+
+{% macro _listing_patterns(feed) %}
+  {%- set suffix = '/*/*' if feed.unit == 'folder' else '/*' -%}
+  {%- set out = [] -%}
+  {%- if '{table}' in feed.location -%}
+    {%- for table in feed.tables -%}
+      {%- do out.append(delta_cdc.table_folder(feed.location, table) ~ suffix) -%}
+    {%- endfor -%}
+  {%- else -%}
+    {%- do out.append(feed.location.rstrip('/') ~ suffix) -%}
+  {%- endif -%}
+  {{ return(out) }}
+{% endmacro %}
+
+
+{% macro table_folder(location, source_table) %}{{ return(location.replace('{table}', source_table).rstrip('/')) }}{% endmacro %}
+
+
+{% macro _new_change_sets(feeds, known, last) -%}
+with listed as (
+  select *, element_at(split(path, '/'), -1) as name, regexp_replace(path, '/[^/]*$', '') as folder
+  from cdc_listing
+),
+change_sets as (
+{%- for feed in feeds.values() %}
+  {{ 'union all' if not loop.first }}
+  {%- if feed.unit == 'folder' %}
+  select
+    feed, folder as change_set, 'folder' as unit, sum(size) as size, max(modified_at) as modified_at,
+    element_at(split(folder, '/'), -1) as name, regexp_replace(folder, '/[^/]*$', '') as folder,
+    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'max(modified_at)' }} as found_order
+  from listed
+  where feed = {{ delta_cdc.literal(feed.feed) }}
+  group by feed, folder
+  having count_if(name = {{ delta_cdc.literal(feed.ready) }}) > 0
+  {%- else %}
+  select
+    feed, path as change_set, 'file' as unit, size, modified_at, name, folder,
+    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'modified_at' }} as found_order
+  from listed
+  where feed = {{ delta_cdc.literal(feed.feed) }}
+  {%- endif %}
+{%- else %}
+  select *, path as change_set, 'file' as unit, cast(null as timestamp) as found_order from listed where false
+{%- endfor %}
+),
+ready as (
+  select *, try_cast(regexp_extract(name, '(\\d+)\\D*$', 1) as bigint) as number
+  from change_sets
+  where not startswith(name, '_') and not startswith(name, '.')
+  {%- for feed in feeds.values() %}
+    {%- if feed.settle_seconds %}
+    and (feed <> {{ delta_cdc.literal(feed.feed) }} or modified_at <= current_timestamp() - interval {{ feed.settle_seconds }} seconds)
+    {%- endif %}
+    {%- if feed.start_from %}
+    and (feed <> {{ delta_cdc.literal(feed.feed) }} or {{ 'change_set' if '/' in feed.start_from | string else 'name' }} >= {{ delta_cdc.literal(feed.start_from) }})
+    {%- endif %}
+  {%- endfor %}
+),
+new_change_sets as (
+  select found.* from ready as found
+  where not exists (
+    select 1 from {{ known if known is not string else '(' ~ known ~ ')' }} as known
+    where known.feed = found.feed and known.change_set = found.change_set
+      -- rewritten since: another size or time makes it a new change set; a ledger rebuilt from the tables knows neither
+      and (known.size is null or (known.size = found.size and known.modified_at = found.modified_at))
+  )
+)
+{%- set contiguous = feeds.values() | selectattr('expect_contiguous') | map(attribute='feed') | list %}
+{%- if contiguous %},
+in_line as (  -- N waits for N-1: counted from the highest number of its folder that is known
+  select new_change_sets.*
+  from (
+    select *, number - row_number() over (partition by feed, folder order by number) as gap_free_base
+    from new_change_sets
+  ) as new_change_sets
+  left join (
+    select feed, regexp_replace(change_set, '/[^/]*$', '') as folder,
+      max(try_cast(regexp_extract(element_at(split(change_set, '/'), -1), '(\\d+)\\D*$', 1) as bigint)) as highest
+    from {{ known if known is not string else '(' ~ known ~ ')' }}
+    group by all
+  ) as known on known.feed = new_change_sets.feed and known.folder = new_change_sets.folder
+  left join (select feed, folder, min(number) - 1 as below from new_change_sets group by all) as first
+    on first.feed = new_change_sets.feed and first.folder = new_change_sets.folder
+  where new_change_sets.feed not in ({% for feed in contiguous %}{{ delta_cdc.literal(feed) }}{{ ', ' if not loop.last }}{% endfor %})
+    or gap_free_base = coalesce(known.highest, first.below)
+)
+{%- endif %}
+select
+  feed, change_set, unit, size, modified_at,
+  {{ last }} + row_number() over (order by feed, found_order, change_set) as batch_id,
+  current_timestamp() as discovered_at, 'recorded' as status, cast(null as timestamp) as retracted_at
+from {{ 'in_line' if contiguous else 'new_change_sets' }}
+{%- endmacro %}
+
+
+{#- What the tables themselves know of the change sets: a lost ledger is rebuilt from it. -#}
+{% macro _ledger_from_tables() %}
+  {%- set parts = [] -%}
+  {%- for table in delta_cdc._loading_tables() -%}
+    {%- do parts.append('select ' ~ delta_cdc.literal(table.feed) ~ ' as feed, ' ~ table.change_set ~ ' as change_set, '
+          ~ table.batch_id ~ ' as batch_id, ' ~ table.at ~ ' as discovered_at from ' ~ table.relation) -%}
+  {%- endfor -%}
+  {%- if not parts -%}{{ return(delta_cdc._empty_ledger()) }}{%- endif -%}
+  {{ return(
+    "select feed, change_set, 'file' as unit, cast(null as bigint) as size, cast(null as timestamp) as modified_at, "
+    ~ "max(batch_id) as batch_id, min(discovered_at) as discovered_at, 'recovered' as status, cast(null as timestamp) as retracted_at "
+    ~ 'from (' ~ parts | join(' union all ') ~ ') group by feed, change_set') }}
+{% endmacro %}
+
+
+{% macro _highest_batch_of_tables() %}
+  {%- set highest = [0] -%}
+  {%- for table in delta_cdc._loading_tables() -%}
+    {%- do highest.append(adapter.table_state(table.relation, table.relation.identifier).txn_version or 0) -%}
+  {%- endfor -%}
+  {{ return(highest | max) }}
+{% endmacro %}
+
+
+{#- The tables that hold loaded change sets and exist: raw_<feed> of mixed feeds, and all staging tables. -#}
+{% macro _loading_tables() %}
+  {%- set out = [] -%}
+  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental' -%}
+    {%- set role = delta_cdc._role(node.name) -%}
+    {%- if role -%}
+      {%- set relation = api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias) -%}
+      {%- if adapter.table_state(relation, node.alias).exists -%}
+        {%- if role == 'raw' -%}
+          {%- do out.append({'feed': node.name[4:], 'relation': relation, 'change_set': 'change_set', 'batch_id': 'batch_id', 'at': 'cast(null as timestamp)'}) -%}
+        {%- else -%}
+          {%- do out.append({'feed': node.name[4:].split('__')[0], 'relation': relation, 'change_set': '_cdc_change_set', 'batch_id': '_cdc_batch_id', 'at': '_cdc_staged_at'}) -%}
+        {%- endif -%}
+      {%- endif -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+
+{% macro _role(name) %}
+  {%- if name.startswith('stg_') and '__' in name -%}{{ return('staging') }}
+  {%- elif name.startswith('raw_') -%}{{ return('raw') }}
+  {%- endif -%}
+  {{ return(none) }}
+{% endmacro %}

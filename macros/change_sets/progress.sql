@@ -1,0 +1,80 @@
+{#-
+  How far a table has come, read without a Spark job: {exists, app_id, batch_id, rebuild, version}.
+  batch_id: the highest batch that the table has done (-1: none): the version of its own Delta transaction (rules S2, S8), or a later
+  batch that the closing commit of a run (`cdc_runs`) noted as holding nothing for it (S7).
+  rebuild: the table holds data of unknown progress: created, restored or replaced by somebody else (S8).
+-#}
+{% macro progress(relation) %}
+  {%- set state = adapter.table_state(relation, relation.identifier) -%}
+  {%- set trusted = state.exists and state.txn_version is not none and not state.replaced -%}
+  {%- set done = state.txn_version if trusted else -1 -%}
+  {%- if trusted -%}
+    {%- set done = [done, delta_cdc._noted_batches().get(relation.identifier, -1)] | max -%}
+  {%- endif -%}
+  {%- set generation = (state.version + 1) if state.exists else 0 -%}
+  {{ return({
+      'exists': state.exists,
+      'batch_id': done,
+      'rebuild': state.exists and not trusted,
+      'version': state.version,
+      'app_id': state.app_id if trusted else relation.identifier ~ '@' ~ generation,
+      'next_app_id': relation.identifier ~ '@' ~ generation,
+  }) }}
+{% endmacro %}
+
+
+{#- {table: highest batch that a run found to hold nothing for it}. One query for all tables of a run. -#}
+{% macro _noted_batches() %}
+  {%- set runs = delta_cdc._runs_relation() -%}
+  {%- set noted = {} -%}
+  {%- if adapter.table_state(runs, 'cdc_runs').exists -%}
+    {%- set rows = adapter.cached_query(runs,
+          "select `table`, max(last_batch_id) as batch_id from " ~ runs ~ " where status = 'success' and rows_written = 0 group by `table`") -%}
+    {%- for row in rows %}{% do noted.update({row['table']: row['batch_id']}) %}{% endfor -%}
+  {%- endif -%}
+  {{ return(noted) }}
+{% endmacro %}
+
+
+{% macro _runs_relation() %}
+  {%- set ledger = graph.nodes.values() | selectattr('name', 'equalto', 'cdc_change_sets') | list | first -%}
+  {{ return(api.Relation.create(database=ledger.database, schema=ledger.schema, identifier='cdc_runs')) }}
+{% endmacro %}
+
+
+{#- The recorded change sets above a batch that a table must load: [{batch_id, change_set, unit, size, modified_at}], checked to be
+    still as they were recorded (rule S4). A set that was rewritten before it was loaded is superseded by its newest record. -#}
+{% macro pending_change_sets(ledger, settings, done) %}
+  {%- set root = adapter.qualified_path(delta_cdc.table_folder(settings.location, settings.source_table)) -%}
+  {%- set newest = adapter.cached_query(ledger, 'select feed, regexp_replace(change_set, "/[^/]*$", "") as folder, max(batch_id) as batch_id from ' ~ ledger ~ ' group by all') -%}
+  {%- set ns = namespace(highest=-1) -%}
+  {%- for row in newest if row['feed'] == settings.feed and row['folder'] == root -%}
+    {%- set ns.highest = [ns.highest, row['batch_id']] | max -%}
+  {%- endfor -%}
+  {%- if ns.highest <= done -%}{{ return([]) }}{%- endif -%}
+  {%- set sql -%}
+    select batch_id, change_set, unit, size, modified_at from (
+      select *, row_number() over (partition by change_set order by batch_id desc) as newest_first
+      from {{ ledger }}
+      where feed = {{ delta_cdc.literal(settings.feed) }} and status <> 'retracted'
+        and startswith(change_set, {{ delta_cdc.literal(root ~ '/') }})
+    )
+    where newest_first = 1 and batch_id > {{ done }}
+    order by batch_id
+  {%- endset -%}
+  {%- set pending = adapter.cached_query(ledger, sql) -%}
+  {%- do delta_cdc._check_unchanged(settings, pending) -%}
+  {{ return(pending) }}
+{% endmacro %}
+
+
+{% macro _check_unchanged(settings, pending) %}
+  {%- set problems = adapter.changed_files(pending) -%}
+  {%- if problems -%}
+    {%- set lines = [] -%}
+    {%- for p in problems -%}
+      {%- do lines.append('feed ' ~ settings.feed ~ ', change set ' ~ p.change_set ~ ' (batch ' ~ p.batch_id ~ '): recorded with ' ~ p.size ~ ' bytes, modified ' ~ p.modified_at ~ '; now ' ~ p.found ~ '.') -%}
+    {%- endfor -%}
+    {%- do exceptions.raise_compiler_error(lines | join('\n') ~ '\nNothing of it was loaded. Put the change set back as it was, or run again: one that was rewritten is recorded as a new change set.') -%}
+  {%- endif -%}
+{% endmacro %}

@@ -1,0 +1,34 @@
+{#- raw_<feed>: each message of a feed that mixes tables, once, with its table: read once, not once a table. -#}
+{% macro raw(feed, ledger) %}
+  {%- if not execute -%}{{ return(delta_cdc._empty_raw()) }}{%- endif -%}
+  {%- set tables = delta_cdc.feed_tables(feed) -%}
+  {%- set settings = tables.values() | list | first -%}
+  {%- set state = delta_cdc.progress(this) -%}
+  {%- do delta_cdc._refuse_restored(this, state) -%}
+  {%- set pending = delta_cdc.pending_change_sets(ledger, settings, state.batch_id) -%}
+  {%- set report = {'first_batch_id': pending[0]['batch_id'], 'last_batch_id': pending[-1]['batch_id']} if pending else {} -%}
+  {%- do adapter.plan_write(this, {
+        'skip': not pending,
+        'txn': {'app_id': state.app_id, 'version': report.get('last_batch_id', 0)},
+        'report': report}) -%}
+  {%- if not pending -%}{{ return(delta_cdc._empty_raw()) }}{%- endif -%}
+  {%- do adapter.create_lines_view(this.identifier ~ '__lines', pending) -%}
+  {{ return(delta_cdc.format_tables(this.identifier ~ '__lines', settings.format)) }}
+{% endmacro %}
+
+
+{% macro _empty_raw() %}
+select cast(null as bigint) as batch_id, cast(null as string) as change_set, cast(null as bigint) as row_number,
+  cast(null as string) as message, cast(null as string) as source_table
+where false
+{% endmacro %}
+
+
+{#- A table that holds the only copy of what was loaded is never continued from an older state in silence (S5). -#}
+{% macro _refuse_restored(relation, state) %}
+  {%- if state.rebuild -%}
+    {%- do exceptions.raise_compiler_error(
+        relation ~ " was restored, replaced or filled by somebody else: it no longer tells which change sets it holds. "
+        ~ "RESTORE it to its newest version (DESCRIBE HISTORY shows it), or drop it to load it again from the change sets that are still there.") -%}
+  {%- endif -%}
+{% endmacro %}

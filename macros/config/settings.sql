@@ -1,0 +1,82 @@
+{#- The settings of one table: format defaults, then the feed's settings, then the table's own. -#}
+{% macro settings(source_relation) %}
+  {%- if not execute -%}{{ return({'columns': [], 'column_types': {}}) }}{%- endif -%}
+  {%- set found = graph.sources.values() | selectattr('relation_name', 'equalto', source_relation | string) | list -%}
+  {%- if not found -%}
+    {%- do exceptions.raise_compiler_error("delta_cdc: " ~ source_relation ~ " is not a source of this project. Pass source('<feed>', '<table>').") -%}
+  {%- endif -%}
+  {{ return(delta_cdc._table_settings(found[0])) }}
+{% endmacro %}
+
+
+{#- All tables of a feed, by name: {table: settings}. -#}
+{% macro feed_tables(feed) %}
+  {%- set tables = {} -%}
+  {%- for node in graph.sources.values() if node.source_name == feed and delta_cdc._cdc_meta(node) is not none -%}
+    {%- do tables.update({node.name: delta_cdc._table_settings(node)}) -%}
+  {%- endfor -%}
+  {{ return(tables) }}
+{% endmacro %}
+
+
+{#- The `cdc` block of a source table's meta, with its feed's block beneath; none if the source is no feed. -#}
+{% macro _cdc_meta(node) %}
+  {%- set feed = (node.source_meta or {}).get('cdc') -%}
+  {%- set table = ((node.config or {}).get('meta') or {}).get('cdc') or (node.meta or {}).get('cdc') -%}
+  {%- if feed is none and table is none -%}{{ return(none) }}{%- endif -%}
+  {%- set merged = {} -%}
+  {%- do merged.update(feed or {}) -%}
+  {%- do merged.update(table or {}) -%}
+  {{ return(merged) }}
+{% endmacro %}
+
+
+{% macro _table_settings(node) %}
+  {%- set given = delta_cdc._cdc_meta(node) -%}
+  {%- set defaults = delta_cdc._defaults() -%}
+  {%- set settings = {} -%}
+  {%- do settings.update(defaults['settings']) -%}
+  {%- do settings.update(defaults['formats'].get(given.get('format'), {})) -%}
+  {%- do settings.update(given) -%}
+  {%- if settings.get('key_changes') is none -%}
+    {%- do settings.update({'key_changes': settings.get('old_keys') | length > 0}) -%}
+  {%- endif -%}
+  {%- set types = {} -%}
+  {%- for column in node.columns.values() -%}
+    {%- do types.update({column.name: column.data_type}) -%}
+  {%- endfor -%}
+  {%- do settings.update({
+        'feed': node.source_name,
+        'table': node.name,
+        'source_table': settings.get('source_table') or node.name,
+        'column_types': types,
+        'columns': delta_cdc._published_columns(settings, types.keys() | list),
+      }) -%}
+  {%- do settings.update({'tracked': delta_cdc._tracked_columns(settings)}) -%}
+  {{ return(settings) }}
+{% endmacro %}
+
+
+{#- The columns of history and final: `columns`, or all without `except_columns`, the flag and the old-key columns. -#}
+{% macro _published_columns(settings, all) %}
+  {%- if settings.get('columns') -%}
+    {{ return(all | select('in', settings['columns']) | list) }}
+  {%- endif -%}
+  {%- if settings.get('except_columns') -%}
+    {{ return(all | reject('in', settings['except_columns']) | list) }}
+  {%- endif -%}
+  {%- set control = [settings.get('operation')] + (settings.get('old_keys') or {}).values() | list -%}
+  {{ return(all | reject('in', control) | list) }}
+{% endmacro %}
+
+
+{#- The columns whose change makes a new version: `track_columns` (a list, or {except: […]}), by default all published ones. -#}
+{% macro _tracked_columns(settings) %}
+  {%- set track = settings.get('track_columns') -%}
+  {%- if track is none -%}
+    {{ return(settings['columns']) }}
+  {%- elif track is mapping -%}
+    {{ return(settings['columns'] | reject('in', track['except']) | list) }}
+  {%- endif -%}
+  {{ return(settings['columns'] | select('in', track) | list) }}
+{% endmacro %}

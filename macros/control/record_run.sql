@@ -1,0 +1,50 @@
+{#- on-run-end: one commit that says what the run did (`cdc_runs`), a row a table. Nothing depends on it but what it spares:
+    a table that was looked at and held nothing new is not looked at again (S7). -#}
+{% macro record_run(results) %}
+  {%- if not execute or not results -%}{{ return('') }}{%- endif -%}
+  {%- set runs = delta_cdc._runs_relation() -%}
+  {%- set values = [] -%}
+  {%- for result in results if result.node.resource_type == 'model' and result.node.config.materialized == 'incremental' -%}
+    {%- set r = {} -%}
+    {%- do r.update(result.adapter_response or {}) -%}
+    {%- do r.update((result.adapter_response or {}).get('report') or {}) -%}
+    {%- set layer = delta_cdc._layer(result.node.name) -%}
+    {%- if layer and (r.get('last_batch_id') is not none or result.status not in ('success', 'skipped')) -%}
+      {%- set inserted = r.get('rows_inserted') or 0 -%}
+      {%- set cells = [
+            delta_cdc.literal(invocation_id), delta_cdc.literal(result.node.alias), delta_cdc.literal(layer),
+            r.get('first_batch_id'), r.get('last_batch_id'), r.get('rows_read'),
+            ([r.get('rows_read') - inserted, 0] | max) if layer == 'staging' and r.get('rows_read') is not none else none,
+            r.get('rows_late'), r.get('rows_quarantined'), r.get('rows_inserted'), r.get('rows_updated'), r.get('rows_deleted'),
+            inserted + (r.get('rows_updated') or 0) + (r.get('rows_deleted') or 0), r.get('table_version'),
+            result.execution_time, delta_cdc.literal(result.status),
+            delta_cdc.literal(result.message) if result.status not in ('success', 'skipped') else none] -%}
+      {%- set out = [] -%}
+      {%- for cell in cells %}{% do out.append('null' if cell is none else cell | string) %}{% endfor -%}
+      {%- do values.append('(' ~ out | join(', ') ~ ')') -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- if not values -%}{{ return('') }}{%- endif -%}
+  {%- if not adapter.table_state(runs, 'cdc_runs').exists -%}
+    {%- do run_query('create table if not exists ' ~ runs ~ ' (
+      run string comment "id of the dbt invocation", `table` string, layer string,
+      first_batch_id bigint, last_batch_id bigint, rows_read bigint, rows_duplicate bigint, rows_late bigint, rows_quarantined bigint,
+      rows_inserted bigint, rows_updated bigint, rows_deleted bigint, rows_written bigint, version bigint,
+      seconds double, status string, error string, finished_at timestamp) using delta
+      comment "what each run did, a row a table"') -%}
+  {%- endif -%}
+  insert into {{ runs }} select *, current_timestamp() from values
+    {{ values | join(',\n    ') }}
+{% endmacro %}
+
+
+{% macro _layer(name) %}
+  {%- if name == 'cdc_change_sets' -%}{{ return('ledger') }}
+  {%- elif name.startswith('raw_') -%}{{ return('raw') }}
+  {%- elif name.startswith('stg_') -%}{{ return('staging') }}
+  {%- elif name.startswith('int_') and name.endswith('_keys') -%}{{ return('keys') }}
+  {%- elif name.startswith('hist_') -%}{{ return('history') }}
+  {%- elif name.startswith('final_') -%}{{ return('final') }}
+  {%- endif -%}
+  {{ return(none) }}
+{% endmacro %}

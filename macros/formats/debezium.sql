@@ -1,0 +1,120 @@
+{#-
+  Debezium change events as JSON (https://debezium.io/documentation/reference/stable/): the envelope alone, with its
+  schema ({schema, payload}), or as a Kafka record ({topic, key, value, headers}) of either kind.
+  No row change, so in no table: tombstones (null value), heartbeats, transaction metadata, schema changes.
+  An unchanged TOAST value comes as a placeholder: its column is absent.
+  A key change comes as a delete and a create; the create's header __debezium.oldkey names the key before.
+-#}
+{% macro debezium_changes(lines, settings) -%}
+{%- set placeholder = '__debezium_unavailable_value' -%}
+select
+  batch_id, change_set, row_number, message,
+  event is not null as parsed,
+  event.op as op_code,
+  map_filter(cast(event.after as map<string, string>), (name, value) -> not (value <=> {{ delta_cdc.literal(placeholder) }})
+    and not (value <=> base64({{ delta_cdc.literal(placeholder) }})) and not (value <=> {{ delta_cdc.literal('["' ~ placeholder ~ '"]') }})) as after,
+  cast(case event.op
+    when 'c' then coalesce(old_key, event.before)
+    when 'd' then coalesce(event.before, record_key)
+    else event.before
+  end as map<string, string>) as before,
+  case when coalesce(pg_position, offset) is not null or log is not null
+    then struct(log, coalesce(pg_position, offset) as offset, log_row as row) end as _position,
+  coalesce(source.txId, source.gtid, split_part(event.transaction.id, ':', 1)) as _txid,
+  event.transaction.total_order as _total_order,
+  coalesce(timestamp_micros(source.ts_us), timestamp_millis(source.ts_ms), timestamp_millis(event.ts_ms)) as _timestamp,
+  semantic_types as _semantic_types
+from (
+  select *, event.source as source,
+    -- PostgreSQL gives [last commit, this change], also for the rows of an incremental snapshot, which have no lsn
+    try_cast(try_variant_get(try_parse_json(event.source.sequence), '$[1]', 'string') as decimal(38, 0)) as pg_position,
+    try_cast(coalesce(event.source.lsn, event.source.pos, event.source.scn, event.source.event_serial_no) as decimal(38, 0)) as offset,
+    coalesce(event.source.file, concat_ws('/', event.source.commit_lsn, event.source.change_lsn)) as log,
+    cast(event.source.row as bigint) as log_row
+  from (
+    select batch_id, change_set, row_number, message, old_key, record_key, semantic_types,
+      try_cast(envelope as struct<
+        op string, before variant, after variant, ts_ms bigint,
+        `transaction` struct<id string, total_order bigint>,
+        source struct<lsn string, sequence string, txId string, gtid string, ts_ms bigint, ts_us bigint, file string, pos string,
+          row string, scn string, commit_lsn string, change_lsn string, event_serial_no string>>) as event
+    from ({{ delta_cdc._debezium_envelopes(lines) }})
+  )
+)
+{%- endmacro %}
+
+
+{#- Takes a message apart: batch_id, change_set, row_number, message, envelope variant, record_key, old_key variant,
+    semantic_types map<column, struct<type, scale>> (null without a schema), message_is_json. -#}
+{% macro _debezium_envelopes(lines) -%}
+    select batch_id, change_set, row_number, message, record is not null as message_is_json,
+      coalesce(try_variant_get(value, '$.payload', 'variant'), value) as envelope,
+      coalesce(try_variant_get(record, '$.key.payload', 'variant'), try_variant_get(record, '$.key', 'variant')) as record_key,
+      try_variant_get(record, '$.headers["__debezium.oldkey"]', 'variant') as old_key,
+      map_from_entries(transform(
+        try_variant_get(value, '$.schema.fields[1].fields', 'array<struct<field string, name string, parameters struct<scale string>>>'),
+        column -> struct(column.field, struct(column.name as type, cast(column.parameters.scale as int) as scale)))) as semantic_types
+    from (
+      select *, case when is_record then try_variant_get(record, '$.value', 'variant') else record end as value
+      from (
+        select *, try_variant_get(record, '$.op', 'string') is null and try_variant_get(record, '$.payload', 'variant') is null
+            and (try_variant_get(record, '$.topic', 'string') is not null or try_variant_get(record, '$.key', 'variant') is not null) as is_record
+        from (select *, try_parse_json(message) as record from {{ lines }})
+      )
+    )
+{%- endmacro %}
+
+
+{% macro debezium_value(text, type, settings, column) %}
+  {%- set type = type | lower | trim -%}
+  {%- set semantic = '_semantic_types[' ~ delta_cdc.literal(column) ~ ']' -%}
+  {%- if type.startswith('decimal') or type.startswith('numeric') -%}
+    {%- if settings.decimal_handling != 'precise' -%}{{ return(delta_cdc._plain_value(text, type)) }}{%- endif -%}
+    {%- set scale = type.split(',')[1].rstrip(') ') | int if ',' in type else 0 -%}
+    {%- set number = "try_parse_json(" ~ text ~ ")" -%}
+    {{ return("try_cast(case when startswith(" ~ text ~ ", '{') then concat(" ~ delta_cdc._unscaled("try_variant_get(" ~ number ~ ", '$.value', 'string')")
+        ~ ", 'E-', try_variant_get(" ~ number ~ ", '$.scale', 'string')) else concat(" ~ delta_cdc._unscaled(text)
+        ~ ", 'E-', coalesce(" ~ semantic ~ ".scale, " ~ scale ~ ")) end as " ~ type ~ ")") }}
+  {%- elif type == 'date' -%}
+    {{ return("coalesce(date_from_unix_date(try_cast(" ~ text ~ " as int)), try_cast(" ~ text ~ " as date))") }}
+  {%- elif type in ('timestamp', 'timestamp_ntz') -%}
+    {%- set unit = {'seconds': 1, 'millis': 1000, 'micros': 1000000, 'nanos': 1000000000}[settings.time_unit] -%}
+    {%- set per_second = "coalesce(case " ~ semantic ~ ".type when 'io.debezium.time.Timestamp' then 1000 when 'org.apache.kafka.connect.data.Timestamp' then 1000"
+        ~ " when 'io.debezium.time.MicroTimestamp' then 1000000 when 'io.debezium.time.NanoTimestamp' then 1000000000 end, " ~ unit ~ ")" -%}
+    {%- set micros = "timestamp_micros(cast(try_cast(" ~ text ~ " as decimal(38, 0)) * 1000000 / " ~ per_second ~ " as bigint))" -%}
+    {#- epoch values count from 1970 in UTC, whatever the session's time zone is -#}
+    {%- if type == 'timestamp_ntz' -%}
+      {%- set micros = "cast(convert_timezone(current_timezone(), 'UTC', cast(" ~ micros ~ " as timestamp_ntz)) as timestamp_ntz)" -%}
+    {%- endif -%}
+    {{ return("coalesce(" ~ micros ~ ", try_cast(" ~ text ~ " as " ~ type ~ "))") }}
+  {%- elif type == 'binary' -%}
+    {{ return("try_to_binary(" ~ text ~ ", 'base64')") }}
+  {%- endif -%}
+  {{ return(delta_cdc._plain_value(text, type)) }}
+{% endmacro %}
+
+
+{#- Kafka Connect's Decimal: the unscaled value in base64, big-endian two's complement, here up to 16 bytes, as decimal text. -#}
+{% macro _unscaled(base64_text) %}
+  {%- set bytes = "hex(try_to_binary(" ~ base64_text ~ ", 'base64'))" -%}
+  {%- set padded = "lpad(" ~ bytes ~ ", 32, if(" ~ bytes ~ " >= '8', 'F', '0'))" -%}
+  {{ return("cast(case when length(" ~ bytes ~ ") <= 32 then try_add(try_multiply(cast(conv(left(" ~ padded ~ ", 16), 16, -10) as decimal(20, 0)), 18446744073709551616BD),"
+      ~ " cast(conv(right(" ~ padded ~ ", 16), 16, 10) as decimal(20, 0))) end as string)") }}
+{% endmacro %}
+
+
+{#- schema.table (PostgreSQL, SQL Server, Oracle) or db.table (MySQL). What changes no row is left out. -#}
+{% macro debezium_tables(lines) -%}
+select batch_id, change_set, row_number, message,
+  nullif(concat_ws('.', coalesce(try_variant_get(envelope, '$.source.schema', 'string'), try_variant_get(envelope, '$.source.db', 'string')),
+    try_variant_get(envelope, '$.source.table', 'string')), '') as source_table
+from ({{ delta_cdc._debezium_envelopes(lines) }})
+where not coalesce(
+  message_is_json and (
+    envelope is null or is_variant_null(envelope)                              -- a tombstone
+    or (try_variant_get(envelope, '$.op', 'string') is null and (
+      try_variant_get(envelope, '$.status', 'string') in ('BEGIN', 'END')      -- transaction metadata
+      or try_variant_get(envelope, '$.ddl', 'string') is not null              -- a schema change
+      or (try_variant_get(envelope, '$.ts_ms', 'bigint') is not null and try_variant_get(envelope, '$.source', 'variant') is null)))),  -- a heartbeat
+  false)
+{%- endmacro %}

@@ -1,0 +1,30 @@
+{#-
+  Flat rows, one JSON object a line: every column of the table, and beside them a flag, an order and whatever the feed adds.
+  Which column is what is configuration: `operation`, `operation_codes`, `sequence_by`, `old_keys`.
+-#}
+{% macro rows_changes(lines, settings) -%}
+select
+  batch_id, change_set, row_number, message,
+  row_values is not null as parsed,
+  {{ "row_values[" ~ delta_cdc.literal(settings.operation) ~ "]" if settings.get('operation') else "cast(null as string)" }} as op_code,
+  row_values as after,
+  {%- if settings.get('old_keys') %}
+  map(
+  {%- for key, old in settings.old_keys.items() %}
+    {{ delta_cdc.literal(key) }}, row_values[{{ delta_cdc.literal(old) }}]{{ ',' if not loop.last }}
+  {%- endfor %}
+  ) as before
+  {%- else %}
+  cast(null as map<string, string>) as before
+  {%- endif %}
+from (select *, try_cast(try_parse_json(message) as map<string, string>) as row_values from {{ lines }})
+{%- endmacro %}
+
+
+{% macro rows_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type)) }}{% endmacro %}
+
+
+{#- A feed of flat rows has a folder for each table. -#}
+{% macro rows_tables(lines) %}
+  {%- do exceptions.raise_compiler_error("delta_cdc: the format `rows` does not name tables inside its messages. Give the feed a `location` with {table}.") -%}
+{% endmacro %}

@@ -1,0 +1,40 @@
+{#-
+  wal2json, format-version 2 (https://github.com/eulerto/wal2json): one JSON object a change,
+  with include-lsn, include-xids and include-timestamp. An unchanged TOAST value is left out, so its column is absent.
+  `identity` holds the replica identity: the key before the change, or under REPLICA IDENTITY FULL the whole row.
+-#}
+{% macro wal2json_v2_changes(lines, settings) -%}
+select
+  batch_id, change_set, row_number, message,
+  body is not null as parsed,
+  body.action as op_code,
+  map_from_entries(transform(body.columns, column -> struct(column.name, cast(column.value as string)))) as after,
+  map_from_entries(transform(body.identity, column -> struct(column.name, cast(column.value as string)))) as before,
+  -- X/Y in hexadecimal: the position in the write-ahead log, as one number
+  try_cast(conv(split_part(body.lsn, '/', 1), 16, 10) as bigint) * 4294967296
+    + try_cast(conv(split_part(body.lsn, '/', 2), 16, 10) as bigint) as _lsn,
+  cast(body.xid as string) as _xid,
+  try_cast(body.`timestamp` as timestamp) as _timestamp
+from (
+  select *, try_cast(try_parse_json(message) as struct<
+    action string, lsn string, xid bigint, `timestamp` string,
+    columns array<struct<name string, value variant>>, identity array<struct<name string, value variant>>>) as body
+  from {{ lines }}
+)
+{%- endmacro %}
+
+
+{% macro wal2json_v2_value(text, type, settings, column) %}
+  {%- if type | lower | trim == 'binary' -%}{{ return('try_to_binary(' ~ text ~ ", 'hex')") }}{%- endif -%}
+  {{ return(delta_cdc._plain_value(text, type)) }}
+{% endmacro %}
+
+
+{#- schema.table. The begin, commit and logical-message records change no row and are left out. -#}
+{% macro wal2json_v2_tables(lines) -%}
+select batch_id, change_set, row_number, message,
+  case when action in ('I', 'U', 'D', 'T') then
+    concat_ws('.', try_variant_get(body, '$.schema', 'string'), try_variant_get(body, '$.table', 'string')) end as source_table
+from (select *, try_variant_get(body, '$.action', 'string') as action from (select *, try_parse_json(message) as body from {{ lines }}))
+where action is null or action not in ('B', 'C', 'M')
+{%- endmacro %}

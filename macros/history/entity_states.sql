@@ -1,0 +1,65 @@
+{#-
+  The CTEs from `changes` (usable staged changes, with _cdc_entity and the key columns as they are after the change, and for a
+  row that a key change displaced an event with _cdc_ends = true) to `states`: one row a change, with the entity's columns as they
+  are after it. Partial images fold in order inside one life (P1, P2); a delete, a displacement or a truncate ends the life (P4).
+-#}
+{% macro entity_states(settings) -%}
+{%- set keys = settings['keys'] -%}
+{%- set values = settings['columns'] | reject('in', keys) | list -%}
+truncates as (  -- few: one array, so that each change can count those below it
+  select array_sort(collect_list(struct({{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at))) as truncates
+  from changes where _cdc_op = 'T'
+),
+events as (
+  select changes.*, truncates.truncates,
+    size(filter(truncates.truncates, t -> struct(t._cdc_sequence, t._cdc_ordinal, t._cdc_batch_id, t._cdc_row) < struct({{ delta_cdc.order_columns() | join(', ') }}))) as _cdc_epoch
+  from changes cross join truncates
+  where changes._cdc_op <> 'T'
+),
+lives as (
+  select *,
+    count_if(_cdc_ends) over (
+      partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_by() }}, _cdc_ends
+      rows between unbounded preceding and 1 preceding) as _cdc_life
+  from events
+),
+states as (
+  select
+    _cdc_entity, _cdc_epoch, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, truncates,
+    {{ delta_cdc.column_list(keys) }}
+  {%- for column in values %},
+    last_value(if(array_contains(_cdc_missing, {{ delta_cdc.literal(column) }}) or _cdc_ends, null, struct({{ delta_cdc.quoted(column) }})), true) over life.{{ delta_cdc.quoted(column) }} as {{ delta_cdc.quoted(column) }}
+  {%- endfor %}
+  from lives
+  window life as (
+    partition by _cdc_entity, _cdc_epoch, _cdc_life order by {{ delta_cdc.order_by() }}, _cdc_ends
+    rows between unbounded preceding and current row)
+)
+{%- endmacro %}
+
+
+{#- `changes` for entity_states: staged changes under a condition, with who they belong to.
+    Without key changes the key is the entity; with them the keys table says who a change belongs to, for the keys that were
+    ever part of one; all others are their own entity. -#}
+{% macro changes_of_entities(settings, staging, keys_table, where='true') -%}
+{%- set keys = settings['keys'] -%}
+{%- set own = "sha2(to_json(struct(" ~ delta_cdc.column_list(keys, 's.') ~ "), map('ignoreNullFields', 'false')), 256)" -%}
+{%- if keys_table is none -%}
+  select s.*, if(s._cdc_op = 'T', null, {{ own }}) as _cdc_entity, s._cdc_op = 'D' as _cdc_ends
+  from {{ staging }} as s
+  where s._cdc_error is null and {{ where }}
+{%- else -%}
+  select s.*, if(s._cdc_op = 'T', null, coalesce(k.entity, {{ own }})) as _cdc_entity, s._cdc_op = 'D' as _cdc_ends
+  from {{ staging }} as s
+  left join {{ keys_table }} as k
+    on k._cdc_batch_id = s._cdc_batch_id and k._cdc_row = s._cdc_row
+  where s._cdc_error is null and {{ where }} and not coalesce(k.origin, '') in ('absorbed', 'unknown_delete')
+  union all
+  -- K7: where a key change displaced another row, that one ends there
+  select s.*, k.displaced_entity, true
+  from {{ staging }} as s
+  join {{ keys_table }} as k
+    on k._cdc_batch_id = s._cdc_batch_id and k._cdc_row = s._cdc_row
+  where k.displaced_entity is not null and {{ where }}
+{%- endif -%}
+{%- endmacro %}

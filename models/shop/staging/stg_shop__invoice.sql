@@ -1,0 +1,2 @@
+{{ config(materialized='incremental', incremental_strategy='append', full_refresh=false, tags=['shop']) }}
+{{ delta_cdc.staging(source('shop', 'invoice'), ref('raw_shop')) }}

@@ -1,0 +1,100 @@
+"""The model of a keys table: who is who across key changes, kept from run to run.
+
+Called by the generated Python models `int_<feed>__<table>_keys`. Only changes at keys that were ever part of a key
+change have a row; every other key is its own entity.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from delta_cdc.resolver import ID, resolve
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# What a changed resolution changes. `_cdc_sequence` and `_cdc_ordinal` are the change's own.
+_RESOLVED = ("entity", "key_before", "key_after", "origin", "displaced_entity", "acts_on")
+
+
+def key_changes(
+    dbt: Any,
+    session: SparkSession,
+    *,
+    staging: DataFrame,
+    keys: list[str],
+    pair_split_key_changes: bool = False,
+) -> Any:
+    """Resolve again the changes at linked keys, when new changes touch one, and return the rows that differ.
+
+    staging: all of the staging table. keys: its key columns. pair_split_key_changes: whether a delete and an insert
+    at one position of one transaction are the halves of a key change (K6).
+    Returns a `Write` for the adapter: the rows of `Resolution` that are new or changed, with `resolved_batch_id`
+    (bigint: the batch whose load decided the row as it is).
+    """
+    from dbt.adapters.sparkdelta import Write
+    from pyspark.sql import functions as F
+
+    state = dbt.table_state()
+    app_id = state["app_id"] or f"{dbt.this.identifier}@{state['version'] + 1 if state['exists'] else 0}"
+    continued = state["exists"] and state["txn_version"] is not None and not state["replaced"]
+    done = state["txn_version"] if continued else -1
+
+    changes = staging.where(F.col("_cdc_error").isNull()).select(
+        *ID,
+        "_cdc_op",
+        F.when(F.col("_cdc_op") != "T", F.struct(*[F.col(_quoted(k)) for k in keys])).alias("_cdc_key"),
+        "_cdc_key_before",
+        "_cdc_sequence",
+        "_cdc_ordinal",
+        "_cdc_transaction",
+        F.lit(0).cast("bigint").alias("_cdc_change_set_order"),
+    )
+    new = changes.where(F.col("_cdc_batch_id") > done)
+    movers = changes.where(F.col("_cdc_key_before").isNotNull())
+    links = movers.select("_cdc_key").union(movers.select(F.col("_cdc_key_before").alias("_cdc_key")))
+    if pair_split_key_changes:
+        links = links.union(_pairs(changes).select("_cdc_key"))
+    if state["exists"]:
+        known = session.table(str(dbt.this))
+        links = links.union(known.where("key_before is not null").select("key_before"))
+        links = links.union(known.where("key_after is not null").select("key_after"))
+    linked = links.select(F.col("_cdc_key").alias("linked_key")).distinct()
+    at_linked_key = F.expr("_cdc_key <=> linked_key")
+
+    touched = new.join(linked, at_linked_key, "left_semi").union(new.where("_cdc_key_before is not null"))
+    counts = new.agg(F.max("_cdc_batch_id").alias("last"), F.count_if(F.col("_cdc_op") == "T").alias("truncates"))
+    row = counts.crossJoin(touched.agg(F.count("*").alias("touched"))).collect()[0]
+    last = row["last"] if row["last"] is not None else done
+    report = {"first_batch_id": done + 1, "last_batch_id": last, "rows_read": row["touched"]}
+    truncated = row["truncates"] > 0 and state["exists"]
+    if state["exists"] and not truncated and row["touched"] == 0:
+        return Write(None, skip=True, report=report if last > done else {})
+
+    # a key change is at a linked key by its new key, so the linked keys' changes are all that matter; truncates end every row
+    selected = changes.join(linked, at_linked_key, "left_semi").union(changes.where("_cdc_op = 'T'"))
+    resolution = resolve(selected, pair_split_key_changes=pair_split_key_changes)
+    rows = resolution.rows.withColumn("resolved_batch_id", F.lit(last).cast("bigint"))
+    if state["exists"]:
+        before = session.table(str(dbt.this)).alias("b")
+        same = [F.col(f"a.{c}").eqNullSafe(F.col(f"b.{c}")) for c in (*ID, *_RESOLVED)]
+        rows = rows.alias("a").join(before, reduce(lambda x, y: x & y, same), "left_anti")
+    report |= {"rounds": resolution.rounds, "unresolved": resolution.unresolved}
+    return Write(rows, txn={"app_id": app_id, "version": max(last, 0)}, report=report)
+
+
+def _pairs(changes: DataFrame) -> DataFrame:
+    """The deletes and inserts that share a position and a transaction with one of the other kind (K6)."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    at = Window.partitionBy("_cdc_sequence", "_cdc_transaction")
+    halves = changes.where("_cdc_op in ('D', 'I') and _cdc_sequence is not null")
+    return halves.withColumn(
+        "both", F.count_if(F.col("_cdc_op") == "D").over(at) * F.count_if(F.col("_cdc_op") == "I").over(at)
+    ).where("both > 0")
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,13 @@
+{#- True when final holds, row for row, what a rebuild from all of staging gives (A4). -#}
+{% test final_equals_rebuild_from_staging(model, source_table, staging, keys=none) %}
+{%- set settings = delta_cdc.settings(source_table) -%}
+{%- if execute -%}
+{%- set columns = delta_cdc.column_list(settings['columns']) -%}
+with rebuilt as (
+{{ delta_cdc._final_rows(settings, staging, keys) }}
+)
+(select 'only in final' as side, {{ columns }} from {{ model }} except all select 'only in final', {{ columns }} from rebuilt)
+union all
+(select 'only in the rebuild' as side, {{ columns }} from rebuilt except all select 'only in the rebuild', {{ columns }} from {{ model }})
+{%- endif -%}
+{% endtest %}
