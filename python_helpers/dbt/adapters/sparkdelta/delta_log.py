@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -51,6 +51,35 @@ def operation_metrics(session: SparkSession, table: str, version: int) -> dict[s
             metrics = info.get("operationMetrics") or {}
             return {key: int(value) for key, value in metrics.items() if str(value).lstrip("-").isdigit()}
     return None
+
+
+class CatalogTable(NamedTuple):
+    name: str
+    is_view: bool
+    provider: str | None
+
+
+def tables(session: SparkSession, schema: str) -> list[CatalogTable]:
+    """Tables and views of a schema, from one request to the metastore; none when there is no such schema."""
+    jvm = session._jvm
+    assert jvm is not None
+    catalog = session._jsparkSession.sessionState().catalog()
+    if not catalog.databaseExists(schema):
+        return []
+    found = []
+    # a table dropped meanwhile is left out by getTablesByName; temporary views belong to no schema
+    each = catalog.getTablesByName(catalog.listTables(schema, "*", False)).iterator()
+    while each.hasNext():
+        table = each.next()
+        provider = table.provider()
+        found.append(
+            CatalogTable(
+                name=table.identifier().table(),
+                is_view=table.tableType().name() == "VIEW",
+                provider=provider.get().lower() if provider.isDefined() else None,
+            )
+        )
+    return found
 
 
 def location(session: SparkSession, schema: str, identifier: str) -> Any | None:

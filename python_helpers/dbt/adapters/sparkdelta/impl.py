@@ -13,7 +13,7 @@ from dbt.adapters.base import BaseRelation, ConstraintSupport, PythonJobHelper, 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.spark import SparkAdapter, SparkColumn
 from dbt.adapters.spark.connections import SparkConnectionMethod
-from dbt.adapters.spark.impl import SparkConfig
+from dbt.adapters.spark.impl import LIST_RELATIONS_MACRO_NAME, SparkConfig
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.events.contextvars import get_node_info
 from dbt_common.exceptions import DbtRuntimeError
@@ -22,6 +22,7 @@ from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.connections import SparkdeltaConnectionManager
 from dbt.adapters.sparkdelta.files import FilesMixin
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, reported
+from dbt.adapters.sparkdelta.seeds import seed_rows
 from dbt.adapters.sparkdelta.write_plan import WritePlan
 
 TEMPORARY_SUFFIX = "__dbt_tmp"
@@ -57,6 +58,7 @@ class SparkdeltaColumn(SparkColumn):
 
 def quoted(name: str) -> str:
     """A name in backticks; one that a user has put into backticks already stays as it is."""
+    name = str(name)
     if len(name) > 2 and name.startswith("`") and name.endswith("`"):
         return name
     return "`" + name.replace("`", "``") + "`"
@@ -187,7 +189,47 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
     def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
         return AdapterResponse(_message="OK")
 
+    # --- seeds
+
+    @available.parse_list
+    def seed_rows(self, agate_table: Any, delimiter: str = ",") -> list[list[str]]:
+        """A seed's rows as SQL literals, one list a row."""
+        return seed_rows(agate_table, delimiter)
+
     # --- relations and columns
+
+    def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
+        """Tables and views of a schema; none when there is no such schema.
+
+        Raises DbtRuntimeError when the catalog does not answer: read as "no tables", that would make dbt create
+        tables anew that stand there full of rows.
+        """
+        if self._in_process:
+            schema = schema_relation.schema
+            handle = self.connections.get_thread_connection().handle
+            with self.connections.exception_handler(f"list the tables of {schema}"):
+                return [
+                    self.Relation.create(
+                        schema=schema,
+                        identifier=table.name,
+                        type="view" if table.is_view else "table",
+                        is_delta=table.provider == "delta",
+                        is_iceberg=table.provider == "iceberg",
+                        is_hudi=table.provider == "hudi",
+                    )
+                    for table in delta_log.tables(handle.begin(f"list {schema}"), schema)
+                ]
+        try:
+            rows = self.execute_macro(
+                LIST_RELATIONS_MACRO_NAME, kwargs={"schema_relation": schema_relation}
+            )
+        except DbtRuntimeError as error:
+            if "SHOW TABLE EXTENDED is not supported for v2 tables" in error.msg:
+                return super().list_relations_without_caching(schema_relation)
+            if not self.check_schema_exists(schema_relation.database, schema_relation.schema):
+                return []
+            raise
+        return self._build_spark_relation_list(rows, self._get_relation_information)
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
         """Columns of a table or temporary view; empty when there is no such relation."""

@@ -10,8 +10,6 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import date, datetime, time
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.jars import jar_paths
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, response_of
+from dbt.adapters.sparkdelta.seeds import literal
 from dbt.adapters.sparkdelta.settings import spark_settings
 
 if TYPE_CHECKING:
@@ -264,18 +263,4 @@ class SparkdeltaConnectionWrapper(SessionConnectionWrapper):
 
     @classmethod
     def _fix_binding(cls, value: Any) -> str:  # type: ignore[override]
-        """A Python value as a Spark SQL literal."""
-        if value is None:
-            return "null"
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, (int, Decimal)):
-            return str(value)  # exact: a float would round big integers
-        if isinstance(value, float):
-            return repr(value)
-        if isinstance(value, datetime):
-            return f"'{value.isoformat(sep=' ')}'"
-        if isinstance(value, (date, time)):
-            return f"'{value.isoformat()}'"
-        text = str(value).replace("\\", "\\\\").replace("'", "\\'")
-        return "'" + text.replace("\n", "\\n").replace("\r", "\\r") + "'"
+        return literal(value)

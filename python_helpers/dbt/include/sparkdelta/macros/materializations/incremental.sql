@@ -3,7 +3,7 @@
   {%- set target_relation = this.incorporate(type='table') -%}
   {%- set existing = load_relation(this) -%}
   {%- set source = make_temp_relation(this) -%}
-  {%- set strategy_name = sparkdelta_validate_incremental() -%}
+  {%- set strategy = adapter.get_incremental_strategy_macro(context, sparkdelta_incremental_strategy()) -%}
 
   {{ run_hooks(pre_hooks) }}
 
@@ -22,7 +22,6 @@
       {%- call statement('source') -%}{{ create_temporary_view(source, compiled_code) }}{%- endcall -%}
     {%- endif -%}
     {%- set columns = sparkdelta_columns_to_write(source, target_relation) -%}
-    {%- set strategy = adapter.get_incremental_strategy_macro(context, strategy_name) -%}
     {%- set sql = strategy({
         'target_relation': target_relation,
         'temp_relation': source,
@@ -46,7 +45,7 @@
 {%- endmaterialization %}
 
 
-{% macro sparkdelta_validate_incremental() %}
+{% macro sparkdelta_incremental_strategy() %}
   {%- if config.get('file_format', 'delta') != 'delta' -%}
     {{ exceptions.raise_compiler_error(
         "file_format is '" ~ config.get('file_format') ~ "'; incremental models of sparkdelta are Delta tables."

@@ -1,0 +1,79 @@
+"""Seed rows as SQL literals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import agate
+
+
+def literal(value: Any) -> str:
+    """A Python value as a Spark SQL literal."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, Decimal)):
+        return str(value)  # exact: a float would round big integers
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, datetime):
+        return f"'{value.isoformat(sep=' ')}'"
+    if isinstance(value, (date, time)):
+        return f"'{value.isoformat()}'"
+    text = str(value).replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + text.replace("\n", "\\n").replace("\r", "\\r") + "'"
+
+
+def seed_rows(table: agate.Table, delimiter: str) -> list[list[str]]:
+    """A seed's rows as SQL literals, one list a row.
+
+    dbt reads an empty cell and the word null as null, quoted or not. A quoted cell of a text column is text here:
+    "" is the empty string.
+    """
+    import agate
+
+    texts = [isinstance(kind, agate.Text) for kind in table.column_types]
+    cells = _quoted_cells(table, delimiter) if any(texts) else []
+    rows = []
+    for number, row in enumerate(table.rows):
+        values = []
+        for place, value in enumerate(row):
+            if value is None and texts[place] and cells:
+                value = cells[number].get(place)
+            values.append(literal(value))
+        rows.append(values)
+    return rows
+
+
+def _quoted_cells(table: agate.Table, delimiter: str) -> list[dict[int, str]]:
+    """The quoted cells of each row, by their place; [] when the file does not read as the table does."""
+    path = getattr(table, "original_abspath", None)
+    if path is None:
+        return []
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        rows = list(_records(file.read(), delimiter))[1:]
+    return rows if len(rows) == len(table.rows) else []
+
+
+def _records(text: str, delimiter: str) -> Iterator[dict[int, str]]:
+    stop = re.escape(delimiter)
+    cell = re.compile(rf'(?:"((?:[^"]|"")*)"|[^{stop}\r\n]*)({stop}|\r\n|\r|\n|\Z)')
+    position, place, quoted = 0, 0, {}
+    while position < len(text):
+        match = cell.match(text, position)
+        if match is None:  # a quote inside an unquoted cell, or the like: no claim about this file
+            return
+        if match[1] is not None:
+            quoted[place] = match[1].replace('""', '"')
+        position, place = match.end(), place + 1
+        if match[2] != delimiter:
+            yield quoted
+            place, quoted = 0, {}
+    if place:  # the last line ends in a delimiter
+        yield quoted

@@ -1,0 +1,55 @@
+{#- Only what differs is written: the table's comment in one commit, all columns' comments in another. -#}
+{% macro sparkdelta__persist_docs(relation, model, for_relation, for_columns) -%}
+  {%- if relation.is_view -%}{{ return('') }}{%- endif -%}
+  {%- set relation_wanted = for_relation and config.persist_relation_docs() and model.description -%}
+  {%- set columns_wanted = for_columns and config.persist_column_docs() and model.columns -%}
+  {%- if relation_wanted or columns_wanted -%}
+    {%- set is = sparkdelta_comments(relation) -%}
+
+    {%- if relation_wanted and (is.table or '') != model.description -%}
+      {%- do run_query('comment on table ' ~ relation ~ ' is ' ~ sparkdelta_string(model.description)) -%}
+    {%- endif -%}
+
+    {%- if columns_wanted -%}
+      {%- set changes = [] -%}
+      {%- for name, column in validate_doc_columns(relation, model.columns, is.columns.keys() | list).items() -%}
+        {%- set now = is.columns.get(name, is.columns.get(name | lower, '')) -%}
+        {%- if (column.description or '') != now -%}
+          {%- do changes.append(adapter.quote(name) ~ ' comment ' ~ sparkdelta_string(column.description or '')) -%}
+        {%- endif -%}
+      {%- endfor -%}
+      {%- if changes -%}
+        {%- do run_query('alter table ' ~ relation ~ ' alter column ' ~ changes | join(', ')) -%}
+      {%- endif -%}
+    {%- endif -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{#- {table: comment or none, columns: {name: comment}} as the catalog has them. -#}
+{% macro sparkdelta_comments(relation) %}
+  {%- set columns = {} -%}
+  {%- set about = namespace(table=none, columns_end=false) -%}
+  {%- for row in run_query('describe extended ' ~ relation) -%}
+    {%- if not row[0] or row[0].startswith('#') -%}
+      {%- set about.columns_end = true -%}
+    {%- elif not about.columns_end -%}
+      {%- do columns.update({row[0]: row[2] or ''}) -%}
+    {%- elif row[0] == 'Comment' -%}
+      {%- set about.table = row[1] -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return({'table': about.table, 'columns': columns}) }}
+{% endmacro %}
+
+
+{% macro sparkdelta_string(text) %}
+  {{ return("'" ~ text | replace('\\', '\\\\') | replace("'", "\\'") ~ "'") }}
+{% endmacro %}
+
+
+{% macro sparkdelta__comment_clause() %}
+  {%- if config.persist_relation_docs() and model.description -%}
+    comment {{ sparkdelta_string(model.description) }}
+  {%- endif -%}
+{% endmacro %}

@@ -1,0 +1,55 @@
+{#- A seed is created with its first batch of rows in one commit: readers see the old rows or the new ones. -#}
+{% macro sparkdelta__create_csv_table(model, agate_table) %}
+  {{ return(sparkdelta_reset_seed(model, agate_table, none)) }}
+{% endmacro %}
+
+
+{% macro sparkdelta__reset_csv_table(model, full_refresh, old_relation, agate_table) %}
+  {{ return(sparkdelta_reset_seed(model, agate_table, old_relation)) }}
+{% endmacro %}
+
+
+{% macro sparkdelta_reset_seed(model, agate_table, old_relation) %}
+  {%- if old_relation is not none and not old_relation.is_delta -%}
+    {% do adapter.drop_relation(old_relation) %}
+  {%- endif -%}
+  {%- if agate_table.rows | length == 0 -%}
+    {%- set sql = create_table_as(False, this, sparkdelta_seed_select(model, agate_table, []) ) -%}
+    {% call statement('_') %}{{ sql }}{% endcall %}
+    {{ return(sql) }}
+  {%- endif -%}
+  {{ return('') }}
+{% endmacro %}
+
+
+{% macro sparkdelta__load_csv_rows(model, agate_table) %}
+  {%- set sqls = [] -%}
+  {%- for rows in adapter.seed_rows(agate_table, model['config'].get('delimiter') or ',') | batch(get_batch_size()) -%}
+    {%- set select = sparkdelta_seed_select(model, agate_table, rows) -%}
+    {%- set sql = create_table_as(False, this, select) if loop.first else 'insert into ' ~ this ~ '\n' ~ select -%}
+    {% do adapter.add_query(sql, abridge_sql_log=True) %}
+    {% do sqls.append(sql) %}
+  {%- endfor -%}
+  {{ return(sqls[0]) }}
+{% endmacro %}
+
+
+{% macro sparkdelta_seed_select(model, agate_table, rows) -%}
+  {%- set types = model['config'].get('column_types', {}) -%}
+  {%- set names, values = [], [] -%}
+  {%- for name in agate_table.column_names -%}
+    {%- do names.append('c' ~ loop.index0) -%}
+    {%- do values.append('cast(c' ~ loop.index0 ~ ' as ' ~ types.get(name, adapter.convert_type(agate_table, loop.index0))
+                         ~ ') as ' ~ adapter.quote(name | string)) -%}
+  {%- endfor -%}
+select {{ values | join(', ') }}
+from values
+  {% for row in rows -%}
+    ({{ row | join(', ') }}){{ ',\n  ' if not loop.last }}
+  {%- endfor %}
+  {%- if not rows %}({{ (['null'] * names | length) | join(', ') }}){% endif %}
+  as seed ({{ names | join(', ') }})
+{%- if not rows %}
+where false
+{%- endif %}
+{%- endmacro %}

@@ -1,0 +1,36 @@
+"""dbt-tests-adapter's incremental suites."""
+
+import pytest
+from dbt.tests.adapter.incremental.test_incremental_merge_exclude_columns import BaseMergeExcludeColumns
+from dbt.tests.adapter.incremental.test_incremental_on_schema_change import BaseIncrementalOnSchemaChangeSetup
+from dbt.tests.adapter.incremental.test_incremental_predicates import BaseIncrementalPredicates
+from dbt.tests.adapter.incremental.test_incremental_unique_id import BaseIncrementalUniqueKey
+
+
+class TestIncrementalUniqueKey(BaseIncrementalUniqueKey): ...
+
+
+class TestMergeExcludeColumns(BaseMergeExcludeColumns): ...
+
+
+class TestIncrementalPredicates(BaseIncrementalPredicates):
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {
+            "models": {
+                "+incremental_predicates": ["dbt_internal_dest.id != 2"],
+                "+incremental_strategy": "merge",
+            }
+        }
+
+
+class TestIncrementalOnSchemaChange(BaseIncrementalOnSchemaChangeSetup):
+    """Without the cases that drop a column: Delta does that with column mapping only."""
+
+    def test_run_incremental_ignore(self, project):
+        select = "model_a incremental_ignore incremental_ignore_target"
+        self.run_twice_and_assert(select, "incremental_ignore", "incremental_ignore_target", project)
+
+    def test_run_incremental_append_new_columns(self, project):
+        self.run_incremental_append_new_columns(project)
+        self.run_incremental_append_new_columns_remove_one(project)
