@@ -34,6 +34,10 @@ COLUMNS = (
 # What an event does to the queue of occupants of one key.
 _ARRIVES, _IN_PLACE, _LEAVES, _NONE = 1, 0, -1, 2
 
+# Key changes are joined by a 64-bit hash of their id, checked to be one's own; another salt where it is not. For
+# a million key changes one repetition happens once in 40 million tables: the third salt is never tried.
+_MAX_SALTS = 3
+
 # A chain of 2^40 key changes does not exist: more rounds than this mean links that run in a circle.
 _MAX_ROUNDS = 40
 
@@ -111,32 +115,44 @@ def resolve(changes: DataFrame, *, pair_split_key_changes: bool = False) -> Reso
         ResolverError: a column is missing, or links run in a circle (two changes with one id).
         pyspark.errors.PySparkException: an operation is not one of the five (while the job runs).
     """
-    from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
     missing = [name for name in COLUMNS if name not in changes.columns]
     if missing:
         raise ResolverError(f"changes lack {', '.join(missing)}. The resolver takes {', '.join(COLUMNS)}.")
 
-    events = _placed(_events(_with_pairs(changes) if pair_split_key_changes else _unpaired(changes)))
-    seen = Observation()
-    own = ~F.col("departure")
-    count = {
-        "changes": own,
-        "unresolved": F.col("departure") & F.col("head").isNull(),
-        "key_changes": F.col("departure") & F.col("head").isNotNull(),
-        "collisions": F.col("displaced").isNotNull(),
-        "known_inserts": F.col("origin") == "known_insert",
-        "unknown_updates": F.col("origin") == "unknown_update",
-        "unknown_deletes": F.col("origin") == "unknown_delete",
-        "absorbed": F.col("origin") == "absorbed",
-    }
-    events = events.observe(seen, *(F.count_if(what).alias(name) for name, what in count.items()))
-    events = events.localCheckpoint()
-    counts = {name: int(seen.get[name]) for name in count}
+    changes = _with_pairs(changes) if pair_split_key_changes else _unpaired(changes)
+    for salt in range(_MAX_SALTS):
+        events, counts = _cut(
+            _placed(_events(changes, salt)),
+            changes=~F.col("departure"),
+            key_changes=F.col("departure") & F.col("head").isNotNull(),
+            unresolved=F.col("departure") & F.col("head").isNull(),
+            collisions=F.col("displaced").isNotNull(),
+            known_inserts=F.col("origin") == "known_insert",
+            unknown_updates=F.col("origin") == "unknown_update",
+            unknown_deletes=F.col("origin") == "unknown_delete",
+            absorbed=F.col("origin") == "absorbed",
+        )
+        links, joined = _cut(_links(events), all=F.lit(True), open=F.col("entity").isNull())
+        if joined["all"] == counts["key_changes"] + counts["unresolved"]:
+            break
+    else:
+        raise ResolverError(f"Two changes have the same {', '.join(ID)}: each change must have its own.")
+    entities, rounds = _jumped(links, joined["open"])
+    return Resolution(rows=_rows(events, links, entities), rounds=rounds, **counts)
 
-    links, rounds = _jumped(events)
-    return Resolution(rows=_rows(events, links), rounds=rounds, **counts)
+
+def _cut(frame: DataFrame, **counted: Column) -> tuple[DataFrame, dict[str, int]]:
+    """Compute the frame now, keep its rows, forget its plan; and count in the same job."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    seen = Observation()
+    kept = frame.observe(
+        seen, *(F.count_if(what).alias(name) for name, what in counted.items())
+    ).localCheckpoint()
+    return kept, {name: int(seen.get[name]) for name in counted}
 
 
 def _is_key_change() -> Column:
@@ -199,11 +215,12 @@ def _with_pairs(changes: DataFrame) -> DataFrame:
     )
 
 
-def _events(changes: DataFrame) -> DataFrame:
+def _events(changes: DataFrame, salt: int) -> DataFrame:
     """What happens at each key: a key change leaves one key and arrives at another, all else is one event.
 
-    Adds `kind` (what it does to the queue), `key`, `departure` (the leaving half of a key change), `mover` (either
-    half of one), `last_resort` (O3) and `epoch` (truncates below it, A8; -1 keeps what has no effect out of the way).
+    Adds `number` (the change in short), `kind` (what it does to the queue), `key`, `departure` (the leaving half of
+    a key change), `mover` (either half of one), `last_resort` (O3), `epoch` (truncates below it, A8; -1 keeps what
+    has no effect out of the way) and `truncated_here` (a truncate is right below, at its own position).
     """
     from pyspark.sql import functions as F
 
@@ -235,17 +252,11 @@ def _events(changes: DataFrame) -> DataFrame:
             "epoch",
             F.when(F.col("absorbed"), -1).otherwise(F.size(F.filter("truncates", lambda t: t < position))),
         )
+        .withColumn("number", F.xxhash64(F.lit(salt), *ID))
         .withColumn(
-            "truncates_here",  # truncates at its own position: almost always none, see _entity
-            F.size(
-                F.filter(
-                    "truncates",
-                    lambda t: (
-                        t["_cdc_sequence"].eqNullSafe(F.col("_cdc_sequence"))
-                        & t["_cdc_ordinal"].eqNullSafe(F.col("_cdc_ordinal"))
-                        & (t < position)
-                    ),
-                )
+            "truncated_here",
+            F.exists(
+                "truncates", lambda t: _same_position(t["_cdc_sequence"], t["_cdc_ordinal"]) & (t < position)
             ),
         )
         .withColumn(
@@ -263,9 +274,16 @@ def _events(changes: DataFrame) -> DataFrame:
         "last_resort",
         "mover",
         "epoch",
-        "truncates_here",
+        "truncated_here",
+        "number",
         "event.*",
     )
+
+
+def _same_position(sequence: Column, ordinal: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    return sequence.eqNullSafe(F.col("_cdc_sequence")) & ordinal.eqNullSafe(F.col("_cdc_ordinal"))
 
 
 # O1, then O3. Change sets of one batch that share an order are told apart by name, so that no two changes tie.
@@ -290,7 +308,7 @@ def _placed(events: DataFrame) -> DataFrame:
     and made if there is none (0, 1). Such steps compose into one of the same form, so prefix sums and prefix
     maxima give the length everywhere within a transaction, given the length (0 or 1) at its start.
 
-    Adds `head` struct (id, mover, entity) of the change that placed the row acted on (for a placement: of its own
+    Adds `head` struct (number, mover, entity, id) of the change that placed the row acted on (for a placement: of its own
     row), null if there is none; `displaced`, the same for what a key change displaced; `root`, the entity that
     starts here if nothing older is found; `origin`.
     """
@@ -300,21 +318,32 @@ def _placed(events: DataFrame) -> DataFrame:
     at_key = Window.partitionBy("key", "epoch").orderBy(*_ORDER)
     so_far = at_key.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     earlier = at_key.rowsBetween(Window.unboundedPreceding, -1)
-    same_place = Window.partitionBy("key", "epoch", *_ORDER[:2]).orderBy(*_ORDER[2:])
 
     kind, transaction, sequence = F.col("kind"), F.col("_cdc_transaction"), F.col("_cdc_sequence")
     a = F.when(kind == _NONE, 0).otherwise(kind)
     b = F.when((kind == _ARRIVES) | (kind == _IN_PLACE), 1).otherwise(0)
 
     # 1. Transactions: runs of neighbours at this key (K3).
-    before = F.lag(F.struct(transaction.alias("t"), sequence.alias("s"))).over(at_key)
-    one = transaction.eqNullSafe(F.col("before.t")) & (
-        transaction.isNotNull() | sequence.eqNullSafe(F.col("before.s"))
+    label = F.struct(transaction.alias("t"), sequence.alias("s"), F.col("_cdc_ordinal").alias("o"))
+    events = events.select(
+        "*",
+        F.lag(label).over(at_key).alias("last"),
+        F.lead(label).over(at_key).alias("next"),
+        F.sum(a).over(so_far).alias("sum"),
     )
-    events = (
-        events.withColumn("before", before)
-        .withColumn("starts", F.col("before").isNull() | ~one)
-        .drop("before")
+
+    def together(other: Column) -> Column:
+        equal = transaction.eqNullSafe(other["t"]) & (
+            transaction.isNotNull() | sequence.eqNullSafe(other["s"])
+        )
+        return other.isNotNull() & equal
+
+    total = F.col("sum")
+    events = events.select(
+        *(name for name in events.columns if name not in ("last", "next")),
+        (~together(F.col("last"))).alias("starts"),
+        (~together(F.col("next"))).alias("ends"),
+        (F.col("last").isNotNull() & _same_position(F.col("last.s"), F.col("last.o"))).alias("tied"),
     )
 
     # 2. Within each, prefix sums and maxima. A running maximum of (run, value) starts afresh with each run.
@@ -322,16 +351,12 @@ def _placed(events: DataFrame) -> DataFrame:
     events = events.select(
         "*",
         F.count_if(starts).over(so_far).alias("run"),
-        F.sum(a).over(so_far).alias("sum"),
-        F.lead(starts, 1, True).over(at_key).alias("ends"),
+        F.last(F.when(starts, total - a), ignorenulls=True).over(so_far).alias("sum_at_start"),
     )
-    run, total = F.col("run"), F.col("sum")
+    run = F.col("run")
     floor = F.struct(run.alias("run"), (b - total).alias("value"))
     events = events.select(
-        "*",
-        F.last(F.when(starts, total - a), ignorenulls=True).over(so_far).alias("sum_at_start"),
-        F.max(floor).over(so_far).alias("floor"),
-        F.max(floor).over(earlier).alias("floor_before"),
+        "*", F.max(floor).over(so_far).alias("floor"), F.max(floor).over(earlier).alias("floor_before")
     )
 
     # 3. The length at each run's start: what the last run gave that does not depend on its own start.
@@ -353,11 +378,8 @@ def _placed(events: DataFrame) -> DataFrame:
     takes = (kind == _LEAVES) & (F.col("length") > 0)
     events = events.withColumn("comes", comes).withColumn("takes", takes)
     comes, takes = F.col("comes"), F.col("takes")
-    events = events.select(
-        "*", F.count_if(comes).over(so_far).alias("numbered"), F.count_if(comes).over(same_place).alias("nth")
-    )
+    events = events.select("*", F.count_if(comes).over(so_far).alias("come"))
     acts = takes | (kind == _IN_PLACE)
-    number = F.when(comes, F.col("numbered")).when(acts, F.col("numbered") - F.col("length") + 1)
     events = events.select(
         *ID,
         *(
@@ -371,24 +393,31 @@ def _placed(events: DataFrame) -> DataFrame:
             "mover",
             "departure",
         ),
+        "number",
         "comes",
         "takes",
-        number.alias("number"),
+        F.when(comes, F.col("come")).when(acts, F.col("come") - F.col("length") + 1).alias("occupant"),
         F.when(comes, _entity()).alias("root"),
     )
 
     # 5. By number: each placement, what acted on it, who took it away; then the next placement. One that comes
     # right behind another which nobody took: an insert of a known key (A1), or a key change that displaces (K7).
     step = F.when(comes, 0).when(takes, 2).otherwise(1)
-    by_number = Window.partitionBy("key", "epoch").orderBy("number", step)
+    by_number = Window.partitionBy("key", "epoch").orderBy("occupant", step)
     up_to = by_number.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     below = by_number.rowsBetween(Window.unboundedPreceding, -1)
-    left_there = F.lag(F.col("number").isNotNull() & ~takes, 1, False).over(by_number)
+    left_there = F.lag(F.col("occupant").isNotNull() & ~takes, 1, False).over(by_number)
     events = events.withColumn("behind", comes & left_there)
     mover, behind = F.col("mover"), F.col("behind")
+    # A key change's entity is not known yet: `root` is only what it starts if its old key is nowhere known.
     head = F.when(
         comes & (mover | ~behind),
-        F.struct(F.struct(*ID).alias("id"), mover.alias("mover"), F.col("root").alias("entity")),
+        F.struct(
+            "number",
+            "mover",
+            F.when(~mover, F.col("root")).alias("entity"),
+            F.struct(*ID).alias("id"),
+        ),
     )
     events = events.select(
         "*",
@@ -402,103 +431,95 @@ def _placed(events: DataFrame) -> DataFrame:
         .when(kind == _LEAVES, F.when(takes, "delete").otherwise("unknown_delete"))
         .otherwise(F.when(behind, "known_insert").otherwise("insert"))
     )
-    return events.withColumn("origin", origin).drop("epoch", "number", "takes")
+    return events.withColumn("origin", origin).drop("epoch", "occupant", "behind", "comes", "takes")
 
 
 def _entity() -> Column:
     """The id of an entity: a hash of its first position and key.
 
-    Where changes tie, more than one entity can begin at one position and key: they are told apart by how many
-    placements, and truncates, stand before them at that very position. Otherwise these are 1 and 0, so ids do not
-    depend on arrival.
+    Where changes tie, more than one entity can begin at one position and key: only then the arrival is hashed too,
+    so that otherwise ids do not depend on it.
     """
     from pyspark.sql import functions as F
 
-    parts = F.struct("_cdc_sequence", "_cdc_ordinal", "key", "nth", "truncates_here")
-    return F.md5(F.to_json(parts, _JSON))
+    arrival = F.when(F.col("tied") | F.col("truncated_here"), F.struct(*ID))
+    return F.md5(F.to_json(F.struct("_cdc_sequence", "_cdc_ordinal", "key", arrival.alias("arrival")), _JSON))
 
 
-def _jumped(events: DataFrame) -> tuple[DataFrame, int]:
-    """One row a key change, its entity found by pointer jumping (K5), and the rounds that took.
+def _links(events: DataFrame) -> DataFrame:
+    """One row a key change, from its two halves.
+
+    Rows: `number`; `up`, the key change that placed the row it takes along, or else `entity`, where that is known;
+    `parent` (id of what placed that row, null if nothing did); `displaced` (as in `_placed`).
+    """
+    from pyspark.sql import functions as F
+
+    parent = F.col("parent")
+    leaving = events.where("departure").select("number", F.col("head").alias("parent"))
+    arriving = events.where("mover and not departure").select("number", "root", "displaced")
+    return leaving.join(arriving, "number").select(
+        "number",
+        F.when(parent["mover"], parent["number"]).alias("up"),
+        F.when(parent.isNull(), F.col("root")).when(~parent["mover"], parent["entity"]).alias("entity"),
+        parent["id"].alias("parent"),
+        "displaced",
+    )
+
+
+def _jumped(links: DataFrame, still_open: int) -> tuple[DataFrame, int]:
+    """The entity of each key change (`number`, `entity`) by pointer jumping (K5), and the rounds that took.
 
     A key change whose old key was placed by anything else than a key change knows its entity at once. Every round
     the others look where their link points: that one's entity is known, or its link is taken over, which points
-    twice as far. Rows: `id`, `parent` (id or null), `entity`, `displaced_entity`.
+    twice as far.
     """
-    from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    identity = F.struct(*ID).alias("id")
-    leaving = events.where("departure").select(identity, F.col("head").alias("parent"))
-    arriving = events.where("mover and not departure").select(identity, "root", "displaced")
-    parent = F.col("parent")
-    seen = Observation()
-    links = (
-        leaving.join(arriving, "id")
-        .select(
-            "id",
-            parent["id"].alias("parent"),
-            F.when(parent.isNull(), F.col("root")).when(~parent["mover"], parent["entity"]).alias("entity"),
-            "displaced",
-        )
-        .observe(seen, F.count_if(F.col("entity").isNull()).alias("open"))
-        .localCheckpoint()
-    )
-    still_open = int(seen.get["open"])
-
-    known = links.where("entity is not null").select(
-        "id", "entity", F.lit(None).cast(links.schema["id"].dataType).alias("up")
-    )
-    unknown = links.where("entity is null").select("id", "entity", F.col("parent").alias("up"))
+    links = links.select("number", "up", "entity")
+    known, unknown = links.where("entity is not null"), links.where("entity is null")
     rounds = 0
     while still_open:
         if rounds == _MAX_ROUNDS:
             raise ResolverError(
-                f"resolver: {still_open} key changes are linked in a circle. "
-                f"Two changes with the same {', '.join(ID)} do that: each change must have its own."
+                f"{still_open} key changes are linked in a circle: their positions contradict."
             )
         rounds += 1
-        seen = Observation()
-        target = known.unionByName(unknown).select(
-            F.col("id").alias("up"), "entity", F.col("up").alias("next")
-        )
+        target = known.unionByName(unknown)
+        target = target.select(F.col("number").alias("up"), F.col("up").alias("next"), "entity")
         looked = (
-            unknown.select("id", "up")
-            .join(target, "up")
-            .select("id", "entity", F.col("next").alias("up"))
-            .observe(seen, F.count_if(F.col("entity").isNull()).alias("open"))
-            .localCheckpoint()
+            unknown.drop("entity").join(target, "up").select("number", F.col("next").alias("up"), "entity")
         )
-        still_open = int(seen.get["open"])
-        known = known.unionByName(looked.where("entity is not null"))
-        unknown = looked.where("entity is null")
-
-    found = known.select("id", "entity")
-    displaced = F.col("displaced")
-    collided = (
-        links.where(displaced.isNotNull())
-        .select(
-            F.col("id").alias("by"),
-            displaced["id"].alias("id"),
-            displaced["entity"].alias("root"),
-            displaced["mover"].alias("moved"),
-        )
-        .join(found, "id", "left")
-        .select(
-            F.col("by").alias("id"),
-            F.when(F.col("moved"), F.col("entity")).otherwise(F.col("root")).alias("displaced_entity"),
-        )
-    )
-    return links.select("id", "parent").join(found, "id").join(collided, "id", "left"), rounds
+        looked, counts = _cut(looked, open=F.col("entity").isNull())
+        still_open = counts["open"]
+        known, unknown = known.unionByName(looked.where("entity is not null")), looked.where("entity is null")
+    return known.select("number", "entity"), rounds
 
 
-def _rows(events: DataFrame, links: DataFrame) -> DataFrame:
+def _rows(events: DataFrame, links: DataFrame, entities: DataFrame) -> DataFrame:
     """The result, one row a change: see `Resolution`."""
     from pyspark.sql import functions as F
 
-    events = events.where(~F.col("departure"))
-    mover, head, identity = F.col("mover"), F.col("head"), F.struct(*ID)
-    through = F.when(mover, identity).when(head["mover"], head["id"])
+    displaced = F.col("displaced")
+    collisions = (
+        links.where(displaced.isNotNull())
+        .select(
+            F.col("number").alias("by"),
+            displaced["number"].alias("number"),
+            displaced["entity"].alias("known"),
+        )
+        .join(entities, "number", "left")
+        .select(F.col("by").alias("number"), F.coalesce("known", "entity").alias("displaced_entity"))
+    )
+    found = (
+        links.select("number", "parent")
+        .join(entities, "number")
+        .join(collisions, "number", "left")
+        .withColumnsRenamed({"number": "through", "entity": "found"})
+    )
+
+    events = events.where(~F.col("departure")).drop("displaced", "root")
+    mover, head = F.col("mover"), F.col("head")
+    through = F.when(mover, F.col("number")).when(head["mover"], head["number"])
     is_key_change = mover & F.col("parent").isNotNull()
     is_delete = F.col("kind") == _LEAVES
     effective = F.col("kind") != _NONE
@@ -517,7 +538,9 @@ def _rows(events: DataFrame, links: DataFrame) -> DataFrame:
             F.when(effective & ~is_delete, F.col("key")).alias("key_after"),
             origin.alias("origin"),
             "displaced_entity",
-            F.when(mover, F.col("parent")).when(head["id"] != identity, head["id"]).alias("acts_on"),
+            F.when(mover, F.col("parent"))
+            .when(head["number"] != F.col("number"), head["id"])
+            .alias("acts_on"),
         )
 
     # Only what hangs on a key change needs the links: the rest is not shuffled again.
@@ -526,12 +549,12 @@ def _rows(events: DataFrame, links: DataFrame) -> DataFrame:
         "*",
         head["entity"].alias("found"),
         nothing.cast("string").alias("displaced_entity"),
-        nothing.cast(links.schema["parent"].dataType).alias("parent"),
+        nothing.cast(found.schema["parent"].dataType).alias("parent"),
     )
     linked = (
         events.where(through.isNotNull())
         .withColumn("through", through)
-        .join(links.withColumnsRenamed({"id": "through", "entity": "found"}), "through")
+        .join(found, "through")
         .withColumn("displaced_entity", F.when(mover, F.col("displaced_entity")))
     )
     return shaped(alone).unionByName(shaped(linked))
