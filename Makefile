@@ -1,0 +1,55 @@
+# Everything the project does is done from here; CI calls nothing else.
+# VENV=folder puts the virtual environment elsewhere; PYTHON=python3.12 says which Python makes it.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV ?= .venv
+PYTHON ?=
+PY := $(VENV)/bin/python
+# an environment knows the folder that it was made for: in a copied or moved project it is made anew
+STAMP := $(VENV)/.installed-$(shell pwd -P | cksum | cut -d ' ' -f 1)
+JAVA := $(PY) python_helpers/delta_cdc/prerequisites.py --only java
+
+.PHONY: help setup demo test docs generate validate lint format clean distclean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## check the machine and install everything (once; all others do it by themselves)
+
+$(STAMP): pyproject.toml constraints.txt
+	@PYTHON="$(PYTHON)" bin/setup "$(VENV)" "$@"
+
+demo: $(STAMP) ## a real PostgreSQL history, change set by change set, into Delta tables, compared with the database
+	@$(JAVA) && $(PY) -m delta_cdc.demo
+
+test: $(STAMP) ## all tests
+	@$(JAVA) && $(PY) -m pytest tests -q
+
+docs: $(STAMP) ## dbt's documentation of sources, models and lineage, in target/index.html
+	@$(JAVA) && DBT_PROFILES_DIR=profiles $(VENV)/bin/dbt docs generate
+
+validate: $(STAMP) ## check the configuration of the feeds
+	@$(VENV)/bin/delta-cdc validate
+
+generate: $(STAMP) ## write the models of the feeds, the macros' defaults and docs/configuration.md
+	@$(VENV)/bin/delta-cdc generate
+	@$(VENV)/bin/delta-cdc settings --write docs/configuration.md
+
+lint: $(STAMP) ## ruff, mypy, generated files, and sqlfluff (which starts Spark)
+	@$(VENV)/bin/ruff check python_helpers tests
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/delta-cdc generate --check
+	@$(JAVA) && DBT_PROFILES_DIR=profiles $(VENV)/bin/sqlfluff lint models
+
+format: $(STAMP) ## ruff's layout for the Python files
+	@$(VENV)/bin/ruff check --fix --quiet python_helpers tests
+	@$(VENV)/bin/ruff format python_helpers tests
+
+clean: ## remove what runs leave behind (target, logs, caches); not the environment
+	@rm -rf target logs dbt_packages build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	@find python_helpers tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## remove the virtual environment too
+	@rm -rf "$(VENV)" python_helpers/*.egg-info
