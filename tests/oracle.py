@@ -1,0 +1,186 @@
+"""The contract, replayed one change at a time: what tests expect of everything that is quicker.
+
+Plain Python, no Spark, written from docs/semantics (rules in brackets). A change is a dict:
+
+    op           I, U, D, R or T
+    key          tuple: the new key for I, U, R, the old key for D, None for T
+    key_before   tuple: the old key, None (or equal to key) if unchanged
+    sequence     tuple, compared left to right; None for an R without position
+    ordinal      int or None
+    transaction  str or None (then equal sequence is one transaction)
+    batch, set, row   ints: the arrival; `set` is the change set's place among those of its batch
+    values       dict of the columns that are present (keys included or not, as the caller likes)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+
+@dataclass(eq=False)
+class Entity:
+    """One row of the source from its first change to its end, whatever its keys were in between."""
+
+    changes: list = field(default_factory=list)  # in order; a D that ends it is its last
+    ended_by: dict | None = None  # the D, T or displacing key change that ended it
+
+
+def in_order(changes):
+    """O1, O3, O5: by position, nulls first, then arrival; where all of it is equal an upsert is above a D."""
+
+    def nulls_first(value):
+        if isinstance(value, tuple):
+            value = tuple(nulls_first(part) for part in value)
+        return (value is not None, value)
+
+    def place(change):
+        position = nulls_first(change["sequence"]), nulls_first(change["ordinal"])
+        return *position, change["batch"], change["set"], change["row"], {"T": 0, "D": 1}.get(change["op"], 2)
+
+    return sorted(changes, key=place)
+
+
+def is_key_change(change):
+    return change["op"] in "IRU" and change["key_before"] not in (None, change["key"])
+
+
+def entities(changes):
+    """All entities that ever were, those alive with their key: [Entity], {key: Entity}."""
+    found, queues, touched_by = [], defaultdict(list), {}
+
+    def begins():
+        found.append(Entity())
+        return found[-1]
+
+    def end_transaction(key):  # K7: the newest occupant is the row
+        queue = queues[key]
+        while len(queue) > 1:
+            (older, _), (newer, moved_here) = queue[:2]
+            if moved_here:
+                older.ended_by = moved_here  # a collision
+                del queue[0]
+            else:  # A1: an insert of a known key updates it
+                older.changes = in_order(older.changes + newer.changes)
+                found.remove(newer)
+                del queue[1]
+
+    def leaves(key):  # K3: who has held the key longest
+        return queues[key].pop(0)[0] if queues[key] else None
+
+    for change in in_order(changes):
+        key, old_key, op = change["key"], change["key_before"], change["op"]
+        if op == "T":  # A8
+            for each in queues:
+                end_transaction(each)
+                for entity, _ in queues[each]:
+                    entity.ended_by = change
+            queues.clear()
+            continue
+        transaction = (change["transaction"], change["transaction"] is None and change["sequence"])
+        for each in {key, old_key} if is_key_change(change) else {key}:
+            if touched_by.get(each) != transaction:
+                end_transaction(each)
+            touched_by[each] = transaction
+        if op == "D":
+            entity = leaves(key)
+            if entity is None:
+                continue  # A1: a delete of an unknown key changes nothing
+            entity.ended_by = change
+        elif is_key_change(change):
+            entity = leaves(old_key) or begins()  # K1; K5: an upsert where the old key is nowhere known
+            queues[key].append((entity, change))
+        elif op == "U" and queues[key]:
+            entity = queues[key][0][0]
+        else:
+            entity = begins()
+            queues[key].append((entity, None))
+        entity.changes.append(change)
+    for key in queues:
+        end_transaction(key)
+    return found, {key: queue[0][0] for key, queue in queues.items() if queue}
+
+
+def folded(changes):
+    """P1, P2: a column that a change does not carry keeps its value."""
+    values = {}
+    for change in changes:
+        values.update(change["values"])
+    return values
+
+
+def replay(changes):
+    """Final (SCD1): {key: values}."""
+    return {key: folded(entity.changes) for key, entity in entities(changes)[1].items()}
+
+
+def history(changes, *, tracked=None, time=lambda change: change["sequence"] and change["sequence"][0]):
+    """History (SCD2) as [(key, values, valid_from, valid_to)]; valid_to None is open, valid_from None is
+    «since
+    before the feed» (O5). `tracked`: the columns of H3, by default all."""
+    versions = []
+    for entity in entities(changes)[0]:
+        moments, latest, values, ended_by = [], None, {}, entity.ended_by
+        for change in [*(c for c in entity.changes if c is not ended_by), *([ended_by] if ended_by else [])]:
+            at = time(change)
+            latest = (
+                at if latest is None else latest if at is None else max(latest, at)
+            )  # H1: never backwards
+            values = {**values, **change["values"]}
+            moments.append((latest, change["key"], values))
+        ends = [start for start, _, _ in moments[1:]] + ([] if ended_by else [_OPEN])
+        merged = []
+        for (start, key, values), end in zip(moments, ends):
+            if start == end:
+                continue  # H1: zero length is no version
+            if merged and merged[-1][0] == key and _told(merged[-1][1], tracked) == _told(values, tracked):
+                start = merged.pop()[2]  # H3
+            merged.append((key, values, start, None if end is _OPEN else end))
+        versions += merged
+    return versions
+
+
+_OPEN = object()
+
+
+def _told(values, tracked):
+    return {k: v for k, v in values.items() if v is not None and (tracked is None or k in tracked)}
+
+
+def with_pairs(changes):
+    """K6: a delete and a create of another key at one position and transaction are one key change."""
+    places = defaultdict(list)
+    for change in changes:
+        if change["op"] != "T" and change["sequence"] is not None:
+            places[change["sequence"], change["transaction"]].append(change)
+    absorbed, moved = [], {}
+    for place in places.values():
+        told = {change["key_before"] for change in place if is_key_change(change)}
+        deletes = [change for change in place if change["op"] == "D" and change["key"] not in told]
+        inserts = [change for change in place if change["op"] == "I" and not is_key_change(change)]
+        absorbed += [change for change in place if change["op"] == "D" and change["key"] in told]
+        if len(deletes) == len(inserts) == 1 and deletes[0]["key"] != inserts[0]["key"]:
+            absorbed += deletes
+            moved[id(inserts[0])] = deletes[0]["key"]
+    gone = {id(change) for change in absorbed}
+    return [
+        {**change, "key_before": moved[id(change)]} if id(change) in moved else change
+        for change in changes
+        if id(change) not in gone
+    ]
+
+
+def without_duplicates(changes):
+    """O4: what was staged before, from another change set; or stands directly before, in its own."""
+    staged, last, kept = {}, {}, []
+    for change in sorted(changes, key=lambda change: (change["batch"], change["set"], change["row"])):
+        arrived_in = change["batch"], change["set"]
+        place = change["key"], change["sequence"], change["ordinal"]
+        # The values hold the present columns only, so that what is missing is told by them.
+        content = repr((change["op"], change["key_before"], *place, sorted(change["values"].items())))
+        elsewhere = staged.setdefault(content, set())
+        if not elsewhere - {arrived_in} and last.get((arrived_in, place)) != content:
+            kept.append(change)
+        elsewhere.add(arrived_in)
+        last[arrived_in, place] = content
+    return kept

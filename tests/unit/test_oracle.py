@@ -1,0 +1,176 @@
+"""The oracle gives what others published, and what the contract's worked examples say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from tests import oracle
+from tests.histories import histories
+
+CASES = Path(__file__).parents[1] / "cases"
+NAMES = ("keys_", "partial_", "truncate_", "pitfalls_", "ties_", "history_")
+FILES = sorted(CASES.glob("random/*.json")) + sorted(
+    path for path in CASES.glob("rows/*.json") if path.name.startswith(NAMES)
+)
+
+
+def changes_of(case):
+    """A case's rows as the oracle's changes."""
+
+    def says(condition, row):
+        column, value = re.fullmatch(r"(\w+) = '(\w+)'", condition).groups() if condition else (None, None)
+        return column is not None and row[column] == value
+
+    (op_column,) = {name for name in case["schema"] if name in ("op", "type", "changeType")}
+    absent = {(batch, row): columns for batch, row, columns in case.get("missing", [])}
+    old_names = case.get("old_keys", {})
+    for batch, rows in enumerate(case["batches"]):
+        for number, row in enumerate(rows):
+            key = tuple(row[name] for name in case["keys"])
+            before = tuple(row[old_names[name]] for name in case["keys"]) if old_names else None
+            before = None if before is None or all(part is None for part in before) else before
+            op = row[op_column][0].upper()
+            if says(case["delete_when"], row):
+                op, key, before = "D", before or key, None
+            elif says(case.get("truncate_when"), row):
+                op, key, before = "T", None, None
+            yield {
+                "op": op,
+                "key": key,
+                "key_before": before,
+                "sequence": (row[case["sequence"]],),
+                "ordinal": row.get(case.get("ordinal")),
+                "transaction": str(row[case["transaction"]]) if case.get("transaction") else None,
+                "batch": batch,
+                "set": 0,
+                "row": number,
+                "values": {
+                    name: value for name, value in row.items() if name not in absent.get((batch, number), ())
+                },
+            }
+
+
+def columns_of(case):
+    """Which columns the expected rows hold."""
+    wanted = case["columns"]
+    if isinstance(wanted, list):
+        return wanted
+    return wanted.get("include") or [name for name in case["schema"] if name not in wanted["except"]]
+
+
+def in_any_order(rows):
+    return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+def test_cases_are_there():
+    assert len(FILES) >= 40
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_oracle_gives_the_published_result(path):
+    case = json.loads(path.read_text(encoding="utf-8"))
+    changes = oracle.without_duplicates(changes_of(case))
+    columns = columns_of(case)
+    if case["scd"] == 1:
+        rows = [{name: row.get(name) for name in columns} for row in oracle.replay(changes).values()]
+    else:
+        rows = [
+            {name: values.get(name) for name in columns} | {"__START_AT": start, "__END_AT": end}
+            for _, values, start, end in oracle.history(changes, tracked=columns)
+        ]
+    assert in_any_order(rows) == in_any_order(case["expected"])
+
+
+def change(op, key, sequence, *, before=None, row=0, batch=0, ordinal=None, transaction=None, **values):
+    return {
+        "op": op,
+        "key": None if key is None else (key,),
+        "key_before": None if before is None else (before,),
+        "sequence": None if sequence is None else (sequence,),
+        "ordinal": ordinal,
+        "transaction": transaction,
+        "batch": batch,
+        "set": 0,
+        "row": row,
+        "values": values,
+    }
+
+
+def test_O3_an_upsert_beats_a_delete_only_when_all_else_is_equal():
+    insert, delete = change("I", 1, 5, a=1), change("D", 1, 5)
+    assert oracle.replay([insert, delete]) == {(1,): {"a": 1}}
+    assert oracle.replay([insert, {**delete, "row": 1}]) == {}
+
+
+def test_O4_only_what_was_staged_or_stands_directly_before_is_a_duplicate():
+    one, two = change("U", 1, 5, a=1), change("U", 1, 5, a=2)
+    within = [{**each, "row": row} for row, each in enumerate([one, one, two, one])]
+    assert [each["row"] for each in oracle.without_duplicates(within)] == [0, 2, 3]
+    again = [{**each, "batch": 1} for each in within]
+    assert oracle.without_duplicates(within + again) == oracle.without_duplicates(within)
+
+
+def test_O5_a_read_without_position_is_below_everything():
+    read, truncate = change("R", 1, None, a=1, row=9), change("T", None, 5)
+    assert oracle.replay([truncate, read]) == {}
+    update = change("U", 1, 3, a=2)
+    assert oracle.replay([update, read]) == {(1,): {"a": 2}}
+    assert oracle.history([update, read]) == [((1,), {"a": 1}, None, 3), ((1,), {"a": 2}, 3, None)]
+    later = change("R", 1, None, a=7, batch=1)
+    assert oracle.history([later, read]) == [((1,), {"a": 7}, None, None)]
+
+
+def test_K6_a_delete_and_a_create_at_one_place_are_one_key_change():
+    base = change("I", 1, 1, a=1, b=1)
+    halves = [change("D", 1, 5, transaction="t", row=1), change("I", 2, 5, transaction="t", row=2, a=2)]
+    assert oracle.replay(oracle.with_pairs([base, *halves])) == {(2,): {"a": 2, "b": 1}}
+    told = {**halves[1], "key_before": (1,)}
+    assert oracle.replay(oracle.with_pairs([base, halves[0], told])) == {(2,): {"a": 2, "b": 1}}
+    other = {**halves[1], "transaction": "u"}
+    assert oracle.replay(oracle.with_pairs([base, halves[0], other])) == {(2,): {"a": 2}}
+
+
+def test_K7_the_displaced_row_is_restored_when_its_own_move_comes_to_light():
+    base = [change("I", 1, 1, a="one"), change("I", 2, 1, a="two", row=1)]
+    swap = [change("U", 2, 5, before=1, row=2), change("U", 1, 5, before=2, row=3)]
+    assert oracle.replay(base + swap[:1]) == {(2,): {"a": "one"}}
+    assert oracle.replay(base + swap) == {(2,): {"a": "one"}, (1,): {"a": "two"}}
+
+
+def test_H1_a_version_of_zero_length_is_none_and_time_never_runs_back():
+    changes = [
+        change("I", 1, 5, a=1),
+        change("U", 1, 5, a=2, row=1),
+        change("U", 1, 9, a=3),
+        change("D", 1, 9, row=1),
+    ]
+    assert oracle.history(changes) == [((1,), {"a": 2}, 5, 9)]
+    times = {5: 5, 9: 4}
+    backwards = oracle.history(changes[1:3], time=lambda each: times[each["sequence"][0]])
+    assert backwards == [((1,), {"a": 3}, 5, None)]
+
+
+def test_H3_versions_that_agree_on_what_is_tracked_are_one():
+    changes = [change("I", 1, 1, a=1, b=1), change("U", 1, 2, b=2), change("U", 2, 3, before=1)]
+    assert oracle.history(changes, tracked=["a"]) == [
+        ((1,), {"a": 1, "b": 2}, 1, 3),
+        ((2,), {"a": 1, "b": 2}, 3, None),
+    ]
+
+
+def without_nulls(rows):
+    return {key: {k: v for k, v in row.items() if v is not None} for key, row in rows.items()}
+
+
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(histories())
+def test_O2_however_it_is_delivered_the_oracle_ends_with_what_the_source_holds(history):
+    changes = oracle.without_duplicates(history.delivered)
+    if history.style == "split pairs":
+        changes = oracle.with_pairs(changes)
+    assert without_nulls(oracle.replay(changes)) == without_nulls(history.source)
