@@ -94,9 +94,9 @@ class Source:
             self.say("D", key)
 
     def move(self, pairs, columns="ab"):
-        """One statement: every (old, new) at once, told in this order. `columns` are those that it
-        carries.""" taken = {old: (self.rows.pop(old), self.moves.pop(old), self.last.pop(old)) for old, _
-        in pairs} for old, new in pairs:
+        """One statement: every (old, new) at once, told in this order, each with these columns."""
+        taken = {old: (self.rows.pop(old), self.moves.pop(old), self.last.pop(old)) for old, _ in pairs}
+        for old, new in pairs:
             row, moves, last = taken[old]
             row = {**row, "id": new}
             if "a" in columns:
@@ -206,13 +206,14 @@ def histories(draw, *, min_steps=22, max_steps=34, styles=STYLES):
 
 @st.composite
 def _deliveries(draw, count):
-    """Change sets, as lists of numbers below `count`: each number at least once, each set in the source's
-    order.""" cuts = sorted(draw(st.sets(st.integers(1, count - 1), min_size=1, max_size=6))) sets =
-    [list(range(start, end)) for start, end in zip([0, *cuts], [*cuts, count])] delayed =
-    draw(st.sets(st.integers(0, count - 1), max_size=4)) sets = [[number for number in numbers if number not
-    in delayed] for numbers in sets] sets += [[number] for number in delayed] sets += [sets[index %
-    len(sets)] for index in draw(st.lists(st.integers(0, 9), max_size=3))] return
-    draw(st.permutations([numbers for numbers in sets if numbers]))
+    """Change sets: lists of numbers below `count`, each number at least once, each set in source order."""
+    cuts = sorted(draw(st.sets(st.integers(1, count - 1), min_size=1, max_size=6)))
+    sets = [list(range(start, end)) for start, end in zip([0, *cuts], [*cuts, count], strict=True)]
+    delayed = draw(st.sets(st.integers(0, count - 1), max_size=4))
+    sets = [[number for number in numbers if number not in delayed] for numbers in sets]
+    sets += [[number] for number in delayed]
+    sets += [sets[index % len(sets)] for index in draw(st.lists(st.integers(0, 9), max_size=3))]
+    return draw(st.permutations([numbers for numbers in sets if numbers]))
 
 
 @st.composite

@@ -130,7 +130,7 @@ def history(changes, *, tracked=None, time=lambda change: change["sequence"] and
             moments.append((latest, change["key"], values))
         ends = [start for start, _, _ in moments[1:]] + ([] if ended_by else [_OPEN])
         merged = []
-        for (start, key, values), end in zip(moments, ends):
+        for (start, key, values), end in zip(moments, ends, strict=True):
             if start == end:
                 continue  # H1: zero length is no version
             if merged and merged[-1][0] == key and _told(merged[-1][1], tracked) == _told(values, tracked):
