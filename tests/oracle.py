@@ -115,22 +115,20 @@ def replay(changes):
 
 
 def history(changes, *, tracked=None, time=lambda change: change["sequence"] and change["sequence"][0]):
-    """History (SCD2) as [(key, values, valid_from, valid_to)]; valid_to None is open, valid_from None is
-    «since
-    before the feed» (O5). `tracked`: the columns of H3, by default all."""
+    """History (SCD2) as [(key, values, valid_from, valid_to)].
+
+    valid_to None is open, valid_from None is «since before the feed» (O5). `tracked`: H3, by default all.
+    """
     versions = []
     for entity in entities(changes)[0]:
         moments, latest, values, ended_by = [], None, {}, entity.ended_by
         for change in [*(c for c in entity.changes if c is not ended_by), *([ended_by] if ended_by else [])]:
-            at = time(change)
-            latest = (
-                at if latest is None else latest if at is None else max(latest, at)
-            )  # H1: never backwards
+            latest = max((at for at in (latest, time(change)) if at is not None), default=None)  # H1
             values = {**values, **change["values"]}
             moments.append((latest, change["key"], values))
         ends = [start for start, _, _ in moments[1:]] + ([] if ended_by else [_OPEN])
         merged = []
-        for (start, key, values), end in zip(moments, ends, strict=True):
+        for (start, key, values), end in zip(moments, ends, strict=False):
             if start == end:
                 continue  # H1: zero length is no version
             if merged and merged[-1][0] == key and _told(merged[-1][1], tracked) == _told(values, tracked):
