@@ -101,12 +101,12 @@ with changes as (
 ),
 {{ delta_cdc.entity_states(settings) }},
 newest as (
-  select *, row_number() over (partition by _cdc_entity order by _cdc_epoch desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) as newest_first
+  select *, row_number() over (partition by _cdc_entity order by _cdc_epoch desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) as _cdc_newest_first
   from states
 )
 select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
 from newest
-where newest_first = 1 and not _cdc_ends and _cdc_epoch = size(truncates)
+where _cdc_newest_first = 1 and not _cdc_ends and _cdc_epoch = size(_cdc_truncates)
 {%- endif -%}
 {%- endmacro %}
 
@@ -157,7 +157,7 @@ states as (  -- partial images fold: an absent column keeps the value that the l
 ),
 {%- endif %}
 ranked as (
-  select *, row_number() over (partition by {{ delta_cdc.column_list(keys) }} order by {{ delta_cdc.order_by('desc') }}) as newest_first
+  select *, row_number() over (partition by {{ delta_cdc.column_list(keys) }} order by {{ delta_cdc.order_by('desc') }}) as _cdc_newest_first
   from {{ 'states' if partial else 'new_changes' }}
 ),
 {%- if partial %}
@@ -170,11 +170,11 @@ winners as (  -- what the new changes leave open is as it was in the live row, u
     r._cdc_ends
   from ranked as r
   left join {{ this }} as live on {{ delta_cdc.same_columns(keys, 'live', 'r') }}
-  where r.newest_first = 1
+  where r._cdc_newest_first = 1
 )
 {%- else %}
 winners as (
-  select * from ranked where newest_first = 1
+  select * from ranked where _cdc_newest_first = 1
 )
 {%- endif %}
 select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}, _cdc_ends as _cdc_is_deleted
@@ -223,11 +223,11 @@ changes as (
 ),
 {{ delta_cdc.entity_states(settings) }},
 newest as (
-  select *, row_number() over (partition by _cdc_entity order by _cdc_epoch desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) as newest_first
+  select *, row_number() over (partition by _cdc_entity order by _cdc_epoch desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) as _cdc_newest_first
   from states
 ),
 live as (
-  select * from newest where newest_first = 1 and not _cdc_ends and _cdc_epoch = size(truncates)
+  select * from newest where _cdc_newest_first = 1 and not _cdc_ends and _cdc_epoch = size(_cdc_truncates)
 ),
 winners as (
   select {{ delta_cdc.column_list(keys, 'k.') }}

@@ -7,12 +7,12 @@
 {%- set keys = settings['keys'] -%}
 {%- set values = settings['columns'] | reject('in', keys) | list -%}
 truncates as (  -- few: one array, so that each change can count those below it
-  select array_sort(collect_list(struct({{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at))) as truncates
+  select array_sort(collect_list(struct({{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at))) as _cdc_truncates
   from changes where _cdc_op = 'T'
 ),
 events as (
-  select changes.*, truncates.truncates,
-    size(filter(truncates.truncates, t -> struct(t._cdc_sequence, t._cdc_ordinal, t._cdc_batch_id, t._cdc_row) < struct({{ delta_cdc.order_columns() | join(', ') }}))) as _cdc_epoch
+  select changes.*, truncates._cdc_truncates,
+    size(filter(truncates._cdc_truncates, t -> struct(t._cdc_sequence, t._cdc_ordinal, t._cdc_batch_id, t._cdc_row) < struct({{ delta_cdc.order_columns() | join(', ') }}))) as _cdc_epoch
   from changes cross join truncates
   where changes._cdc_op <> 'T'
 ),
@@ -25,7 +25,7 @@ lives as (
 ),
 states as (
   select
-    _cdc_entity, _cdc_epoch, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, truncates,
+    _cdc_entity, _cdc_epoch, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, _cdc_truncates,
     {{ delta_cdc.column_list(keys) }}
   {%- for column in values %},
     last_value(if(array_contains(_cdc_missing, {{ delta_cdc.literal(column) }}) or _cdc_ends, null, struct({{ delta_cdc.quoted(column) }})), true) over life.{{ delta_cdc.quoted(column) }} as {{ delta_cdc.quoted(column) }}

@@ -1,0 +1,88 @@
+"""A dbt project of a user who installed delta_cdc, driven in this process: one JVM for all runs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from delta_cdc import scaffold
+from delta_cdc.config import load_project
+
+PACKAGE = Path(__file__).resolve().parents[2]
+
+
+class UserProject:
+    """path: its folder, made anew. schema: where its tables are. threads: of dbt."""
+
+    def __init__(self, path: Path, *, schema: str, threads: int = 4) -> None:
+        self.path = path
+        self.schema = schema
+        shutil.rmtree(path, ignore_errors=True)
+        (path / "models").mkdir(parents=True)
+        self._write("dbt_project.yml", {
+            "name": "user_project", "version": "1.0.0", "config-version": 2, "profile": "user",
+            "flags": {"send_anonymous_usage_stats": False},
+        })
+        self._write("packages.yml", {"packages": [{"local": str(PACKAGE)}]})
+        self._write("profiles.yml", {"user": {"target": "dev", "outputs": {"dev": {
+            "type": "sparkdelta", "method": "session", "schema": schema, "threads": threads,
+            "root": str(path / "lake"),
+        }}}})
+        self.dbt("deps", quiet=True)
+
+    def _write(self, name: str, content: Mapping[str, Any]) -> None:
+        (self.path / name).write_text(yaml.safe_dump(content, sort_keys=False))
+
+    def configure(self, feed: str, *, settings: Mapping[str, Any], tables: Sequence[Mapping[str, Any]]) -> None:
+        """Declare a feed: settings of the feed, and per table name, settings (`cdc`) and columns {name: type}."""
+        folder = self.path / "models" / feed
+        folder.mkdir(parents=True, exist_ok=True)
+        source = {
+            "name": feed,
+            "config": {"meta": {"cdc": dict(settings)}},
+            "tables": [
+                {
+                    "name": t["name"],
+                    "config": {"meta": {"cdc": dict(t["cdc"])}},
+                    "columns": [{"name": n, "data_type": d, "description": f"{n} of the source"} for n, d in t["columns"].items()],
+                }
+                for t in tables
+            ],
+        }
+        (folder / "_sources.yml").write_text(yaml.safe_dump({"version": 2, "sources": [source]}, sort_keys=False))
+
+    def generate(self) -> None:
+        project = load_project(self.path)
+        files = scaffold.plan(project)
+        scaffold.write(project, files, scaffold.compare(project, files), force=True, prune=True)
+
+    def dbt(self, *args: str, quiet: bool = False) -> Any:
+        """Run a dbt command; raises AssertionError with the messages of what failed."""
+        result = self.try_dbt(*args, quiet=quiet)
+        if not result.success:
+            raise AssertionError(f"dbt {' '.join(args)} failed: {result.exception or ''}\n" + "\n".join(self.failures(result)))
+        return result
+
+    def try_dbt(self, *args: str, quiet: bool = False) -> Any:
+        from dbt.cli.main import dbtRunner
+
+        given = [*args, "--project-dir", str(self.path), "--profiles-dir", str(self.path)]
+        return dbtRunner().invoke(["--quiet", *given] if quiet else given)
+
+    @staticmethod
+    def failures(result: Any) -> list[str]:
+        results = getattr(result.result, "results", None) or []
+        return [f"{r.node.name}: {r.message}" for r in results if str(r.status) not in ("success", "pass", "skipped", "no-op")]
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """The rows of a query; `{schema}` stands for the project's schema."""
+        return [r.asDict(recursive=True) for r in self.spark().sql(sql.replace("{schema}", self.schema)).collect()]
+
+    def spark(self) -> Any:
+        from dbt.adapters.sparkdelta.session import root_session
+
+        return root_session(root=self.path / "lake")
