@@ -149,25 +149,23 @@ class _Reader:
             self.read_table(name, table, feed_block, block or _Block(file), file)
             for table, block in zip(tables, table_blocks, strict=True)
         ]
-        self.check_twice(name, tables, file)
         self.check_feed_lists(name, feed_block, [columns for _, columns in read])
         self.feeds.append(
             Feed(
                 name=name,
-                tables=tuple(sorted((t for t, _ in read if t is not None), key=lambda t: t.name)),
+                tables=self.tables_once(name, [t for t, _ in read if t is not None]),
                 description=_text(source.get("description")),
                 file=file,
             )
         )
 
-    def check_twice(self, feed: str, tables: list[Lined], file: str) -> None:
-        seen: set[str] = set()
+    def tables_once(self, feed: str, tables: list[Table]) -> tuple[Table, ...]:
+        once: dict[str, Table] = {}
         for table in tables:
-            name = str(table["name"])
-            if name.casefold() in seen:
+            if once.setdefault(table.name.casefold(), table) is not table:
                 message = "the table is listed twice (names that differ only in case are one name to Spark)."
-                self.problems.append(Problem(message, feed, name, file, table.lines.get("name")))
-            seen.add(name.casefold())
+                self.problems.append(Problem(message, feed, table.name, table.file, table.line))
+        return tuple(sorted(once.values(), key=lambda table: table.name))
 
     def cdc_block(self, node: Lined, file: str, feed: str, table: str | None) -> _Block | None:
         """`config: meta: cdc:` or `meta: cdc:` of a source or table; None where there is neither."""
@@ -235,15 +233,15 @@ class _Reader:
             self.problems.append(Problem(message, feed=feed, file=block.file, line=at))
 
         given = block.given
-        if "format" not in given and "format" not in block.broken:
+        if given.get("format") is None and "format" not in block.broken:
             problem(f"`format` is missing. Known: {', '.join(f'`{name}`' for name in self.formats)}.")
-        elif "format" in given and given["format"] not in self.formats:
+        elif given.get("format") is not None and given["format"] not in self.formats:
             problem(
                 f"`format` is '{given['format']}'. {did_you_mean(given['format'], self.formats)}", "format"
             )
         if "ready" in given and given.get("unit", "file") != "folder" and "unit" not in block.broken:
             problem("`ready` says what a folder must hold, and `unit` is file. Set `unit: folder`.", "ready")
-        if "location" not in given:
+        if given.get("location") is None:
             if "location" not in block.broken:
                 problem(
                     "`location` is missing. Give the folder of the change sets, e.g. "
@@ -356,6 +354,7 @@ class _Reader:
                 problem(
                     f"column `{name}` is listed twice (`{first}`; to Spark, case makes no difference).", line
                 )
+                continue
             columns[name.casefold()] = Column(name, str(data_type or ""), _text(item.get("description")))
         return tuple(columns.values())
 
@@ -509,7 +508,9 @@ class _TableCheck:
         if self.format is not None and self.format.knows_operations:
             for setting in ("operation", "old_keys"):
                 if self.level(setting):
-                    message = f"`{setting}` is for flat rows; {settings.format} says that itself. Take it out."
+                    message = (
+                        f"`{setting}` is for flat rows; {settings.format} says that itself. Take it out."
+                    )
                     self.problem(message, setting)
         elif settings.operation is not None:
             self.known_columns("operation", [settings.operation])

@@ -118,7 +118,7 @@ def java_remedy(folders=("/usr/lib/jvm", "/Library/Java/JavaVirtualMachines")):
                         return "There is one in {0}: export JAVA_HOME={0}".format(home)
     return (
         "Install it (Debian or Ubuntu: sudo apt install openjdk-17-jre-headless; macOS: brew install "
-        "openjdk@17; anywhere: https://adoptium.net) and set JAVA_HOME to its folder if it is not on the path."
+        "openjdk@17; anywhere: https://adoptium.net) and set JAVA_HOME to its folder if it is not found."
     )
 
 
@@ -151,8 +151,8 @@ def check_jars():
     if why is None:
         return None
     return (
-        "Maven Central ({0}) cannot be reached ({1}), and Delta's jars are not in {2}. Connect to the network, "
-        "set HTTPS_PROXY, or copy that folder from a machine where `make setup` ran.".format(
+        "Maven Central ({0}) cannot be reached ({1}), and Delta's jars are not in {2}. Connect to the "
+        "network, set HTTPS_PROXY, or copy that folder from a machine where `make setup` ran.".format(
             MAVEN_CENTRAL, why, cache
         )
     )
@@ -246,7 +246,7 @@ CHECKS = (
 
 def main(arguments=None):
     # type: (list[str] | None) -> int
-    """Run the checks (all, or those after --only) and print what is wrong. Returns how many problems there are."""
+    """Run the checks (all, or those after --only) and print what is wrong. Returns the number of problems."""
     given = sys.argv[1:] if arguments is None else arguments
     only = [argument for argument in given if argument != "--only"]
     problems = []

@@ -1,8 +1,8 @@
 """The model files and their yml, written from the configuration.
 
-dbt cannot make models out of Jinja, so each table's few-line files are generated: `plan` says what there should
-be, `compare` what there is, `write` makes it so. Each file carries a hash of its own text in its first line: a
-file that a person edited is kept and named, never overwritten in silence.
+dbt cannot make models out of Jinja, so each table's few-line files are generated: `plan` says what there
+should be, `compare` what there is, `write` makes it so. Each file carries a hash of its own text in its first
+line: a file that a person edited is kept and named, never overwritten in silence.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def keys_model(table: Table) -> str:
 
 
 def history_model(table: Table) -> str:
-    config = {"materialized": "view", "tags": tags_of(table)}
+    config = {"materialized": "view", "keep_unchanged": True, "tags": tags_of(table)}
     return (
         f"-- {table.history_name}: the versions of each row of {table.feed}.{table.name} (SCD2)\n"
         f"{config_call(config)}\n"
@@ -381,6 +381,10 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
     about = f" {table.description}" if table.description else ""
     keys = list(table.settings.keys)
     one_row_per_key = {"delta_cdc.one_row_per_key": {"arguments": {"keys": keys}}}
+    rebuilt_from = {"source_table": _source(table), "staging": f"ref('{table.staging_name}')"}
+    if table.keys_name:
+        rebuilt_from["keys"] = f"ref('{table.keys_name}')"
+    equals_rebuild = {"delta_cdc.final_equals_rebuild_from_staging": {"arguments": rebuilt_from}}
     yield _model(
         table.staging_name,
         f"Every change of {name} ever received, once, in order.{about}",
@@ -408,7 +412,7 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
         table.final_name,
         f"{_final_is(table).capitalize()} (SCD1).{about}",
         final_columns(table),
-        [*([] if table.appends_only else [one_row_per_key]), "delta_cdc.final_equals_rebuild_from_staging"],
+        [*([] if table.appends_only else [one_row_per_key]), equals_rebuild],
     )
 
 

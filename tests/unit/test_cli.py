@@ -1,0 +1,123 @@
+"""The command line: what it prints and how it leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from delta_cdc import scaffold
+from delta_cdc.cli import main
+
+from tests.projects import TABLE, project, source
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_validate_shows_the_feeds(tmp_path: Path) -> None:
+    result = run("validate", "--project-dir", project(tmp_path, source()))
+    assert result.exit_code == 0
+    assert "landing/{table}" in result.stdout
+    assert result.stdout.splitlines()[-1] == "1 feed, 1 table: no problems found."
+
+
+def test_validate_shows_every_problem_on_a_line_of_stderr(tmp_path: Path) -> None:
+    long = source(
+        tables={"invoice": {"keyz": ["id"], "sequence_by": ["seq"]}, "b": TABLE | {"keys": ["[red]x"]}}
+    )
+    result = run("validate", "--project-dir", project(tmp_path, long))
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith(
+        "feed shop, table invoice: setting `keyz` is not known. Did you mean `keys`? (models/"
+    )
+    assert "`keys` names `[red]x`" in lines[1]
+    assert lines[2] == "2 problems found, nothing was run."
+
+
+def test_validate_without_feeds(tmp_path: Path) -> None:
+    result = run("validate", "--project-dir", project(tmp_path))
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "No feeds (no source has `cdc` in its meta): no problems found.\n",
+    )
+
+
+@pytest.mark.parametrize("command", ["validate", "generate"])
+def test_no_project(tmp_path: Path, command: str) -> None:
+    result = run(command, "--project-dir", tmp_path)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"There is no dbt project in {tmp_path}")
+
+
+def test_generate_writes_then_is_current(tmp_path: Path) -> None:
+    project(tmp_path, source())
+    result = run("generate", "--check", "--project-dir", tmp_path)
+    assert result.exit_code == 1
+    assert "models/shop/final/final_invoice.sql: is not there" in result.stderr
+    assert result.stderr.splitlines()[-1] == "4 files are not current. Run `delta-cdc generate`."
+    result = run("generate", "--project-dir", tmp_path)
+    assert result.exit_code == 0
+    assert "wrote models/shop/final/final_invoice.sql" in result.stdout
+    for arguments in (["--check"], []):
+        result = run("generate", *arguments, "--project-dir", tmp_path)
+        assert (result.exit_code, result.stdout) == (0, "1 feed, 1 table: 4 files are current.\n")
+
+
+def test_generate_keeps_an_edited_file_and_says_so(tmp_path: Path) -> None:
+    project(tmp_path, source())
+    run("generate", "--project-dir", tmp_path)
+    path = tmp_path / "models/shop/final/final_invoice.sql"
+    path.write_text("select 1\n")
+    result = run("generate", "--check", "--project-dir", tmp_path)
+    assert result.exit_code == 1
+    assert "models/shop/final/final_invoice.sql: was edited" in result.stderr
+    result = run("generate", "--project-dir", tmp_path)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "models/shop/final/final_invoice.sql: was edited and is kept; --force overwrites it",
+        "1 file is left as found; the others are current.",
+    ]
+    assert path.read_text() == "select 1\n"
+    assert run("generate", "--force", "--project-dir", tmp_path).exit_code == 0
+    assert path.read_text() != "select 1\n"
+
+
+def test_generate_names_files_whose_table_is_gone(tmp_path: Path) -> None:
+    run("generate", "--project-dir", project(tmp_path, source(tables={"invoice": TABLE, "old": TABLE})))
+    edited = tmp_path / "models/shop/final/final_old.sql"
+    edited.write_text(edited.read_text() + "-- mine\n")
+    project(tmp_path, source())
+    result = run("generate", "--project-dir", tmp_path)
+    assert result.exit_code == 1
+    assert "models/shop/history/hist_shop__old.sql: its table is gone; --prune removes it" in result.stderr
+    assert (
+        "models/shop/final/final_old.sql: its table is gone, and it was edited; --prune --force"
+        in result.stderr
+    )
+    result = run("generate", "--prune", "--project-dir", tmp_path)
+    assert result.exit_code == 1
+    assert "removed models/shop/history/hist_shop__old.sql" in result.stdout
+    assert run("generate", "--prune", "--force", "--project-dir", tmp_path).exit_code == 0
+    assert not edited.exists()
+
+
+def test_generate_writes_nothing_from_a_wrong_configuration(tmp_path: Path) -> None:
+    project(tmp_path, source(tables={"good": TABLE, "bad": {}}))
+    assert run("generate", "--project-dir", tmp_path).exit_code == 2
+    assert [path.name for path in (tmp_path / "models").rglob("*.*")] == ["_sources.yml"]
+
+
+def test_settings_prints_or_writes_the_reference(tmp_path: Path) -> None:
+    assert run("settings").stdout == scaffold.reference_page()
+    run("settings", "--write", tmp_path / "page.md")
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == scaffold.reference_page()
+
+
+def test_version_and_help() -> None:
+    assert run("--version").stdout.startswith("delta-cdc, version ")
+    assert "validate" in run("-h").stdout

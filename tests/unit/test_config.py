@@ -1,0 +1,698 @@
+"""Reading the configuration, and every mistake that it can hold (rule Q5)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from delta_cdc.config import (
+    FORMATS,
+    Column,
+    Project,
+    Settings,
+    load_project,
+    partition_column,
+    setting_defaults,
+    setting_level,
+    unquoted,
+    wants,
+)
+from delta_cdc.errors import CdcError, ConfigError, ProjectError, did_you_mean, nearest
+from delta_cdc.spark_types import why_not_a_type
+
+from tests.projects import COLUMNS, FEED, TABLE, project, source
+
+ROOT = Path(__file__).parents[2]
+
+
+def problems(root: Path, *sources: dict[str, Any]) -> list[str]:
+    """What is wrong, without the file and line at the end."""
+    with pytest.raises(ConfigError) as caught:
+        load_project(project(root, *sources))
+    return [str(problem).rpartition(" (models/")[0] for problem in caught.value.problems]
+
+
+def loaded(root: Path, *sources: dict[str, Any]) -> Project:
+    return load_project(project(root, *sources))
+
+
+# Reading
+
+
+def test_a_table_overrides_its_feed_and_the_feed_its_format(tmp_path: Path) -> None:
+    feed = {"format": "debezium", "location": "landing", "split_key_changes": False, "tags": ["a"]}
+    tables = {"one": {"keys": ["id"]}, "two": {"keys": ["id"], "split_key_changes": True, "tags": []}}
+    one, two = loaded(tmp_path, source(feed=feed, tables=tables)).tables
+    assert one.settings.sequence_by == FORMATS["debezium"].settings["sequence_by"]
+    assert (one.settings.split_key_changes, two.settings.split_key_changes) == (False, True)
+    assert (one.settings.tags, two.settings.tags) == (["a"], [])
+    assert one.settings.apply == "merge"
+
+
+def test_settings_stand_under_meta_or_config_meta_of_source_or_table(tmp_path: Path) -> None:
+    plain = source(feed=None, tables={"invoice": None})
+    plain["meta"] = {"cdc": FEED}
+    plain["tables"][0]["meta"] = {"cdc": TABLE}
+    (feed,) = loaded(tmp_path, plain).feeds
+    assert feed.tables[0].settings.keys == ["id"]
+    assert feed.tables[0].settings.location == "landing/{table}"
+
+
+def test_sources_without_cdc_and_disabled_ones_are_no_feeds(tmp_path: Path) -> None:
+    off = source("off")
+    off["config"]["enabled"] = False
+    off_table = source("on", tables={"invoice": TABLE, "other": {"keyz": 1}})
+    off_table["tables"][1]["config"]["enabled"] = False
+    read = loaded(tmp_path, source("plain", feed=None, tables={"t": None}), off, off_table)
+    assert [(feed.name, [t.name for t in feed.tables]) for feed in read.feeds] == [("on", ["invoice"])]
+
+
+def test_sources_are_found_in_any_yml_file_of_any_model_path(tmp_path: Path) -> None:
+    project(tmp_path, source(), **{"model-paths": ["models", "more"]})
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "x.yaml").write_text(yaml.safe_dump({"sources": [source("b", tables={"t": TABLE})]}))
+    assert [feed.name for feed in load_project(tmp_path).feeds] == ["b", "shop"]
+
+
+def test_env_var_and_var_are_filled_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANDING", "/data")
+    feed = {
+        "format": "rows",
+        "location": "{{ env_var('LANDING') }}/{{ var('folder') }}/{{ var('other', 'x') }}/{table}",
+        "settle_seconds": "{{ var('settle') }}",
+    }
+    project(tmp_path, source(feed=feed), vars={"folder": "f", "consumer": {"settle": 60}})
+    settings = load_project(tmp_path).tables[0].settings
+    assert (settings.location, settings.settle_seconds) == ("/data/f/x/{table}", 60)
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("{{ env_var('NOT_THERE_AT_ALL') }}", "the environment variable NOT_THERE_AT_ALL is not set."),
+        ("{{ var('missing') }}", "the variable missing is not in dbt_project.yml."),
+        ("{{ target.name }}", "'target' is undefined). Only env_var and var may be used in settings."),
+    ],
+)
+def test_what_cannot_be_filled_in_is_a_problem(tmp_path: Path, location: str, expected: str) -> None:
+    (problem,) = problems(tmp_path, source(feed={"format": "rows", "location": location}))
+    assert problem.startswith("feed shop: `location`: ")
+    assert expected in problem
+
+
+def test_names_of_models_and_where_they_read(tmp_path: Path) -> None:
+    mixed = {"format": "wal2json_v2", "location": "landing"}
+    tables = {"a": {"keys": ["id"]}, "b": {"insert_only": True, "final_name": "final_log"}}
+    (feed,) = loaded(tmp_path, source(feed=mixed, tables=tables)).feeds
+    a, b = feed.tables
+    assert (feed.raw_name, a.mixed) == ("raw_shop", True)
+    assert (a.staging_name, a.keys_name) == ("stg_shop__a", "int_shop__a_keys")
+    assert (a.history_name, a.final_name) == ("hist_shop__a", "final_a")
+    assert (b.keys_name, b.history_name, b.final_name) == (None, None, "final_log")
+
+
+def test_keys_are_resolved_by_default_where_the_feed_can_tell(tmp_path: Path) -> None:
+    tables = {
+        "plain": TABLE,
+        "moves": TABLE | {"old_keys": {"id": "old_id"}},
+        "off": TABLE | {"old_keys": {"id": "old_id"}, "key_changes": False},
+    }
+    resolves = {table.name: table.resolves_keys for table in loaded(tmp_path, source(tables=tables)).tables}
+    assert resolves == {"plain": False, "moves": True, "off": False}
+
+
+def test_published_columns(tmp_path: Path) -> None:
+    tables = {
+        "all": TABLE | {"operation": "op", "old_keys": {"id": "old_id"}},
+        "few": TABLE | {"columns": ["id", "created"]},
+        "less": TABLE | {"except_columns": ["created"], "operation": "op"},
+    }
+    published = {
+        t.name: [c.name for c in t.published_columns] for t in loaded(tmp_path, source(tables=tables)).tables
+    }
+    assert published == {
+        "all": ["id", "seq", "created", "total amount"],
+        "few": ["id", "created"],
+        "less": ["id", "seq", "op", "old_id", "total amount"],
+    }
+
+
+def test_a_feed_may_leave_out_columns_that_only_some_tables_have(tmp_path: Path) -> None:
+    first = source(feed=FEED | {"except_columns": ["op"]}, tables={"a": TABLE})
+    first["tables"].append({**source(tables={"b": TABLE}, columns=COLUMNS[:2])["tables"][0]})
+    assert [len(t.published_columns) for t in loaded(tmp_path, first).tables] == [5, 2]
+
+
+@pytest.mark.parametrize(
+    ("entry", "name", "expression", "derived"),
+    [
+        ("created", "created", "created", False),
+        ("total amount", "total amount", "total amount", False),
+        ("year(created)", "year_created", "year(created)", True),
+        ("year(created) AS y", "y", "year(created)", True),
+        ("cast(a as date) as `d`", "d", "cast(a as date)", True),
+        ("cast(a as date)", "cast_a_as_date", "cast(a as date)", True),
+    ],
+)
+def test_partition_columns(entry: str, name: str, expression: str, derived: bool) -> None:
+    columns = [Column(item["name"], item["data_type"]) for item in COLUMNS]
+    found = partition_column(entry, columns)
+    assert (found.name, found.expression, found.derived) == (name, expression, derived)
+
+
+def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
+    (table,) = loaded(tmp_path, source(feed={"format": "wal2json_v2", "location": "x"})).tables
+    assert table.type_of("seq") == "bigint"
+    assert table.type_of("`total amount`") == "decimal(10,2)"
+    assert table.type_of(FORMATS["wal2json_v2"].settings["sequence_by"][0]) == "bigint"
+    assert table.type_of("seq + 1") is None
+
+
+# The mistakes
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"keyz": ["id"], "keys": ["id"]}, "setting `keyz` is not known. Did you mean `keys`?"),
+        ({"frobnicate": 1}, "setting `frobnicate` is not known. See docs/configuration.md"),
+        ({"location": "elsewhere"}, "`location` is a setting of the feed, not of the table. Move it there."),
+        ({"keys": "id"}, "`keys` is 'id'. It takes a list of column names, e.g. [invoice_id]. Write [id]."),
+        ({"keys": [1]}, "`keys` is [1]. It takes a list of column names"),
+        ({"keys": [True]}, "`keys` is [true]. It takes a list"),
+        ({"keys": None}, "`keys` is empty. It takes a list"),
+        (
+            {"keys": []},
+            "`keys` is missing. Give the columns that identify a row, e.g. [id]; or say `insert_only",
+        ),
+        ({"keys": ["Id"]}, "`keys` names `Id`, which is no column. Did you mean `id`?"),
+        ({"keys": ["zzz"]}, "`keys` names `zzz`, which is no column. Known: `created`, `id`,"),
+        ({"keys": ["id", "id"]}, "`keys` names `id` twice."),
+        ({"insert_only": "yes"}, "`insert_only` is 'yes'. It takes true or false."),
+        (
+            {"apply": "replace_partition", "partition_by": ["created"]},
+            "`apply` is 'replace_partition'. It takes `merge` or `replace_partitions`. "
+            "Did you mean `replace_partitions`?",
+        ),
+        ({"sequence_by": []}, "`sequence_by` is missing. Give the columns that order the source's changes"),
+        ({"sequence_by": ["sek"]}, "`sequence_by` names `sek`, which is no column. Did you mean `seq`?"),
+        (
+            {"sequence_by": ["`total amoun`"]},
+            "names `total amoun`, which is no column. Did you mean `total amount`?",
+        ),
+        (
+            {"sequence_by": ["total amount"]},
+            "takes SQL; there the column `total amount` stands in backticks: `total",
+        ),
+        ({"ordinal": "nr"}, "`ordinal` names `nr`, which is no column."),
+        ({"transaction": "xid"}, "`transaction` names `xid`, which is no column."),
+        (
+            {"occurred_at": "createt"},
+            "`occurred_at` names `createt`, which is no column. Did you mean `created`?",
+        ),
+        ({"operation": "opp"}, "`operation` names `opp`, which is no column. Did you mean `op`?"),
+        (
+            {"operation_codes": {"x": "I"}},
+            "`operation_codes` is given without `operation`, the column that holds",
+        ),
+        (
+            {"operation": "op", "operation_codes": {1: "I"}},
+            "takes a mapping from code (quoted if it is a number)",
+        ),
+        (
+            {"operation": "op", "operation_codes": {"x": "X"}},
+            "`operation_codes` is {x: 'X'}. It takes a mapping",
+        ),
+        ({"old_keys": {"seq": "old_id"}}, "`old_keys` names `seq`, which is not one of `keys`. Known: `id`."),
+        (
+            {"old_keys": {"id": "oldid"}},
+            "`old_keys` names `oldid`, which is no column. Did you mean `old_id`?",
+        ),
+        ({"nullable_keys": ["seq"]}, "`nullable_keys` names `seq`, which is not one of `keys`."),
+        (
+            {"columns": ["id"], "except_columns": ["op"]},
+            "`columns` and `except_columns` are both given. Keep one",
+        ),
+        ({"columns": ["op"]}, "`columns` leaves out the key column `id`. History and final need it."),
+        ({"columns": ["id", "opp"]}, "`columns` names `opp`, which is no column. Did you mean `op`?"),
+        ({"columns": []}, "`columns` is []. It takes a list of column names"),
+        ({"except_columns": ["id"]}, "`except_columns` leaves out the key column `id`."),
+        ({"track_columns": ["opp"]}, "`track_columns` names `opp`, which is no column. Did you mean `op`?"),
+        ({"track_columns": {"except": ["opp"]}}, "`track_columns` names `opp`, which is no column."),
+        (
+            {"track_columns": {"exept": ["op"]}},
+            "`track_columns` is {exept: ['op']}. It takes a list of column",
+        ),
+        ({"track_columns": ["op"], "except_columns": ["op"]}, "names `op`, which history does not have"),
+        (
+            {"partition_by": ["createt"]},
+            "`partition_by` names `createt`, which is no column. Did you mean `created`?",
+        ),
+        (
+            {"partition_by": ["year(created) as op"]},
+            "`partition_by` makes a column `op`, and the table has one.",
+        ),
+        ({"partition_by": ["1 + seq"]}, "`partition_by`: `1 + seq` needs a name: 1 + seq as part."),
+        (
+            {"partition_by": ["year(created)", "year( created )"]},
+            "`partition_by` names `year_created` twice.",
+        ),
+        (
+            {"partition_by": ["op"], "except_columns": ["op"]},
+            "`partition_by` names `op`, which final does not have.",
+        ),
+        ({"cluster_by": ["opp"]}, "`cluster_by` names `opp`, which is no column. Did you mean `op`?"),
+        (
+            {"cluster_by": ["op"], "except_columns": ["op"]},
+            "`cluster_by` names `op`, which final does not have.",
+        ),
+        (
+            {"cluster_by": ["op"], "partition_by": ["created"]},
+            "`partition_by` and `cluster_by` are both given",
+        ),
+        ({"apply": "replace_partitions"}, "`apply` is replace_partitions, and `partition_by` is missing."),
+        (
+            {"final_name": "final-x"},
+            "`final_name` is 'final-x'. It takes a name of letters, digits and underscores",
+        ),
+        ({"keyless": "append"}, "`keyless` is append, and `keys` are given. Take one of them out."),
+        (
+            {"insert_only": True, "track_columns": ["op"]},
+            "`track_columns` has no meaning with `insert_only: true`",
+        ),
+        (
+            {"insert_only": True, "old_keys": {"id": "old_id"}},
+            "`old_keys` has no meaning with `insert_only: true`",
+        ),
+        ({"insert_only": True, "key_changes": True}, "`key_changes` has no meaning with `insert_only: true`"),
+        (
+            {"insert_only": True, "apply": "replace_partitions", "partition_by": ["created"]},
+            "`apply` has no meaning with `insert_only: true`",
+        ),
+        (
+            {"keys": [], "keyless": "append", "track_columns": ["op"]},
+            "`track_columns` has no meaning with `keyless: append`",
+        ),
+    ],
+)
+def test_a_mistake_in_a_table(tmp_path: Path, settings: dict[str, Any], expected: str) -> None:
+    (problem,) = problems(tmp_path, source(tables={"invoice": TABLE | settings}))
+    assert problem.startswith("feed shop, table invoice: ")
+    assert expected in problem
+
+
+@pytest.mark.parametrize(
+    ("feed", "expected"),
+    [
+        ({"format": None}, "`format` is missing. Known: `debezium`"),
+        ({"format": "wal2jsn_v2"}, "`format` is 'wal2jsn_v2'. Did you mean `wal2json_v2`?"),
+        ({"location": 5}, "`location` is 5. It takes a folder"),
+        ({"location": ""}, "`location` is ''. It takes a folder"),
+        ({"location": "x/{tabel}/{table}"}, "`location` holds `{tabel}`; the only placeholder is `{table}`."),
+        ({"unit": "files"}, "`unit` is 'files'. It takes `file` or `folder`. Did you mean `file`?"),
+        ({"ready": "_DONE"}, "`ready` says what a folder must hold, and `unit` is file. Set `unit: folder`."),
+        ({"change_set_order": "time"}, "`change_set_order` is 'time'. It takes `modified` or `name`."),
+        ({"settle_seconds": -1}, "`settle_seconds` is -1. It takes a whole number of seconds, 0 or more"),
+        ({"settle_seconds": 1.5}, "`settle_seconds` is 1.5. It takes"),
+        ({"start_from": 20260101}, "`start_from` is 20260101. It takes a name or a path, as text (quote it"),
+        ({"expect_contiguous": "no"}, "`expect_contiguous` is 'no'. It takes true or false."),
+        ({"keys": ["id"]}, "`keys` is a setting of the table, not of the feed. Move it there."),
+        (
+            {"except_columns": ["opp"]},
+            "`except_columns` names `opp`, a column of none of its tables. Did you mean",
+        ),
+        (
+            {"track_columns": {"except": ["opp"]}},
+            "`track_columns` names `opp`, a column of none of its tables.",
+        ),
+        ("rows", "`cdc` is 'rows'. It takes a mapping of settings"),
+    ],
+)
+def test_a_mistake_in_a_feed(tmp_path: Path, feed: Any, expected: str) -> None:
+    found = problems(tmp_path, source(feed=FEED | feed if isinstance(feed, dict) else feed))
+    assert found[0].startswith("feed shop: ")
+    assert expected in found[0]
+    assert len(found) == 1 or feed == "rows"
+
+
+def test_format_and_location_must_be_given(tmp_path: Path) -> None:
+    assert problems(tmp_path, source(feed={})) == [
+        "feed shop: `format` is missing. Known: `debezium`, `rows`, `wal2json_v2`.",
+        "feed shop: `location` is missing. Give the folder of the change sets, e.g. landing/shop, "
+        "or landing/shop/{table} for a folder per table.",
+    ]
+
+
+def test_a_format_is_a_file_of_the_project(tmp_path: Path) -> None:
+    folder = tmp_path / "macros" / "formats"
+    folder.mkdir(parents=True)
+    (folder / "maxwell.sql").touch()
+    (folder / "_shared.sql").touch()
+    feed = {"format": "maxwell", "location": "landing"}
+    (table,) = loaded(tmp_path, source(feed=feed, tables={"t": TABLE | {"ordinal": "anything"}})).tables
+    assert table.mixed
+    (problem,) = problems(tmp_path, source(feed=feed | {"format": "_shared"}))
+    assert "Known: `debezium`, `maxwell`, `rows`, `wal2json_v2`." in problem
+
+
+def test_flat_rows_do_not_mix_tables(tmp_path: Path) -> None:
+    feed = {"format": "rows", "location": "landing/"}
+    assert not loaded(tmp_path, source(feed=feed)).tables[0].mixed
+    (problem,) = problems(tmp_path, source(feed=feed, tables={"a": TABLE, "b": TABLE}))
+    assert problem == (
+        "feed shop: `location` is 'landing/' for 2 tables, and rows do not say which table they are of. "
+        "Give each a folder: landing/{table}."
+    )
+
+
+def test_a_location_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "landing").touch()
+    (problem,) = problems(tmp_path, source(feed={"format": "wal2json_v2", "location": "landing"}))
+    assert (
+        problem
+        == "feed shop: `location` is 'landing', a file. It takes the folder that holds the change sets."
+    )
+
+
+@pytest.mark.parametrize("setting", [{"operation": "op"}, {"old_keys": {"id": "old_id"}}])
+def test_settings_of_flat_rows_elsewhere(tmp_path: Path, setting: dict[str, Any]) -> None:
+    feed = {"format": "wal2json_v2", "location": "landing"}
+    (problem,) = problems(tmp_path, source(feed=feed, tables={"t": {"keys": ["id"], **setting}}))
+    assert problem.endswith("is for flat rows; wal2json_v2 says that itself. Take it out.")
+
+
+def test_a_feed_wide_default_is_no_contradiction_of_an_insert_only_table(tmp_path: Path) -> None:
+    feed = FEED | {"track_columns": {"except": ["op"]}}
+    assert loaded(tmp_path, source(feed=feed, tables={"t": TABLE | {"insert_only": True}, "u": TABLE}))
+    both = FEED | {"track_columns": {"except": ["op"]}, "insert_only": True}
+    (problem,) = problems(tmp_path, source(feed=both, tables={"t": TABLE}))
+    assert "`track_columns` has no meaning" in problem
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ({"name": "x"}, "column `x` has no `data_type`. Give its Spark SQL type"),
+        (
+            {"name": "x", "data_type": "text"},
+            "the data_type 'text' is no Spark SQL type: `text` is not one. Did you mean `str",
+        ),
+        (
+            {"name": "x", "data_type": "decimal(3"},
+            "it ends too early. Between braces, a type with a comma wants quotes.",
+        ),
+        ({"name": "x", "data_type": 3}, "column `x`: the data_type 3 is no Spark SQL type: it is no text."),
+        (
+            {"name": True, "data_type": "int"},
+            "a column is true. It takes a `name` (quoted text) and a `data_type`.",
+        ),
+        ("x", "a column is 'x'. It takes a `name`"),
+        ({"data_type": "int"}, "a column is empty. It takes a `name`"),
+        (
+            {"name": "ID", "data_type": "int"},
+            "column `ID` is listed twice (`id`; to Spark, case makes no difference).",
+        ),
+        (
+            {"name": "_CDC_op", "data_type": "int"},
+            "names that begin with _cdc_ are taken by the columns that are added.",
+        ),
+        ({"name": "{{ x }}", "data_type": "int"}, "a column's name cannot hold Jinja."),
+        (
+            {"name": "Valid_From", "data_type": "date"},
+            "`Valid_From` has the name of a column that history adds. Leave it",
+        ),
+    ],
+)
+def test_a_mistake_in_a_column(tmp_path: Path, column: Any, expected: str) -> None:
+    (problem,) = problems(tmp_path, source(columns=[*COLUMNS, column]))
+    assert expected in problem
+
+
+def test_columns_must_be_listed(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, source(columns=[]))
+    assert problem.endswith(
+        "it has no columns. List them under `columns:`, each with `name` and `data_type`."
+    )
+
+
+def test_column_names_may_hold_anything_else(tmp_path: Path) -> None:
+    names = ["a b", "a.b", "a`b", "a'b", 'a"b', "$% ^,& *(", "a\\b", "ä", "valid_from"]
+    columns = [*COLUMNS, *({"name": name, "data_type": "string"} for name in names)]
+    settings = {"keys": ["a`b", "a.b"], "sequence_by": ["`a``b`"], "except_columns": ["valid_from"]}
+    (table,) = loaded(tmp_path, source(tables={"t": settings}, columns=columns)).tables
+    assert [column.name for column in table.columns][-9:] == names
+
+
+def test_names_of_feeds_and_tables(tmp_path: Path) -> None:
+    found = problems(tmp_path, source("my shop", tables={"in.voice": TABLE}))
+    assert found == [
+        "feed my shop: a feed's name is made of letters, digits and underscores, not beginning with a digit; "
+        "`my shop` is not.",
+        "feed my shop, table in.voice: a table's name is made of letters, digits and underscores; "
+        "`in.voice` is not. Choose one, and give the name in the feed as `source_table`.",
+    ]
+
+
+def test_a_table_or_feed_listed_twice(tmp_path: Path) -> None:
+    feed = source(tables={"invoice": TABLE, "Invoice": TABLE})
+    assert (
+        "feed shop, table Invoice: the table is listed twice (names that differ only in case"
+        in problems(tmp_path, feed)[0]
+    )
+    other = source("SHOP", tables={"other": TABLE})
+    (problem,) = problems(tmp_path, source(), other)
+    assert problem == "feed SHOP: the feed is already in models/shop/_sources.yml. Give each feed one source."
+
+
+def test_final_tables_of_one_name(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, source("a"), source("b"))
+    assert problem == (
+        "feed b, table invoice: its model final_invoice is also a model of feed a, table invoice. "
+        "Give one of them another `final_name`, e.g. final_b_invoice."
+    )
+    assert loaded(
+        tmp_path, source("a"), source("b", tables={"invoice": TABLE | {"final_name": "final_b_invoice"}})
+    )
+
+
+def test_other_models_of_one_name(tmp_path: Path) -> None:
+    found = problems(tmp_path, source("a__b", tables={"c": TABLE}), source("a", tables={"b__c": TABLE}))
+    assert "its model stg_a__b__c is also a model of feed a__b, table c. Rename one of them" in found[0]
+    (problem,) = problems(tmp_path, source(tables={"t": TABLE | {"final_name": "cdc_change_sets"}}))
+    assert "its model cdc_change_sets is also a model of this package." in problem
+
+
+def test_feed_without_tables(tmp_path: Path) -> None:
+    assert problems(tmp_path, source(tables={})) == [
+        "feed shop: it has no tables. List them under `tables:`."
+    ]
+
+
+def test_settings_given_twice(tmp_path: Path) -> None:
+    both = source()
+    both["meta"] = {"cdc": FEED}
+    (problem,) = problems(tmp_path, both)
+    assert (
+        problem == "feed shop: `cdc` is given twice, under `meta` and under `config: meta`. Keep the second."
+    )
+
+    project(tmp_path, source())
+    file = tmp_path / "models" / "shop" / "_sources.yml"
+    file.write_text(
+        file.read_text().replace("        format: rows\n", "        format: rows\n        format: debezium\n")
+    )
+    with pytest.raises(
+        ConfigError, match=r"feed shop: `format` is given twice\. Keep one\. \(models/shop/_sources.yml:8\)"
+    ):
+        load_project(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sources:\n  - name: [a\n", r"this is not valid yml: .* \(models/shop/_sources.yml:3\)"),
+        ("sources:\n  - {name: a: b}\n", r"this is not valid yml: .* \(models/shop/_sources.yml:2\)"),
+        (
+            "sources:\n  - {? [a] : b}\n",
+            r"this is not valid yml: a key must be a word\. \(models/shop/_sources.yml:2\)",
+        ),
+        (b"sources: \xff\n", r"the file cannot be read: .*utf-8.* \(models/shop/_sources.yml\)"),
+    ],
+)
+def test_a_file_that_is_no_yml(tmp_path: Path, text: str | bytes, expected: str) -> None:
+    project(tmp_path, source())
+    file = tmp_path / "models" / "shop" / "_sources.yml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError, match=expected) as caught:
+        load_project(tmp_path)
+    assert len(caught.value.problems) == 1
+
+
+def test_anchors_and_merge_keys_are_read(tmp_path: Path) -> None:
+    project(tmp_path)
+    (tmp_path / "models" / "shop" / "_sources.yml").write_text(
+        "x: &t {keys: [id], sequence_by: [id], tags: [a]}\n"
+        "sources:\n"
+        "  - name: shop\n"
+        "    meta: {cdc: {format: rows, location: x}}\n"
+        "    tables:\n"
+        "      - name: t\n"
+        "        meta: {cdc: {<<: *t, tags: [b]}}\n"
+        "        columns: [{name: id, data_type: int}]\n"
+    )
+    assert load_project(tmp_path).tables[0].settings.tags == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, "There is no dbt project in"),
+        ("name: [", "dbt_project.yml is not valid yml: line 1"),
+        ("version: 1", "gives the project no `name`"),
+    ],
+)
+def test_a_folder_that_is_no_project(tmp_path: Path, text: str | None, expected: str) -> None:
+    if text is not None:
+        (tmp_path / "dbt_project.yml").write_text(text)
+    with pytest.raises(ProjectError, match=expected) as caught:
+        load_project(tmp_path)
+    assert caught.value.exit_code == 2
+
+
+def test_all_mistakes_come_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "dbt_project.yml").write_text("name: consumer\n")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "_sources.yml").write_text(
+        "sources:\n"
+        "  - name: shop\n"
+        "    config: {meta: {cdc: {format: rows, location: x, settle: 5}}}\n"
+        "    tables:\n"
+        "      - name: invoice\n"
+        "        config:\n"
+        "          meta:\n"
+        "            cdc:\n"
+        "              keyz: [id]\n"
+        "        columns:\n"
+        "          - name: id\n"
+        "            data_type: number\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_project(tmp_path)
+    assert caught.value.exit_code == 2
+    assert isinstance(caught.value, CdcError)
+    assert caught.value.lines() == [
+        "feed shop: setting `settle` is not known. Did you mean `settle_seconds`? (models/_sources.yml:3)",
+        "feed shop, table invoice: `sequence_by` is missing. "
+        "Give the columns that order the source's changes, e.g. [lsn]. (models/_sources.yml:8)",
+        "feed shop, table invoice: setting `keyz` is not known. Did you mean `keys`? (models/_sources.yml:9)",
+        "feed shop, table invoice: column `id`: the data_type 'number' is no Spark SQL type: "
+        "`number` is not one. Did you mean `decimal(38,10)`? (models/_sources.yml:12)",
+        "4 problems found, nothing was run.",
+    ]
+
+
+# The definition
+
+
+def test_every_setting_is_described_and_its_example_is_one() -> None:
+    for name, known in Settings.model_fields.items():
+        assert known.description
+        assert known.description.endswith(".")
+        assert wants(name)
+        assert setting_level(name) in ("feed", "table", "both")
+        (text,) = known.examples or []
+        Settings.model_validate({name: yaml.safe_load(str(text))})
+
+
+def test_defaults_of_settings_and_formats_are_settings() -> None:
+    Settings.model_validate(setting_defaults())
+    for known in FORMATS.values():
+        Settings.model_validate(dict(known.settings))
+        for setting in ("sequence_by", "ordinal", "transaction", "occurred_at"):
+            given = known.settings.get(setting, [])
+            assert set([given] if isinstance(given, str) else given) <= set(known.fields)
+        for data_type in known.fields.values():
+            assert why_not_a_type(data_type) is None
+
+
+def test_every_shipped_format_is_known() -> None:
+    files = {file.stem for file in (ROOT / "macros" / "formats").glob("[!_]*.sql")}
+    assert files == set(FORMATS)
+
+
+def test_the_project_s_own_configuration_is_right() -> None:
+    assert load_project(ROOT).name == "delta_cdc"
+
+
+def test_configuration_is_read_without_dbt_and_spark() -> None:
+    code = (
+        "import sys, delta_cdc.cli, delta_cdc.config_reader, delta_cdc.scaffold\n"
+        "print([m for m in ('pyspark', 'dbt', 'delta', 'py4j') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# Spark's types, names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "int",
+        "BIGINT",
+        "decimal(38,10)",
+        "decimal( 5 )",
+        "decimal",
+        "varchar(10)",
+        "array<string>",
+        "map<string, array<int>>",
+        "struct<a: int, `b c`: struct<d: date>, e string not null>",
+        "timestamp_ntz",
+        "variant",
+    ],
+)
+def test_types(text: str) -> None:
+    assert why_not_a_type(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("daet", "`daet` is not one. Did you mean `date`?"),
+        ("jsonb", "`jsonb` is not one. Did you mean `string`?"),
+        ("qqqqqq", "`qqqqqq` is not one"),
+        ("", "it ends too early"),
+        ("decimal(39,1)", "the precision 39 is not between 1 and 38"),
+        ("decimal(3,4)", "the scale 4 is above the precision 3"),
+        ("decimal(1,2,3)", "`decimal` takes no 3 numbers"),
+        ("varchar", "`varchar` wants a length, e.g. varchar(10)"),
+        ("array<int", "it ends too early"),
+        ("array(int)", "`(` is not expected there"),
+        ("map<int>", "`>` is not expected there"),
+        ("int int", "`int` is not expected there"),
+        ("int;", "`;` is not expected there"),
+        ("struct<>", "`>` is not expected there"),
+        ("struct<a int not>", "`>` is not expected there"),
+        ("struct<a int not b>", "`not` wants `null` after it"),
+        ("struct<a int comment>", "comments of fields are not taken"),
+    ],
+)
+def test_no_types(text: str, why: str) -> None:
+    assert why_not_a_type(text) == why
+
+
+def test_nearest_words() -> None:
+    assert nearest("KEYZ", ["keys", "kids"]) == "keys"
+    assert nearest("zzz", ["keys"]) is None
+    assert did_you_mean("a", []) == "None are known."
+
+
+def test_unquoted() -> None:
+    assert unquoted(" lsn ") == "lsn"
+    assert unquoted("`a``b`") == "a`b"
+    assert unquoted("`a`, `b`") is None

@@ -1,0 +1,399 @@
+"""The files that `delta-cdc generate` writes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jinja2
+import pytest
+import yaml
+from delta_cdc import scaffold
+from delta_cdc.config import FORMATS, load_project, setting_defaults
+
+from tests.projects import COLUMNS, FEED, TABLE, project, source
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = [
+    "a b",
+    "a.b",
+    "a`b",
+    "it's",
+    'say "so"',
+    "back\\slash",
+    "$% ^,& *(",
+    "tab\there",
+    "ä ö",
+    "-",
+    "null",
+    "#",
+]
+
+
+def generated(root: Path, *sources: dict[str, Any], name: str = "consumer") -> dict[str, str]:
+    """{path: text} of what should be there."""
+    return {file.path: file.text for file in scaffold.plan(load_project(project(root, *sources, name=name)))}
+
+
+def rendered(text: str) -> tuple[dict[str, Any], list[Any]]:
+    """What a generated SQL model hands to config() and to its macro."""
+    seen: dict[str, Any] = {}
+    calls: list[Any] = []
+
+    def config(**arguments: Any) -> str:
+        seen.update(arguments)
+        return ""
+
+    def called(name: str) -> Any:
+        return lambda *arguments, **named: calls.append((name, *arguments, named)) or "select 1"
+
+    macros = SimpleNamespace(**{name: called(name) for name in ("raw", "staging", "history", "final")})
+    jinja2.Environment().from_string(text).render(
+        config=config,
+        delta_cdc=macros,
+        ref=lambda name: f"ref {name}",
+        source=lambda *names: f"source {names}",
+    )
+    return seen, calls
+
+
+def run_model(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a generated Python model hands to dbt.config() and to key_changes()."""
+    configured: dict[str, Any] = {}
+    called: dict[str, Any] = {}
+    dbt = SimpleNamespace(config=lambda **given: configured.update(given), ref=lambda name: f"ref {name}")
+    names: dict[str, Any] = {}
+    exec(compile(text.replace("from delta_cdc.keys import key_changes", ""), "model", "exec"), names)
+    names["key_changes"] = lambda dbt, session, **given: called.update(given)
+    names["model"](dbt, None)
+    return configured, called
+
+
+# Which files
+
+
+def test_a_feed_with_a_folder_per_table(tmp_path: Path) -> None:
+    tables = {
+        "invoice": TABLE | {"old_keys": {"id": "old_id"}},
+        "customer": TABLE,
+        "log": {"sequence_by": ["seq"], "insert_only": True},
+    }
+    assert sorted(generated(tmp_path, source(tables=tables))) == [
+        "models/shop/_models.yml",
+        "models/shop/final/final_customer.sql",
+        "models/shop/final/final_invoice.sql",
+        "models/shop/final/final_log.sql",
+        "models/shop/history/hist_shop__customer.sql",
+        "models/shop/history/hist_shop__invoice.sql",
+        "models/shop/keys/int_shop__invoice_keys.py",
+        "models/shop/staging/stg_shop__customer.sql",
+        "models/shop/staging/stg_shop__invoice.sql",
+        "models/shop/staging/stg_shop__log.sql",
+    ]
+
+
+def test_a_feed_that_mixes_tables(tmp_path: Path) -> None:
+    feed = {"format": "wal2json_v2", "location": "landing"}
+    files = generated(tmp_path, source(feed=feed, tables={"t": {"keys": ["id"]}}))
+    raw = files["models/shop/staging/raw_shop.sql"]
+    assert rendered(raw)[1] == [("raw", "shop", "ref cdc_change_sets", {})]
+    assert rendered(files["models/shop/staging/stg_shop__t.sql"])[1] == [
+        ("staging", "source ('shop', 't')", "ref raw_shop", {})
+    ]
+
+
+def test_the_project_itself_gets_the_macros_defaults(tmp_path: Path) -> None:
+    (tmp_path / "seeds").mkdir()
+    (tmp_path / "seeds" / "cdc_operation_codes.csv").write_text(
+        "format,code,operation,meaning\nrows,x,D,gone\n"
+    )
+    text = generated(tmp_path, name="delta_cdc")["macros/config/_defaults.sql"]
+    returned: list[Any] = []
+    jinja2.Environment().from_string(text + "{{ _defaults() }}").render({"return": returned.append})
+    assert returned == [
+        {
+            "settings": setting_defaults(),
+            "formats": {name: dict(known.settings) for name, known in FORMATS.items()},
+            "operation_codes": {"rows": {"x": "D"}},
+        }
+    ]
+
+
+def test_the_project_s_own_files_are_current() -> None:
+    found = load_project(ROOT)
+    comparison = scaffold.compare(found, scaffold.plan(found))
+    assert comparison.is_current, comparison
+
+
+def test_the_reference_page_is_current() -> None:
+    assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == scaffold.reference_page()
+
+
+# What is in them
+
+
+def test_files_are_a_few_lines(tmp_path: Path) -> None:
+    files = generated(tmp_path, source(tables={"t": TABLE | {"partition_by": ["year(created)"]}}))
+    assert max(text.count("\n") for path, text in files.items() if path.endswith(".sql")) <= 16
+
+
+def test_staging(tmp_path: Path) -> None:
+    files = generated(
+        tmp_path, source(tables={"t": TABLE | {"tags": ["hourly", "shop"]}}, columns=COLUMNS[:2])
+    )
+    text = files["models/shop/staging/stg_shop__t.sql"]
+    assert text.splitlines()[1] == "-- stg_shop__t: every change of shop.t, once, in order"
+    assert rendered(text) == (
+        {
+            "materialized": "incremental",
+            "incremental_strategy": "append",
+            "full_refresh": False,
+            "tags": ["shop", "hourly"],
+        },
+        [("staging", "source ('shop', 't')", "ref cdc_change_sets", {})],
+    )
+
+
+def test_keys_and_who_reads_them(tmp_path: Path) -> None:
+    settings = {"keys": ["id"], "split_key_changes": True, "key_changes": True}
+    files = generated(tmp_path, source(tables={"t": TABLE | settings}, columns=COLUMNS[:2]))
+    assert run_model(files["models/shop/keys/int_shop__t_keys.py"]) == (
+        {
+            "materialized": "incremental",
+            "incremental_strategy": "merge",
+            "unique_key": ["_cdc_batch_id", "_cdc_change_set", "_cdc_row"],
+            "merge_only_changed": True,
+            "full_refresh": False,
+            "tags": ["shop"],
+        },
+        {"staging": "ref stg_shop__t", "keys": ["id"], "pair_split_key_changes": True},
+    )
+    for model, name in (("history/hist_shop__t", "history"), ("final/final_t", "final")):
+        call = (name, "source ('shop', 't')", "ref stg_shop__t", {"keys": "ref int_shop__t_keys"})
+        assert rendered(files[f"models/shop/{model}.sql"])[1] == [call]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected", "absent"),
+    [
+        (
+            {},
+            {
+                "incremental_strategy": "merge",
+                "unique_key": ["id"],
+                "merge_only_changed": True,
+                "matched_delete_condition": "DBT_INTERNAL_SOURCE._cdc_is_deleted",
+                "not_matched_condition": "not DBT_INTERNAL_SOURCE._cdc_is_deleted",
+                "merge_source_only_columns": ["_cdc_is_deleted"],
+                "tblproperties": {"delta.enableDeletionVectors": "true"},
+            },
+            ["partition_by", "liquid_clustered_by"],
+        ),
+        (
+            {"apply": "replace_partitions", "partition_by": ["year(created) as y", "op"]},
+            {"incremental_strategy": "replace_where", "unique_key": ["id"], "partition_by": ["y", "op"]},
+            ["matched_delete_condition", "merge_source_only_columns"],
+        ),
+        (
+            {"cluster_by": ["op"], "deletion_vectors": False},
+            {"liquid_clustered_by": ["op"], "tblproperties": {"delta.enableDeletionVectors": "false"}},
+            [],
+        ),
+        (
+            {"insert_only": True},
+            {"incremental_strategy": "append"},
+            ["unique_key", "matched_delete_condition"],
+        ),
+        ({"keys": [], "keyless": "append"}, {"incremental_strategy": "append"}, ["unique_key"]),
+    ],
+)
+def test_final(tmp_path: Path, settings: dict[str, Any], expected: dict[str, Any], absent: list[str]) -> None:
+    files = generated(tmp_path, source(tables={"t": TABLE | settings}, columns=COLUMNS[:5]))
+    config, calls = rendered(files["models/shop/final/final_t.sql"])
+    assert {name: config[name] for name in expected} == expected
+    assert not set(absent) & set(config)
+    assert calls == [("final", "source ('shop', 't')", "ref stg_shop__t", {})]
+
+
+def test_column_mapping_only_where_delta_needs_it(tmp_path: Path) -> None:
+    files = generated(tmp_path, source(tables={"t": TABLE | {"except_columns": ["total amount"]}}))
+    assert "columnMapping" in files["models/shop/staging/stg_shop__t.sql"]
+    assert "columnMapping" not in files["models/shop/final/final_t.sql"]
+
+
+def test_every_model_is_described_typed_and_tested(tmp_path: Path) -> None:
+    feed = {"format": "wal2json_v2", "location": "landing"}
+    tables = {"t": {"keys": ["id"], "partition_by": ["year(created)"]}, "log": {"insert_only": True}}
+    files = generated(tmp_path, source(feed=feed, tables=tables))
+    described = yaml.safe_load(files["models/shop/_models.yml"])
+    models = {model["name"]: model for model in described["models"]}
+    assert sorted(models) == sorted(Path(path).stem for path in files if not path.endswith(".yml"))
+    for model in models.values():
+        assert model["description"]
+        for column in model["columns"]:
+            assert column["name"]
+            assert column["description"]
+            assert column["data_type"]
+    assert [str(test) for test in models["stg_shop__t"]["data_tests"]] == ["delta_cdc.each_change_once"]
+    tests = {
+        next(iter(t)) if isinstance(t, dict) else t for m in models.values() for t in m.get("data_tests", [])
+    }
+    assert tests == {
+        "delta_cdc.each_change_once",
+        "delta_cdc.one_current_row_per_key",
+        "delta_cdc.history_intervals_do_not_overlap",
+        "delta_cdc.one_row_per_key",
+        "delta_cdc.final_equals_rebuild_from_staging",
+    }
+    assert models["final_t"]["data_tests"][0] == {
+        "delta_cdc.one_row_per_key": {"arguments": {"keys": ["id"]}}
+    }
+    assert models["final_t"]["columns"][-1]["name"] == "year_created"
+    assert [column["name"] for column in models["final_log"]["columns"]] == [c["name"] for c in COLUMNS]
+    (exposure,) = described["exposures"]
+    assert exposure["depends_on"] == ["ref('final_log')", "ref('final_t')"]
+    shipped = {file.stem for file in (ROOT / "tests" / "generic").glob("*.sql")}
+    assert {name.removeprefix("delta_cdc.") for name in tests} <= shipped
+
+
+def test_types_that_an_expression_decides_are_left_out(tmp_path: Path) -> None:
+    tables = {"t": {"keys": ["id"], "sequence_by": ["seq + 1", "seq"], "occurred_at": "date(created)"}}
+    described = yaml.safe_load(generated(tmp_path, source(tables=tables))["models/shop/_models.yml"])
+    columns = {column["name"]: column for column in described["models"][0]["columns"]}
+    assert "data_type" not in columns["_cdc_sequence"]
+    assert "data_type" not in columns["_cdc_occurred_at"]
+    assert columns["_cdc_key_before"]["data_type"] == "struct<id: int>"
+
+
+def test_hostile_column_names_survive(tmp_path: Path) -> None:
+    columns = [
+        *COLUMNS,
+        *({"name": name, "data_type": "string", "description": f"x: {name}"} for name in HOSTILE),
+    ]
+    settings = {"keys": HOSTILE, "key_changes": True, "partition_by": HOSTILE[:3]}
+    files = generated(tmp_path, source(tables={"t": TABLE | settings}, columns=columns))
+    config, _ = rendered(files["models/shop/final/final_t.sql"])
+    assert config["unique_key"] == HOSTILE
+    assert config["partition_by"] == ["`a b`", "`a.b`", "`a``b`"]
+    assert config["tblproperties"]["delta.columnMapping.mode"] == "name"
+    configured, called = run_model(files["models/shop/keys/int_shop__t_keys.py"])
+    assert called["keys"] == HOSTILE
+    assert configured["tblproperties"] == {"delta.columnMapping.mode": "name"}
+    models = {m["name"]: m for m in yaml.safe_load(files["models/shop/_models.yml"])["models"]}
+    assert [column["name"] for column in models["final_t"]["columns"]][-len(HOSTILE) :] == HOSTILE
+    assert models["final_t"]["data_tests"][0]["delta_cdc.one_row_per_key"]["arguments"]["keys"] == HOSTILE
+
+
+def test_descriptions_are_carried_over(tmp_path: Path) -> None:
+    shop = source(
+        columns=[*COLUMNS, {"name": "x", "data_type": "int", "description": "{{ doc('x') }}: a, b"}]
+    )
+    shop["description"] = "The shop."
+    shop["tables"][0]["description"] = "Invoices,\nall of them."
+    described = yaml.safe_load(generated(tmp_path, shop)["models/shop/_models.yml"])
+    assert described["models"][-1]["description"].endswith("Invoices,\nall of them.")
+    assert described["models"][-1]["columns"][-1]["description"] == "{{ doc('x') }}: a, b"
+    assert described["exposures"][0]["description"].endswith("The shop.")
+
+
+# Writing them
+
+
+def written(root: Path, **options: bool) -> tuple[scaffold.Comparison, list[str]]:
+    found = load_project(root)
+    files = scaffold.plan(found)
+    comparison = scaffold.compare(found, files)
+    return comparison, scaffold.write(found, files, comparison, **options)
+
+
+def test_generating_twice_writes_once(tmp_path: Path) -> None:
+    project(tmp_path, source())
+    before, changed = written(tmp_path)
+    assert changed == sorted(before.missing)
+    after, changed = written(tmp_path)
+    assert after.is_current
+    assert changed == []
+
+
+def test_outdated_files_are_renewed(tmp_path: Path) -> None:
+    written(project(tmp_path, source()))
+    comparison, changed = written(project(tmp_path, source(tables={"invoice": TABLE | {"tags": ["new"]}})))
+    assert set(comparison.outdated) == {path for path in changed if path.endswith(".sql")}
+    assert not comparison.edited
+
+
+@pytest.mark.parametrize("edit", ["-- a thought\n", None])
+def test_an_edited_file_is_kept_unless_forced(tmp_path: Path, edit: str | None) -> None:
+    written(project(tmp_path, source()))
+    path = "models/shop/final/final_invoice.sql"
+    mine = (tmp_path / path).read_text() + edit if edit else "select 1  -- written by hand\n"
+    (tmp_path / path).write_text(mine)
+    comparison, changed = written(tmp_path)
+    assert (comparison.edited, changed) == ((path,), [])
+    assert (tmp_path / path).read_text() == mine
+    assert written(tmp_path, force=True)[1] == [path]
+    assert written(tmp_path)[0].is_current
+
+
+def test_an_edited_file_that_says_what_it_should_is_current(tmp_path: Path) -> None:
+    written(project(tmp_path, source()))
+    path = tmp_path / "models/shop/final/final_invoice.sql"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert written(tmp_path)[0].is_current
+
+
+def test_files_of_tables_that_are_gone(tmp_path: Path) -> None:
+    written(project(tmp_path, source(tables={"invoice": TABLE, "old": TABLE, "older": TABLE})))
+    mine = tmp_path / "models/shop/final/mine.sql"
+    mine.write_text("select 1\n")
+    edited = tmp_path / "models/shop/final/final_older.sql"
+    edited.write_text(edited.read_text() + "-- mine\n")
+    project(tmp_path, source())
+    comparison, changed = written(tmp_path)
+    assert comparison.gone_edited == ("models/shop/final/final_older.sql",)
+    assert len(comparison.gone) == 5
+    assert changed == ["models/shop/_models.yml"]
+    assert set(written(tmp_path, prune=True)[1]) == set(comparison.gone)
+    assert edited.exists()
+    assert written(tmp_path, prune=True, force=True)[1] == list(comparison.gone_edited)
+    assert mine.exists()
+    assert written(tmp_path)[0].is_current
+
+
+def test_a_file_s_header_tells_whether_it_was_edited() -> None:
+    for path in ("a.sql", "a.py", "a.yml"):
+        text = scaffold.GeneratedFile(path, "body\n").text
+        assert scaffold.is_untouched(text)
+        assert not scaffold.is_untouched(text + "more\n")
+        assert not scaffold.is_untouched("body\n")
+
+
+# Literals
+
+
+@pytest.mark.parametrize(
+    ("value", "jinja", "python"),
+    [
+        ('it\'s "x"\\\n', "'it\\'s \"x\"\\\\\\n'", '"it\'s \\"x\\"\\\\\\n"'),
+        (None, "none", "None"),
+        (True, "true", "True"),
+        ([1, {"a": False}], "[1, {'a': false}]", '[1, {"a": False}]'),
+    ],
+)
+def test_literals(value: Any, jinja: str, python: str) -> None:
+    assert scaffold.jinja(value) == jinja
+    assert scaffold.python(value) == python
+    assert jinja2.Environment().compile_expression(jinja, undefined_to_none=False)() == value
+    assert eval(python) == value
+
+
+def test_the_reference_page_has_a_row_for_each_setting_and_format() -> None:
+    page = scaffold.reference_page()
+    rows = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert rows == [*setting_defaults(), *FORMATS]
+
+
+def test_feed_is_not_changed_by_the_tests() -> None:
+    assert FEED == {"format": "rows", "location": "landing/{table}"}
