@@ -30,6 +30,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def overrides() -> dict[str, str]:
+    """The profile's server_side_parameters."""
+    return dict(SPARK_SETTINGS)
+
+
+@pytest.fixture(scope="session")
 def spark(lake: Path) -> SparkSession:
     """The root session that dbt uses too."""
     from dbt.adapters.sparkdelta.session import root_session

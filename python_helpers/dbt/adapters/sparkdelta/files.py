@@ -171,3 +171,15 @@ class FilesMixin(metaclass=AdapterMeta):
     @available.parse(lambda *_: [])
     def changed_files(self, change_sets: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         return changed_files(self._session(), change_sets)
+
+    @available.parse(lambda *_: None)
+    def view_text(self, relation: BaseRelation) -> str | None:
+        """The SQL of a view as it was created, trimmed; None if it cannot be told."""
+        session = self._session()
+        jvm = session._jvm
+        assert jvm is not None
+        name = jvm.org.apache.spark.sql.catalyst.TableIdentifier(
+            relation.identifier, jvm.scala.Option.apply(relation.schema)
+        )
+        text = session._jsparkSession.sessionState().catalog().getTableMetadata(name).viewText()
+        return str(text.get()).strip() if text.isDefined() else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import traceback
+from functools import partial
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.write_plan import Write, WritePlan
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class SessionPythonModel(PythonJobHelper):
@@ -24,6 +25,7 @@ class SessionPythonModel(PythonJobHelper):
         self._path = parsed_model["original_file_path"]
         self._session = session
         self._view = view
+        self._names: dict[int, tuple[DataFrame, str]] = {}
         self._keep_plan = keep_plan
 
     def submit(self, compiled_code: str) -> Write:
@@ -37,11 +39,8 @@ class SessionPythonModel(PythonJobHelper):
         names: dict[str, Any] = {"__name__": "dbt_model", "spark": self._session, "session": self._session}
         try:
             exec(compile(compiled_code, self._path, "exec"), names)
-            dbt = names["dbtObj"](self._session.table)
-            # as adapter.table_state(this, this.identifier) in a macro
-            dbt.table_state = lambda: delta_log.table_state(
-                self._session, dbt.this.schema, dbt.this.identifier, dbt.this.identifier
-            )
+            dbt = names["dbtObj"](self._table)
+            dbt.table_state = partial(self._table_state, dbt)
             returned = names["model"](dbt, self._session)
             write = returned if isinstance(returned, Write) else Write(returned)
             if write.df is not None:
@@ -50,6 +49,19 @@ class SessionPythonModel(PythonJobHelper):
             raise DbtRuntimeError(self._explain(error)) from error
         self._keep_plan(write.plan)
         return write
+
+    def _table(self, name: str) -> DataFrame:
+        df = self._session.table(name)
+        self._names[id(df)] = (df, name)
+        return df
+
+    def _table_state(self, dbt: Any, df: Any = None) -> dict[str, Any]:
+        """`adapter.table_state` of the model's own table, or of one that `dbt.ref` or `dbt.source` gave."""
+        if df is None:
+            schema, identifier = dbt.this.schema, dbt.this.identifier
+        else:
+            *_, schema, identifier = self._names[id(df)][1].replace("`", "").split(".")
+        return delta_log.table_state(self._session, schema, identifier, identifier)
 
     def _frame(self, df: Any) -> Any:
         from pyspark.sql import DataFrame
@@ -66,7 +78,7 @@ class SessionPythonModel(PythonJobHelper):
         if type(df).__module__.partition(".")[0] == "pandas":
             return self._session.createDataFrame(df)
         raise TypeError(
-            f"{self._path}: model() returned {type(df).__name__}; it wants a DataFrame, None (nothing to write) "
+            f"model() returned {type(df).__name__}; it wants a DataFrame, None (nothing to write) "
             "or Write(df, …)"
         )
 

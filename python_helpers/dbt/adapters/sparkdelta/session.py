@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shutil
@@ -72,13 +71,12 @@ def new_session(
 
 def _start(settings: dict[str, str], root: Path) -> SparkSession:
     from pyspark import SparkContext
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.logger import PySparkLogger
+    from pyspark.errors.exceptions.captured import CapturedException
     from pyspark.sql import SparkSession
 
-    # pyspark prints every failed statement as a page of JSON; dbt shows the error already.
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # pyspark prints every failed statement as a page of JSON, and fails at that for Delta's error classes, which
+    # hides the error; dbt shows it anyway
+    CapturedException._log_exception = lambda _: None  # type: ignore[method-assign]
 
     conf = dict(settings)
     if SparkContext._active_spark_context is None:
@@ -92,21 +90,11 @@ def _start(settings: dict[str, str], root: Path) -> SparkSession:
         if not any("delta-spark_" in name for name in given):
             given += jar_paths([name for name in packages if ":delta-spark_" not in name], conf)
         conf["spark.jars"] = ",".join(given)
-        if conf["spark.master"].startswith("local"):
-            root.mkdir(parents=True, exist_ok=True)
+        root.mkdir(parents=True, exist_ok=True)
 
-    builder = SparkSession.builder
-    for key, value in conf.items():
-        builder = builder.config(key, value)
-    try:
-        session = builder.getOrCreate()
-    except PySparkRuntimeError as error:
-        if "JAVA_GATEWAY_EXITED" not in str(error):
-            raise
-        raise DbtRuntimeError(
-            "Java could not start Spark; what it said stands above. Spark needs Java 17 or 21: see `java -version` "
-            "and JAVA_HOME, and the flags in `spark.driver.extraJavaOptions`."
-        ) from error
+        _start_java(conf, root)
+
+    session = SparkSession.builder.config(map=conf).getOrCreate()
     if "io.delta" not in session.conf.get("spark.sql.extensions", ""):
         raise DbtRuntimeError(
             "This process already runs a SparkSession without Delta's extension. Let dbt start Spark, or start it "
@@ -114,6 +102,26 @@ def _start(settings: dict[str, str], root: Path) -> SparkSession:
         )
     _open_metastore(session, root)
     return session
+
+
+def _start_java(conf: Mapping[str, str], root: Path) -> None:
+    """Start the JVM and its SparkContext. What the JVM prints goes to a file: it warns at every start."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+    log = root / "spark.log"
+    with open(log, "w", encoding="utf-8") as file:
+        try:
+            gateway = launch_gateway(spark_conf, {"stderr": file})
+        except PySparkRuntimeError as error:
+            said = log.read_text(encoding="utf-8", errors="replace").strip()[-1500:]
+            raise DbtRuntimeError(
+                "Java could not start Spark, which needs Java 17 or 21: see `java -version`, JAVA_HOME and the flags "
+                f"in `spark.driver.extraJavaOptions`. It said:\n{said}"
+            ) from error
+    SparkContext(conf=spark_conf, gateway=gateway)
 
 
 def _open_metastore(session: SparkSession, root: Path) -> None:
@@ -192,17 +200,16 @@ class SparkdeltaCursor(Cursor):
                 self.response = response_of(
                     session, kind, table, self._df, session.conf.get(LAST_COMMIT, None)
                 )
-        except Py4JJavaError as error:
+        except (Py4JJavaError, PySparkException) as error:
             raise DbtRuntimeError(short_message(error)) from error
-        except PySparkException as error:
-            raise DbtRuntimeError(str(error)) from error
 
     def fetchall(self) -> Any:
         from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
 
         try:
             return super().fetchall()
-        except Py4JJavaError as error:
+        except (Py4JJavaError, PySparkException) as error:
             raise DbtRuntimeError(short_message(error)) from error
 
     def fetchmany(self, limit: int) -> Any:

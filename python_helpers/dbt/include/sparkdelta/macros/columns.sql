@@ -32,3 +32,21 @@
   {%- endif -%}
   {{ return(columns) }}
 {% endmacro %}
+
+
+{#- Delta drops a column only from a table with column mapping; on others its error says so. -#}
+{% macro sparkdelta__alter_relation_add_remove_columns(relation, add_columns, remove_columns) %}
+  {%- if add_columns -%}
+    {%- set columns = [] -%}
+    {%- for column in add_columns -%}{%- do columns.append(column.quoted ~ ' ' ~ column.data_type) -%}{%- endfor -%}
+    {%- do run_query('alter table ' ~ relation ~ ' add columns (' ~ columns | join(', ') ~ ')') -%}
+  {%- endif -%}
+  {%- if remove_columns -%}
+    {%- do run_query('alter table ' ~ relation ~ ' drop columns (' ~ remove_columns | map(attribute='quoted') | join(', ') ~ ')') -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{% macro sparkdelta__alter_column_type(relation, column_name, new_column_type) -%}
+  {%- do run_query('alter table ' ~ relation ~ ' alter column ' ~ adapter.quote(column_name) ~ ' type ' ~ new_column_type) -%}
+{% endmacro %}

@@ -6,15 +6,11 @@
       {{ get_assert_columns_equivalent(compiled_code) }}
       {%- set compiled_code = get_select_subquery(compiled_code) -%}
     {%- endif -%}
+{%- set clauses = [file_format_clause(), options_clause(), partition_cols(label='partitioned by'),
+                       clustered_cols(label='clustered by'), sparkdelta_liquid_clustering(), location_clause(),
+                       comment_clause(), tblproperties_clause()] | map('trim') | select | list -%}
 create {{ 'or replace ' if config.get('file_format', 'delta') in ['delta', 'iceberg'] }}table {{ relation }}
-    {{ file_format_clause() }}
-    {{ options_clause() }}
-    {{ partition_cols(label='partitioned by') }}
-    {{ clustered_cols(label='clustered by') }}
-    {{ sparkdelta_liquid_clustering() }}
-    {{ location_clause() }}
-    {{ comment_clause() }}
-    {{ tblproperties_clause() }}
+{{ clauses | join('\n') }}
 as
 {{ compiled_code }}
   {%- endif -%}

@@ -8,6 +8,10 @@
 
   {%- set on = [] -%}
   {%- for key in keys -%}
+    {%- if not adapter.columns_within(columns, [key]) -%}
+      {{ exceptions.raise_compiler_error("unique_key '" ~ key ~ "' is not a column of both " ~ arg_dict['target_relation']
+         ~ " and the model's rows. They share " ~ columns | map(attribute='name') | join(', ') ~ ".") }}
+    {%- endif -%}
     {%- do on.append(source ~ '.' ~ adapter.quote(key) ~ ' <=> ' ~ target ~ '.' ~ adapter.quote(key)) -%}
   {%- endfor -%}
   {%- for predicate in arg_dict['incremental_predicates'] -%}

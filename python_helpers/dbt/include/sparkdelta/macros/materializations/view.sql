@@ -1,0 +1,11 @@
+{#- With `keep_unchanged: true` a view whose SQL is still the same is left as it is: creating one costs its whole analysis.
+    Not for a view with `select *`: it would not see new columns. -#}
+{% materialization view, adapter='sparkdelta' -%}
+  {%- set existing = load_cached_relation(this) -%}
+  {%- if config.get('keep_unchanged', false) and existing is not none and existing.is_view
+        and adapter.view_text(this) == compiled_code | trim -%}
+    {%- do store_result('main', response='SKIP unchanged') -%}
+    {{ return({'relations': [existing]}) }}
+  {%- endif -%}
+  {{ return(create_or_replace_view()) }}
+{%- endmaterialization %}

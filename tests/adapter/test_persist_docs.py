@@ -1,0 +1,57 @@
+"""Comments, constraints and table properties: written when they differ, not at every run."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.util import run_dbt
+
+MODEL = """{{ config(materialized='incremental', persist_docs={'relation': true, 'columns': true},
+  tblproperties={'delta.logRetentionDuration': 'interval 7 days'}, liquid_clustered_by='id') }}
+select 1 as id, 'x' as `the word`
+"""
+CHECKED = "{{ config(materialized='table') }} select {{ var('id', '1') }} as id"
+YML = """
+models:
+  - name: told
+    description: "It's {{ var('words', 'a table') }}"
+    columns:
+      - {name: id, description: "the key, it's"}
+      - {name: the word, description: 'back\\slash'}
+  - name: checked
+    config: {contract: {enforced: true}}
+    columns:
+      - {name: id, data_type: int, constraints: [{type: not_null}, {type: check, name: positive, expression: id > 0}]}
+"""
+
+
+class TestPersistDocs:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"told.sql": MODEL, "checked.sql": CHECKED, "schema.yml": YML}
+
+    def test_only_what_differs_is_committed(self, project):
+        def operations():
+            history = project.run_sql("describe history {schema}.told", fetch="all")
+            return [row["operation"] for row in reversed(history)]
+
+        run_dbt(["run", "--select", "told"])
+        # the table's comment is part of its creation, the columns' are one commit
+        assert operations() == ["CREATE OR REPLACE TABLE AS SELECT", "CHANGE COLUMNS"]
+        run_dbt(["run", "--select", "told"])
+        assert operations()[2:] == ["WRITE"]
+        run_dbt(["run", "--select", "told", "--vars", "words: changed"])
+        assert operations()[3:] == ["WRITE", "SET TBLPROPERTIES"]
+
+        about = {row[0]: row for row in project.run_sql("describe extended {schema}.told", fetch="all")}
+        assert about["Comment"][1] == "It's changed"
+        assert about["id"][2] == "the key, it's"
+        assert about["the word"][2] == "back\\slash"
+        detail = project.run_sql("describe detail {schema}.told", fetch="one")
+        assert detail["clusteringColumns"] == ["id"]
+        assert detail["properties"]["delta.logRetentionDuration"] == "interval 7 days"
+
+    def test_constraints_hold(self, project):
+        run_dbt(["run", "--select", "checked"])
+        for value in ("null", "-1"):
+            with pytest.raises(Exception, match="DELTA_VIOLATE_CONSTRAINT"):
+                project.run_sql(f"insert into {{schema}}.checked values (cast({value} as int))")

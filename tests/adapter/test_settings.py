@@ -1,0 +1,133 @@
+"""Settings, jars and options: no Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
+
+from dbt.adapters.sparkdelta import Write, delta_log, jars
+from dbt.adapters.sparkdelta.connections import SparkdeltaCredentials
+from dbt.adapters.sparkdelta.seeds import literal
+from dbt.adapters.sparkdelta.settings import spark_settings
+from dbt.adapters.sparkdelta.write_plan import WritePlan
+
+ROOT = Path("/lake")
+
+
+def test_five_lines_of_profile_are_enough() -> None:
+    credentials = SparkdeltaCredentials(schema="main", database=None)
+    assert credentials.method == "session"
+    assert credentials.root == "target/lake"
+
+
+def test_every_default_gives_way_to_server_side_parameters() -> None:
+    defaults = spark_settings(ROOT, {})
+    assert defaults["spark.sql.session.timeZone"] == "UTC"
+    for key in defaults:
+        if key != "spark.driver.extraJavaOptions":
+            assert spark_settings(ROOT, {key: "mine"})[key] == "mine"
+
+
+def test_jvm_flags_of_the_profile_come_last_and_one_collector_is_left() -> None:
+    options = spark_settings(ROOT, {"spark.driver.extraJavaOptions": "-XX:+UseG1GC -Dx=1"})
+    flags = options["spark.driver.extraJavaOptions"].split()
+    assert flags[-2:] == ["-XX:+UseG1GC", "-Dx=1"]
+    assert "-XX:+UseSerialGC" not in flags
+    assert any(flag.startswith("-Dlog4j2.configurationFile=") for flag in flags)
+
+
+def test_large_tables_keep_sparks_own_compilers() -> None:
+    settings = spark_settings(ROOT, {}, "large_tables")
+    assert "spark.sql.codegen.wholeStage" not in settings
+    assert "TieredStopAtLevel" not in settings["spark.driver.extraJavaOptions"]
+
+
+def test_a_cluster_s_driver_is_not_bound_to_this_machine() -> None:
+    assert "spark.driver.bindAddress" not in spark_settings(ROOT, {"spark.master": "spark://m:7077"})
+
+
+def test_tuned_for_wants_a_known_word() -> None:
+    with pytest.raises(DbtConfigError, match="small_tables or large_tables"):
+        SparkdeltaCredentials(schema="main", database=None, tuned_for="speed")
+
+
+@pytest.mark.parametrize("given", [None, "true", "false"])
+def test_ansi_is_left_as_the_user_sets_it(given: str | None) -> None:
+    parameters = {} if given is None else {"spark.sql.ansi.enabled": given}
+    credentials = SparkdeltaCredentials(schema="main", database=None, server_side_parameters=parameters)
+    assert credentials.server_side_parameters.get("spark.sql.ansi.enabled") == given
+
+
+def test_the_jar_fits_the_installed_versions() -> None:
+    assert jars.delta_package().startswith("io.delta:delta-spark_")
+    assert jars.cache_folder([jars.delta_package()]).name == jars.delta_package()[9:].replace(":", "-")
+
+
+def test_a_repository_out_of_reach_is_told_with_its_remedy(tmp_path: Path) -> None:
+    nowhere = tmp_path / "settings.xml"
+    nowhere.write_text(
+        "<ivysettings><settings defaultResolver='x'/><resolvers>"
+        f"<filesystem name='x'><artifact pattern='{tmp_path}/none/[artifact].jar'/></filesystem>"
+        "</resolvers></ivysettings>"
+    )
+    settings = {"spark.jars.ivySettings": str(nowhere), "spark.jars.ivy": str(tmp_path / "ivy")}
+    with pytest.raises(DbtRuntimeError, match=r"no Maven repository gave them.*python -m dbt"):
+        jars.resolve([jars.delta_package()], tmp_path / "jars", settings)
+    assert not (tmp_path / "jars").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"skipp": True}, "`skipp` is not known. Did you mean `skip`"),
+        ({"skip": 1}, "`skip` is 1"),
+        ({"predicates": "a = 1"}, "a list of SQL conditions"),
+        ({"txn": {"app_id": "a"}}, "'version': an integer"),
+        ({"txn": {"app_id": "a", "version": True}}, "'version': an integer"),
+        ({"txn": {"app_id": "", "version": 1}}, "'app_id': a string"),
+        ({"nothing": True}, "`nothing` is not known"),
+    ],
+)
+def test_a_wrong_option_is_told(options: dict, said: str) -> None:
+    with pytest.raises(DbtRuntimeError) as error:
+        WritePlan.from_options(options)
+    assert said in str(error.value.msg)
+
+
+def test_write_of_none_is_a_skip() -> None:
+    assert Write(None).plan.skip
+    assert Write(None).plan.nothing
+    assert not Write("a DataFrame", predicates=["a = 1"]).plan.skip
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "table"),
+    [
+        ("/* dbt */ \n merge into a.b as t using x", "merge", "a.b"),
+        ("merge with schema evolution into `a`.`b``c` as t", "merge", "`a`.`b``c`"),
+        ("insert into table a.b (`x`) select 1", "insert", "a.b"),
+        ("-- note\ncreate or replace table a.b\nusing delta as select 1", "create", "a.b"),
+        ("delete from a.b where x", "delete", "a.b"),
+        ("update a.b set x = 1", "update", "a.b"),
+        ("create or replace temporary view v as select 1", None, ""),
+        ("select 'insert into a.b'", None, ""),
+    ],
+)
+def test_the_table_that_a_statement_writes(sql: str, kind: str | None, table: str) -> None:
+    assert delta_log.written_table(sql) == (kind, table)
+
+
+@pytest.mark.parametrize(
+    ("value", "sql"),
+    [
+        (None, "null"),
+        ("", "''"),
+        ("O'Neil \\ \n", "'O\\'Neil \\\\ \\n'"),
+        (9007199254740993, "9007199254740993"),
+        (True, "true"),
+    ],
+)
+def test_literals(value: object, sql: str) -> None:
+    assert literal(value) == sql

@@ -1,0 +1,133 @@
+"""What the Delta log tells of a table and of our last transaction on it."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta.session import settings_on
+from dbt.adapters.sparkdelta.write_plan import WritePlan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+class Table:
+    def __init__(self, session: SparkSession, name: str) -> None:
+        self.session, self.name = session, name
+
+    def write(self, app_id: str, version: int, sql: str = "insert into {t} values (1)") -> None:
+        plan = WritePlan.from_options({"txn": {"app_id": app_id, "version": version}})
+        with settings_on(self.session, plan.settings):
+            self.sql(sql)
+
+    def sql(self, sql: str) -> None:
+        self.session.sql(sql.format(t=f"state.{self.name}"))
+
+    def state(self) -> dict:
+        return delta_log.table_state(self.session, "state", self.name, "app.x")
+
+    @property
+    def path(self) -> Path:
+        path = delta_log.local_path(delta_log.location(self.session, "state", self.name))
+        assert path is not None
+        return path
+
+
+@pytest.fixture
+def table(spark: SparkSession, request: pytest.FixtureRequest) -> Table:
+    session = spark.newSession()
+    session.sql("create schema if not exists state")
+    return Table(session, request.node.name)
+
+
+CREATE = "create or replace table {t} using delta as select 1 as id"
+
+
+def test_missing(table: Table) -> None:
+    expected = {"exists": False, "version": None, "app_id": None, "txn_version": None, "replaced": False}
+    assert table.state() == expected
+    table.sql("create view {t} as select 1 as id")
+    assert table.state() == expected
+
+
+def test_never_ours(table: Table) -> None:
+    table.sql(CREATE)
+    table.write("app.xy@1", 4)
+    table.write("app.x@one", 4)
+    expected = {"exists": True, "version": 2, "app_id": None, "txn_version": None, "replaced": False}
+    assert table.state() == expected
+
+
+def test_ours_without_a_spark_job(table: Table) -> None:
+    table.write("app.x@1", 0, CREATE)
+    table.write("app.x@1", 3)
+    table.sql("insert into {t} values (2)")
+    context = table.session.sparkContext
+    context.setJobGroup("table state", "")
+    expected = {"exists": True, "version": 2, "app_id": "app.x@1", "txn_version": 3, "replaced": False}
+    assert table.state() == expected
+    assert not context.statusTracker().getJobIdsForGroup("table state")
+
+
+def test_the_highest_generation_counts(table: Table) -> None:
+    table.write("app.x@9", 70, CREATE)
+    table.write("app.x@10", 2, CREATE)
+    assert (table.state()["app_id"], table.state()["txn_version"]) == ("app.x@10", 2)
+    assert not table.state()["replaced"]
+
+
+def test_found_beyond_the_newest_commits(table: Table) -> None:
+    table.write("app.x@1", 3, CREATE)
+    table.sql("alter table {t} set tblproperties ('delta.checkpointInterval' = '1000')")
+    for number in range(22):
+        table.sql(f"alter table {{t}} set tblproperties ('n' = '{number}')")
+    assert (table.state()["app_id"], table.state()["txn_version"]) == ("app.x@1", 3)
+
+
+def test_found_when_the_log_is_cleaned_up(table: Table) -> None:
+    table.write("app.x@2", 3, CREATE)
+    table.sql("alter table {t} set tblproperties ('delta.checkpointInterval' = '2')")
+    for number in range(3):
+        table.sql(f"alter table {{t}} set tblproperties ('n' = '{number}')")
+    for version in (0, 1):
+        for file in (table.path / "_delta_log").glob(f"*{version:020d}.json*"):
+            file.unlink()
+    assert (table.state()["app_id"], table.state()["txn_version"]) == ("app.x@2", 3)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "restore table {t} to version as of 0",
+        CREATE,
+        "replace table {t} using delta as select 1 as id",
+        "truncate table {t}",
+        "insert overwrite {t} values (5)",
+    ],
+    ids=["restore", "create_or_replace", "replace", "truncate", "overwrite"],
+)
+def test_replaced_by_somebody_else(table: Table, sql: str) -> None:
+    table.name = "replaced_" + sql.split()[0] + str(len(sql))
+    table.write("app.x@1", 1, CREATE)
+    table.write("app.x@1", 2)
+    table.sql("insert into {t} by name replace where id = 7 select 7 as id")
+    table.sql("delete from {t} where id = 7")
+    assert not table.state()["replaced"]
+    table.sql(sql)
+    assert table.state()["replaced"]
+    table.write("app.x@2", 2, CREATE)
+    assert not table.state()["replaced"]
+
+
+def test_a_log_that_cannot_be_read_is_an_error(table: Table) -> None:
+    table.sql(CREATE)
+    shutil.rmtree(table.path / "_delta_log")
+    with pytest.raises(DbtRuntimeError, match=r"The Delta log of state\..* cannot be read"):
+        table.state()
