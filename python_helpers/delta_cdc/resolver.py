@@ -1,8 +1,8 @@
 """Which entity does each change belong to, when keys change.
 
-`resolve` takes the changes of one table and says of each which row of the source it is about, from that row's
-first change on, through every key that it had (rules K1 to K7 of the contract, O1 and O3 for the order, A1 for
-known and unknown keys, A8 for truncates).
+`resolve` takes the changes of one table and says of each which row of the source it is about, from that
+row's first change on, through every key that it had (rules K1 to K7 of the contract, O1 and O3 for the
+order, A1 for known and unknown keys, A8 for truncates).
 
 Everything but the identity itself is decided key by key with window functions; only key changes then follow
 their links, by pointer jumping. `docs/decisions/resolver.md` has the method on one page.
@@ -10,7 +10,6 @@ their links, by pointer jumping. `docs/decisions/resolver.md` has the method on 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,9 +33,10 @@ COLUMNS = (
 # What an event does to the queue of occupants of one key.
 _ARRIVES, _IN_PLACE, _LEAVES, _NONE = 1, 0, -1, 2
 
-# Key changes are joined by a 64-bit hash of their id, checked to be one's own; another salt where it is not. For
-# a million key changes one repetition happens once in 40 million tables: the third salt is never tried.
-_MAX_SALTS = 3
+# Key changes are joined by a 64-bit hash of their id, checked to be one's own; another salt where it is
+# not. For a million key changes one repetition happens once in 40 million tables: the second salt is hardly
+# ever tried.
+_MAX_SALTS = 2
 
 # A chain of 2^40 key changes does not exist: more rounds than this mean links that run in a circle.
 _MAX_ROUNDS = 40
@@ -68,15 +68,15 @@ class Resolution:
     | `key_before` | struct | the key whose row it takes away: a delete's key, the old key of a `key_change` |
     | `key_after` | struct | the key that the row has after it; null for D |
     | `origin` | string | see below |
-    | `displaced_entity` | string | what this key change displaced at the end of its transaction (K7), else null |
+    | `displaced_entity` | string | what this key change displaced at its transaction's end (K7) |
     | `acts_on` | struct (batch id, change set, row) | the change that placed the row; null for a root |
 
-    `origin` is one of `insert`, `known_insert` (A1: updates what was there), `update`, `unknown_update` (A1:
-    inserts), `key_change`, `unknown_key` (K5: old key nowhere known, an upsert), `delete`, `unknown_delete` (A1:
-    nothing there), `absorbed` (the delete half of a split key change, K6).
+    `origin` is one of `insert`, `known_insert` (A1: updates what was there), `update`, `unknown_update`
+    (A1: inserts), `key_change`, `unknown_key` (K5: old key nowhere known, an upsert), `delete`,
+    `unknown_delete` (A1: nothing there), `absorbed` (the delete half of a split key change, K6).
 
-    The other fields count changes; `rounds` are those of the pointer jumping (K5), `unresolved` the changes of
-    origin `unknown_key`.
+    The other fields count changes; `rounds` are those of the pointer jumping (K5), `unresolved` the changes
+    of origin `unknown_key`.
     """
 
     rows: DataFrame
@@ -104,15 +104,15 @@ def resolve(changes: DataFrame, *, pair_split_key_changes: bool = False) -> Reso
             `_cdc_batch_id` bigint, `_cdc_change_set` string, `_cdc_row` bigint: identify the change;
             `_cdc_change_set_order` bigint: the change set's place among those of its batch.
             It is read twice, the second time for truncates only: hand in what is cheap to read.
-        pair_split_key_changes: take a D and an upsert of another key with equal sequence and transaction for one
-            key change (K6).
+        pair_split_key_changes: take a D and an upsert of another key, with equal sequence and transaction,
+            for one key change (K6).
 
     Returns:
-        A `Resolution`. Its counts are final; its rows are computed from blocks held by Spark (local checkpoints),
-        freed once the frame is no longer used.
+        A `Resolution`. Its counts are final; its rows are computed from blocks held by Spark (local
+        checkpoints), freed once the frame is no longer used.
 
     Raises:
-        ResolverError: a column is missing, or links run in a circle (two changes with one id).
+        ResolverError: a column is missing, or two key changes have one id.
         pyspark.errors.PySparkException: an operation is not one of the five (while the job runs).
     """
     from pyspark.sql import functions as F
@@ -165,18 +165,27 @@ def _is_key_change() -> Column:
     )
 
 
-def _unpaired(changes: DataFrame) -> DataFrame:
-    """Only the columns that count, and nothing absorbed."""
+def _narrowed(changes: DataFrame) -> DataFrame:
+    """Only the columns that count; both keys of one type, names of fields included, so that they compare."""
     from pyspark.sql import functions as F
 
-    return changes.select(*COLUMNS, F.lit(False).alias("absorbed"))
+    before = F.col("_cdc_key_before").cast(changes.schema["_cdc_key"].dataType)
+    return changes.select(*COLUMNS).withColumn("_cdc_key_before", before)
+
+
+def _unpaired(changes: DataFrame) -> DataFrame:
+    """Nothing absorbed."""
+    from pyspark.sql import functions as F
+
+    return _narrowed(changes).withColumn("absorbed", F.lit(False))
 
 
 def _with_pairs(changes: DataFrame) -> DataFrame:
     """K6: one key change instead of a delete and a create.
 
-    Debezium gives both halves one position. A delete whose key is the old key of an upsert there says nothing new.
-    Where just one other delete and one insert without old key are left, they are one key change.
+    Debezium gives both halves one position. A delete whose key is the old key of an upsert there says
+    nothing new. Where just one other delete and one insert without old key are left, they are one key
+    change.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -193,7 +202,7 @@ def _with_pairs(changes: DataFrame) -> DataFrame:
     at_old_key = Window.partitionBy(*place, "old_key")
     # This order of windows needs one shuffle: what is partitioned by place is so by place and old key too.
     marked = (
-        changes.select(*COLUMNS)
+        _narrowed(changes)
         .withColumn("alone", alone)
         .withColumn("old_key", F.when(is_delete, key).when(is_mover, before))
         .withColumn("inserts", F.count_if(half & is_insert).over(at_place))
@@ -218,9 +227,10 @@ def _with_pairs(changes: DataFrame) -> DataFrame:
 def _events(changes: DataFrame, salt: int) -> DataFrame:
     """What happens at each key: a key change leaves one key and arrives at another, all else is one event.
 
-    Adds `number` (the change in short), `kind` (what it does to the queue), `key`, `departure` (the leaving half of
-    a key change), `mover` (either half of one), `last_resort` (O3), `epoch` (truncates below it, A8; -1 keeps what
-    has no effect out of the way) and `truncated_here` (a truncate is right below, at its own position).
+    Adds `number` (the change in short), `kind` (what it does to the queue), `key`, `departure` (the leaving
+    half of a key change), `mover` (either half of one), `last_resort` (O3), `epoch` (truncates below it,
+    A8; -1 keeps what has no effect out of the way) and `truncated_here` (a truncate is right below, at its
+    own position).
     """
     from pyspark.sql import functions as F
 
@@ -241,9 +251,6 @@ def _events(changes: DataFrame, salt: int) -> DataFrame:
         .when(op == "D", _LEAVES)
         .otherwise(F.raise_error(F.concat_ws(" ", F.lit("resolver: operation not known:"), op)).cast("int"))
     )
-    before = before.cast(
-        changes.schema["_cdc_key"].dataType
-    )  # one array takes one type, field names included
     events = (
         changes.where(op.isNull() | (op != "T"))
         .crossJoin(F.broadcast(truncates))
@@ -286,7 +293,7 @@ def _same_position(sequence: Column, ordinal: Column) -> Column:
     return sequence.eqNullSafe(F.col("_cdc_sequence")) & ordinal.eqNullSafe(F.col("_cdc_ordinal"))
 
 
-# O1, then O3. Change sets of one batch that share an order are told apart by name, so that no two changes tie.
+# O1, then O3. Change sets of a batch that share an order are told apart by name, so that no two changes tie.
 _ORDER = (
     "_cdc_sequence",
     "_cdc_ordinal",
@@ -301,16 +308,17 @@ _ORDER = (
 def _placed(events: DataFrame) -> DataFrame:
     """Of each event: the occupant that it acts on, and the change that placed that occupant.
 
-    The occupants of a key are numbered as they come. The queue always holds the newest few of them: who leaves is
-    the oldest (K3), and a transaction's end keeps the newest (K7). So the length of the queue says who is in it.
+    The occupants of a key are numbered as they come. The queue always holds the newest few of them: who
+    leaves is the oldest (K3), and a transaction's end keeps the newest (K7). So the length of the queue
+    says who is in it.
 
-    Each event takes the length q to max(q + a, b): one comes (+1, 1), one leaves (-1, 0), one is changed in place
-    and made if there is none (0, 1). Such steps compose into one of the same form, so prefix sums and prefix
-    maxima give the length everywhere within a transaction, given the length (0 or 1) at its start.
+    Each event takes the length q to max(q + a, b): one comes (+1, 1), one leaves (-1, 0), one is changed in
+    place and made if there is none (0, 1). Such steps compose into one of the same form, so prefix sums and
+    prefix maxima give the length everywhere within a transaction, given the length (0 or 1) at its start.
 
-    Adds `head` struct (number, mover, entity, id) of the change that placed the row acted on (for a placement: of its own
-    row), null if there is none; `displaced`, the same for what a key change displaced; `root`, the entity that
-    starts here if nothing older is found; `origin`.
+    Adds `head` struct (number, mover, entity, id) of the change that placed the row acted on (for a
+    placement: of its own row), null if there is none; `displaced`, the same for what a key change
+    displaced; `root`, the entity that starts here if nothing older is found; `origin`.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -325,52 +333,34 @@ def _placed(events: DataFrame) -> DataFrame:
 
     # 1. Transactions: runs of neighbours at this key (K3).
     label = F.struct(transaction.alias("t"), sequence.alias("s"), F.col("_cdc_ordinal").alias("o"))
-    events = events.select(
-        "*",
-        F.lag(label).over(at_key).alias("last"),
-        F.lead(label).over(at_key).alias("next"),
-        F.sum(a).over(so_far).alias("sum"),
-    )
+    events = events.select("*", F.lag(label).over(at_key).alias("last"), F.sum(a).over(so_far).alias("sum"))
+    last, total = F.col("last"), F.col("sum")
+    one = transaction.eqNullSafe(last["t"]) & (transaction.isNotNull() | sequence.eqNullSafe(last["s"]))
+    tied = last.isNotNull() & _same_position(last["s"], last["o"])
+    events = events.withColumn("starts", last.isNull() | ~one).withColumn("tied", tied).drop("last")
 
-    def together(other: Column) -> Column:
-        equal = transaction.eqNullSafe(other["t"]) & (
-            transaction.isNotNull() | sequence.eqNullSafe(other["s"])
-        )
-        return other.isNotNull() & equal
-
-    total = F.col("sum")
-    events = events.select(
-        *(name for name in events.columns if name not in ("last", "next")),
-        (~together(F.col("last"))).alias("starts"),
-        (~together(F.col("next"))).alias("ends"),
-        (F.col("last").isNotNull() & _same_position(F.col("last.s"), F.col("last.o"))).alias("tied"),
-    )
-
-    # 2. Within each, prefix sums and maxima. A running maximum of (run, value) starts afresh with each run.
+    # 2. Within each, prefix sums and maxima. The maxima of one run are kept 2^32 above those of the run
+    # before it, so that a running maximum starts afresh with each run.
     starts = F.col("starts")
     events = events.select(
         "*",
-        F.count_if(starts).over(so_far).alias("run"),
-        F.last(F.when(starts, total - a), ignorenulls=True).over(so_far).alias("sum_at_start"),
+        F.shiftleft(F.count_if(starts).over(so_far), 32).alias("run"),
+        F.last(F.when(starts, total - a), ignorenulls=True).over(so_far).alias("sum_before"),
+        F.lead(starts, 1, True).over(at_key).alias("ends"),
     )
     run = F.col("run")
-    floor = F.struct(run.alias("run"), (b - total).alias("value"))
-    events = events.select(
-        "*", F.max(floor).over(so_far).alias("floor"), F.max(floor).over(earlier).alias("floor_before")
-    )
+    events = events.select("*", (F.max(run + b - total).over(earlier) - run).alias("floor"))
+    # Of the events before this one; far below zero, or null, where it is the first of its run.
+    floor = F.col("floor")
 
     # 3. The length at each run's start: what the last run gave that does not depend on its own start.
     def at_end(q: int) -> Column:
-        return F.least(F.lit(1), F.greatest(q + total - F.col("sum_at_start"), total + F.col("floor.value")))
+        return F.least(F.lit(1), F.greatest(q + total - F.col("sum_before"), b, total + floor))
 
     fixed = F.when(F.col("ends") & (at_end(0) == at_end(1)), at_end(0))
-    events = events.withColumn(
-        "at_start", F.coalesce(F.last(fixed, ignorenulls=True).over(earlier), F.lit(0))
-    )
-    length = F.greatest(
-        F.col("at_start") + total - a - F.col("sum_at_start"),
-        F.when(F.col("floor_before.run") == run, total - a + F.col("floor_before.value")),
-    )
+    at_start = F.coalesce(F.last(fixed, ignorenulls=True).over(earlier), F.lit(0))
+    events = events.withColumn("at_start", at_start)
+    length = F.greatest(F.col("at_start") + total - a - F.col("sum_before"), total - a + floor)
 
     # 4. Occupants are numbered; an event acts on the oldest one.
     events = events.withColumn("length", length)
@@ -381,30 +371,17 @@ def _placed(events: DataFrame) -> DataFrame:
     events = events.select("*", F.count_if(comes).over(so_far).alias("come"))
     acts = takes | (kind == _IN_PLACE)
     events = events.select(
-        *ID,
-        *(
-            "_cdc_op",
-            "_cdc_sequence",
-            "_cdc_ordinal",
-            "kind",
-            "key",
-            "epoch",
-            "old_key",
-            "mover",
-            "departure",
-        ),
-        "number",
-        "comes",
-        "takes",
+        *(*ID, "_cdc_op", "_cdc_sequence", "_cdc_ordinal"),
+        *("number", "kind", "key", "epoch", "old_key", "mover", "departure", "comes", "takes"),
         F.when(comes, F.col("come")).when(acts, F.col("come") - F.col("length") + 1).alias("occupant"),
         F.when(comes, _entity()).alias("root"),
     )
 
-    # 5. By number: each placement, what acted on it, who took it away; then the next placement. One that comes
-    # right behind another which nobody took: an insert of a known key (A1), or a key change that displaces (K7).
+    # 5. By number: each placement, what acted on it, who took it away; then the next placement. One that
+    # comes right behind another which nobody took: an insert of a known key (A1), or a key change that
+    # displaces (K7).
     step = F.when(comes, 0).when(takes, 2).otherwise(1)
     by_number = Window.partitionBy("key", "epoch").orderBy("occupant", step)
-    up_to = by_number.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     below = by_number.rowsBetween(Window.unboundedPreceding, -1)
     left_there = F.lag(F.col("occupant").isNotNull() & ~takes, 1, False).over(by_number)
     events = events.withColumn("behind", comes & left_there)
@@ -412,33 +389,30 @@ def _placed(events: DataFrame) -> DataFrame:
     # A key change's entity is not known yet: `root` is only what it starts if its old key is nowhere known.
     head = F.when(
         comes & (mover | ~behind),
-        F.struct(
-            "number",
-            "mover",
-            F.when(~mover, F.col("root")).alias("entity"),
-            F.struct(*ID).alias("id"),
-        ),
+        F.struct("number", "mover", F.when(~mover, F.col("root")).alias("entity"), F.struct(*ID).alias("id")),
     )
-    events = events.select(
-        "*",
-        F.when(comes | takes | (kind == _IN_PLACE), F.last(head, ignorenulls=True).over(up_to)).alias("head"),
-        F.when(behind & mover, F.last(head, ignorenulls=True).over(below)).alias("displaced"),
-    )
+    events = events.withColumn("own", head)
+    events = events.withColumn("head_below", F.last("own", ignorenulls=True).over(below))
+    own, head_below = F.col("own"), F.col("head_below")
+    events = events.withColumn("head", F.when(own.isNotNull(), own).when(acts | comes, head_below))
+    events = events.withColumn("displaced", F.when(behind & mover, head_below))
     origin = (
-        F.when(mover, None)  # not known before both halves are seen together
+        F.when(mover, None)  # said once both halves are seen together
         .when(kind == _NONE, "absorbed")
         .when(kind == _IN_PLACE, F.when(comes, "unknown_update").otherwise("update"))
         .when(kind == _LEAVES, F.when(takes, "delete").otherwise("unknown_delete"))
         .otherwise(F.when(behind, "known_insert").otherwise("insert"))
     )
-    return events.withColumn("origin", origin).drop("epoch", "occupant", "behind", "comes", "takes")
+    return events.withColumn("origin", origin).drop(
+        "epoch", "occupant", "behind", "comes", "takes", "own", "head_below"
+    )
 
 
 def _entity() -> Column:
     """The id of an entity: a hash of its first position and key.
 
-    Where changes tie, more than one entity can begin at one position and key: only then the arrival is hashed too,
-    so that otherwise ids do not depend on it.
+    Where changes tie, more than one entity can begin at one position and key: only then the arrival is
+    hashed too, so that otherwise ids do not depend on it.
     """
     from pyspark.sql import functions as F
 
@@ -449,8 +423,8 @@ def _entity() -> Column:
 def _links(events: DataFrame) -> DataFrame:
     """One row a key change, from its two halves.
 
-    Rows: `number`; `up`, the key change that placed the row it takes along, or else `entity`, where that is known;
-    `parent` (id of what placed that row, null if nothing did); `displaced` (as in `_placed`).
+    Rows: `number`; `up`, the key change that placed the row it takes along, or else `entity`, where that is
+    known; `parent` (id of what placed that row, null if nothing did); `displaced` (as in `_placed`).
     """
     from pyspark.sql import functions as F
 
@@ -469,9 +443,9 @@ def _links(events: DataFrame) -> DataFrame:
 def _jumped(links: DataFrame, still_open: int) -> tuple[DataFrame, int]:
     """The entity of each key change (`number`, `entity`) by pointer jumping (K5), and the rounds that took.
 
-    A key change whose old key was placed by anything else than a key change knows its entity at once. Every round
-    the others look where their link points: that one's entity is known, or its link is taken over, which points
-    twice as far.
+    A key change whose old key was placed by anything else than a key change knows its entity at once. Every
+    round the others look where their link points: that one's entity is known, or its link is taken over,
+    which points twice as far.
     """
     from pyspark.sql import functions as F
 
@@ -538,9 +512,7 @@ def _rows(events: DataFrame, links: DataFrame, entities: DataFrame) -> DataFrame
             F.when(effective & ~is_delete, F.col("key")).alias("key_after"),
             origin.alias("origin"),
             "displaced_entity",
-            F.when(mover, F.col("parent"))
-            .when(head["number"] != F.col("number"), head["id"])
-            .alias("acts_on"),
+            F.when(mover, F.col("parent")).when(head["id"] != F.struct(*ID), head["id"]).alias("acts_on"),
         )
 
     # Only what hangs on a key change needs the links: the rest is not shuffled again.
@@ -558,8 +530,3 @@ def _rows(events: DataFrame, links: DataFrame, entities: DataFrame) -> DataFrame
         .withColumn("displaced_entity", F.when(mover, F.col("displaced_entity")))
     )
     return shaped(alone).unionByName(shaped(linked))
-
-
-def rounds_at_most(longest_chain: int) -> int:
-    """The bound of K5 on the rounds, for a longest chain of that many key changes."""
-    return math.ceil(math.log2(longest_chain)) + 1 if longest_chain > 1 else 1
