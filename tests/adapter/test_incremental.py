@@ -1,5 +1,7 @@
 """The incremental materialization: strategies and merge vocabulary."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import pytest

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from dbt.tests.util import run_dbt
-
 from dbt.adapters.sparkdelta import delta_log
+from dbt.tests.util import run_dbt
 
 
 class TestListing:

@@ -7,7 +7,7 @@ from dbt.tests.util import run_dbt
 
 MODEL = """{{ config(materialized='incremental', persist_docs={'relation': true, 'columns': true},
   tblproperties={'delta.logRetentionDuration': 'interval 7 days'}, liquid_clustered_by='id') }}
-select 1 as id, 'x' as `the word`
+select 1 as id, 'x' as `the.word`
 """
 CHECKED = "{{ config(materialized='table') }} select {{ var('id', '1') }} as id"
 YML = """
@@ -16,11 +16,13 @@ models:
     description: "It's {{ var('words', 'a table') }}"
     columns:
       - {name: id, description: "the key, it's"}
-      - {name: the word, description: 'back\\slash'}
+      - {name: the.word, description: 'back\\slash'}
   - name: checked
     config: {contract: {enforced: true}}
     columns:
-      - {name: id, data_type: int, constraints: [{type: not_null}, {type: check, name: positive, expression: id > 0}]}
+      - name: id
+        data_type: int
+        constraints: [{type: not_null}, {type: check, name: positive, expression: id > 0}]
 """
 
 
@@ -45,7 +47,7 @@ class TestPersistDocs:
         about = {row[0]: row for row in project.run_sql("describe extended {schema}.told", fetch="all")}
         assert about["Comment"][1] == "It's changed"
         assert about["id"][2] == "the key, it's"
-        assert about["the word"][2] == "back\\slash"
+        assert about["the.word"][2] == "back\\slash"
         detail = project.run_sql("describe detail {schema}.told", fetch="one")
         assert detail["clusteringColumns"] == ["id"]
         assert detail["properties"]["delta.logRetentionDuration"] == "interval 7 days"

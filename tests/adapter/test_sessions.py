@@ -9,17 +9,18 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from dbt.adapters.sparkdelta.session import SparkdeltaConnectionWrapper, new_session
 from dbt.tests.util import run_dbt
 from dbt_common.exceptions import DbtRuntimeError
-
-from dbt.adapters.sparkdelta.session import SparkdeltaConnectionWrapper, new_session
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-THING = "{{ config(alias='thing', schema='%s', materialized='incremental') }} select '%s' as owner from range(20)"
+THING = (
+    "{{ config(alias='thing', schema='%s', materialized='incremental') }} select '%s' as owner from range(20)"
+)
 BAD_CAST = "select cast('x' as int) as n, '${spark.sql.session.timeZone}' as zone"
 
 
@@ -45,9 +46,7 @@ class TestSessions:
             assert [tuple(row) for row in rows] == [(owner, 40)]
 
     def test_a_setting_of_one_model_does_not_reach_another(self, project):
-        results = run_dbt(
-            ["run", "--select", "setting", "no_setting", "--threads", "1"], expect_pass=False
-        )
+        results = run_dbt(["run", "--select", "setting", "no_setting", "--threads", "1"], expect_pass=False)
         messages = {r.node.name: r.message for r in results}
         assert tuple(project.run_sql("select * from {schema}.setting", fetch="one")) == (None, "UTC")
         assert "CAST_INVALID_INPUT" in messages["no_setting"]  # ANSI is Spark's default
@@ -59,7 +58,9 @@ class TestConnection:
     def handle(self, lake: Path, overrides: dict[str, str]) -> SparkdeltaConnectionWrapper:
         return SparkdeltaConnectionWrapper({"root": lake, "overrides": overrides})
 
-    def test_a_changed_sql_setting_holds_for_the_new_session(self, lake: Path, overrides: dict[str, str]) -> None:
+    def test_a_changed_sql_setting_holds_for_the_new_session(
+        self, lake: Path, overrides: dict[str, str]
+    ) -> None:
         session = new_session(root=lake, overrides={**overrides, "spark.sql.shuffle.partitions": "7"})
         assert session.conf.get("spark.sql.shuffle.partitions") == "7"
 
@@ -74,7 +75,8 @@ class TestConnection:
             try:
                 handle.cursor().execute(
                     "create or replace table default.never using delta as "
-                    "select count(*) as n from range(100000000) a cross join range(1000000) b where a.id % 7 = b.id % 11"
+                    "select count(*) as n from range(100000000) a cross join range(1000000) b "
+                    "where a.id % 7 = b.id % 11"
                 )
             except DbtRuntimeError as error:
                 raised.append(error)
@@ -97,7 +99,8 @@ class TestConnection:
         handle.cursor().execute("create or replace table default.err using delta as select 1 as id")
         with pytest.raises(DbtRuntimeError, match="nosuch") as error:
             handle.cursor().execute(
-                "merge into default.err t using (select 1 as id) s on t.nosuch = s.id when matched then delete"
+                "merge into default.err t using (select 1 as id) s on t.nosuch = s.id "
+                "when matched then delete"
             )
         assert "\tat " not in str(error.value)
 

@@ -6,11 +6,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from dbt_common.exceptions import DbtRuntimeError
-
 from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.session import settings_on
 from dbt.adapters.sparkdelta.write_plan import WritePlan
+from dbt_common.exceptions import DbtRuntimeError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,28 +101,26 @@ def test_found_when_the_log_is_cleaned_up(table: Table) -> None:
     assert (table.state()["app_id"], table.state()["txn_version"]) == ("app.x@2", 3)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "restore table {t} to version as of 0",
-        CREATE,
-        "replace table {t} using delta as select 1 as id",
-        "truncate table {t}",
-        "insert overwrite {t} values (5)",
-    ],
-    ids=["restore", "create_or_replace", "replace", "truncate", "overwrite"],
-)
-def test_replaced_by_somebody_else(table: Table, sql: str) -> None:
-    table.name = "replaced_" + sql.split()[0] + str(len(sql))
+def test_replaced_by_somebody_else(table: Table) -> None:
     table.write("app.x@1", 1, CREATE)
     table.write("app.x@1", 2)
     table.sql("insert into {t} by name replace where id = 7 select 7 as id")
     table.sql("delete from {t} where id = 7")
     assert not table.state()["replaced"]
-    table.sql(sql)
-    assert table.state()["replaced"]
-    table.write("app.x@2", 2, CREATE)
-    assert not table.state()["replaced"]
+    for generation, sql in enumerate(
+        [
+            "restore table {t} to version as of 0",
+            CREATE,
+            "replace table {t} using delta as select 1 as id",
+            "truncate table {t}",
+            "insert overwrite {t} values (5)",
+        ],
+        start=2,
+    ):
+        table.sql(sql)
+        assert table.state()["replaced"], sql
+        table.write(f"app.x@{generation}", 0)
+        assert not table.state()["replaced"], sql
 
 
 def test_a_log_that_cannot_be_read_is_an_error(table: Table) -> None:

@@ -96,6 +96,16 @@ def location(session: SparkSession, schema: str, identifier: str) -> Any | None:
     return table.location()
 
 
+def owner_and_comment(session: SparkSession, schema: str, identifier: str) -> tuple[str, str | None]:
+    """Owner and comment of a table or view as the catalog has them."""
+    jvm = session._jvm
+    assert jvm is not None
+    name = jvm.org.apache.spark.sql.catalyst.TableIdentifier(identifier, jvm.scala.Option.apply(schema))
+    table = session._jsparkSession.sessionState().catalog().getTableMetadata(name)
+    comment = table.comment()
+    return table.owner(), comment.get() if comment.isDefined() else None
+
+
 def local_path(uri: Any) -> Path | None:
     """The path of a local location; None for one on another file system."""
     return Path(uri.getPath()) if uri.getScheme() in (None, "file") else None
@@ -122,7 +132,7 @@ def _commit_lines(session: SparkSession, uri: Any, version: int) -> list[str]:
 
 
 def table_state(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> dict[str, Any]:
-    """What Delta knows of a table and of our own last transaction on it; see SparkdeltaAdapter.table_state."""
+    """What Delta knows of a table and of our last transaction on it: SparkdeltaAdapter.table_state."""
     state = {"exists": False, "version": None, "app_id": None, "txn_version": None, "replaced": False}
     uri = location(session, schema, identifier)
     if uri is None:

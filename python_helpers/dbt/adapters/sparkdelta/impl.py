@@ -7,23 +7,22 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from dbt.adapters.base import BaseRelation, ConstraintSupport, PythonJobHelper, available
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.spark import SparkAdapter, SparkColumn
 from dbt.adapters.spark.connections import SparkConnectionMethod
 from dbt.adapters.spark.impl import LIST_RELATIONS_MACRO_NAME, SparkConfig
-from dbt_common.contracts.constraints import ConstraintType
-from dbt_common.events.contextvars import get_node_info
-from dbt_common.exceptions import DbtRuntimeError
-
 from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.connections import SparkdeltaConnectionManager
 from dbt.adapters.sparkdelta.files import FilesMixin
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, reported
 from dbt.adapters.sparkdelta.seeds import seed_rows
 from dbt.adapters.sparkdelta.write_plan import WritePlan
+from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.events.contextvars import get_node_info
+from dbt_common.exceptions import DbtRuntimeError
 
 TEMPORARY_SUFFIX = "__dbt_tmp"
 
@@ -51,6 +50,9 @@ class SparkdeltaConfig(SparkConfig):
 
 @dataclass
 class SparkdeltaColumn(SparkColumn):
+    column_comment: str | None = None
+    table_comment: str | None = None
+
     @property
     def quoted(self) -> str:
         return quoted(self.column)
@@ -78,7 +80,7 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
     ConnectionManager = SparkdeltaConnectionManager
     Column = SparkdeltaColumn
     AdapterSpecificConfigs = SparkdeltaConfig
-    CONSTRAINT_SUPPORT = {
+    CONSTRAINT_SUPPORT: ClassVar = {
         **SparkAdapter.CONSTRAINT_SUPPORT,
         ConstraintType.check: ConstraintSupport.ENFORCED,
         ConstraintType.not_null: ConstraintSupport.ENFORCED,
@@ -111,7 +113,9 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
 
         options: see WritePlan. Raises DbtRuntimeError for options that are not known or of the wrong type.
         """
-        self._keep_plan(relation.schema, relation.identifier, WritePlan.from_options(options))
+        plan = WritePlan.from_options(options)
+        if _is_table(relation):
+            self._keep_plan(relation.schema, relation.identifier, plan)
 
     def _keep_plan(self, schema: str, identifier: str, plan: WritePlan) -> None:
         with self._plans_lock:
@@ -159,12 +163,14 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
         """What Delta's log says of a table, read without a Spark job.
 
         app_prefix: our transactions' application ids are `<app_prefix>@<generation>`, an integer.
-        Returns exists (bool), version (int), app_id and txn_version (of the highest generation; None if there is
-        none), replaced (bool: after our last commit somebody else restored, replaced or emptied the table).
+        Returns exists (bool), version (int), app_id and txn_version (of the highest generation; None if
+        there is none), replaced (bool: after our last commit somebody else restored, replaced or emptied it).
         Raises DbtRuntimeError when the log cannot be read; a table that is not there has exists False.
         """
         if not self._in_process:
             raise DbtRuntimeError("table_state needs `method: session`: it reads the table's log itself.")
+        if not _is_table(relation):
+            return _no_state()
         return delta_log.table_state(self._session(), relation.schema, relation.identifier, app_prefix)
 
     # --- Python models
@@ -201,8 +207,8 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
         """Tables and views of a schema; none when there is no such schema.
 
-        Raises DbtRuntimeError when the catalog does not answer: read as "no tables", that would make dbt create
-        tables anew that stand there full of rows.
+        Raises DbtRuntimeError when the catalog does not answer: read as "no tables", that would make dbt
+        create tables anew that stand there full of rows.
         """
         if self._in_process:
             schema = schema_relation.schema
@@ -220,9 +226,7 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
                     for table in delta_log.tables(handle.begin(f"list {schema}"), schema)
                 ]
         try:
-            rows = self.execute_macro(
-                LIST_RELATIONS_MACRO_NAME, kwargs={"schema_relation": schema_relation}
-            )
+            rows = self.execute_macro(LIST_RELATIONS_MACRO_NAME, kwargs={"schema_relation": schema_relation})
         except DbtRuntimeError as error:
             if "SHOW TABLE EXTENDED is not supported for v2 tables" in error.msg:
                 return super().list_relations_without_caching(schema_relation)
@@ -251,9 +255,22 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
                 column=field.name,
                 column_index=index,
                 dtype=field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", field.dataType.simpleString()),
+                column_comment=field.metadata.get("comment"),
             )
             for index, field in enumerate(schema.fields)
         ]
+
+    def _get_columns_for_catalog(self, relation: BaseRelation) -> Iterable[dict[str, Any]]:
+        """Rows of `dbt docs generate`: a relation's columns, with the comments that dbt-spark leaves out."""
+        if not self._in_process:
+            yield from super()._get_columns_for_catalog(relation)
+            return
+        owner, comment = delta_log.owner_and_comment(self._session(), relation.schema, relation.identifier)
+        for column in self.get_columns_in_relation(relation):
+            column.table_owner, column.table_comment = owner, comment
+            row = column.to_column_dict()
+            row["column_name"], row["column_type"] = row.pop("column"), row.pop("dtype")
+            yield {"table_comment": None, "column_comment": None, **row, "table_database": None}
 
     @available.parse_list
     def columns_without(self, columns: Iterable[SparkColumn], others: Iterable[Any]) -> list[SparkColumn]:
@@ -269,6 +286,11 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
 
     def valid_incremental_strategies(self) -> list[str]:
         return ["append", "merge", "replace_where"]
+
+
+def _is_table(relation: BaseRelation | None) -> bool:
+    """Not so for `this` in a unit test: none, or a CTE of given rows."""
+    return relation is not None and bool(relation.schema)
 
 
 def _names(columns: Iterable[Any]) -> set[str]:

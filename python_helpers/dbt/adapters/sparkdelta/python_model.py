@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import linecache
 import traceback
-from functools import partial
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import PythonJobHelper
-from dbt_common.exceptions import DbtRuntimeError
-
 from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.write_plan import Write, WritePlan
+from dbt_common.exceptions import DbtRuntimeError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +20,13 @@ if TYPE_CHECKING:
 class SessionPythonModel(PythonJobHelper):
     """`submission_method: session`: calls `model(dbt, session)` with the connection's own SparkSession."""
 
-    def __init__(self, parsed_model: dict[str, Any], session: SparkSession, view: str, keep_plan: Callable[[WritePlan], None]) -> None:
+    def __init__(
+        self,
+        parsed_model: dict[str, Any],
+        session: SparkSession,
+        view: str,
+        keep_plan: Callable[[WritePlan], None],
+    ) -> None:
         self._path = parsed_model["original_file_path"]
         self._session = session
         self._view = view

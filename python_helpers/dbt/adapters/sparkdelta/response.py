@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.contracts.connection import AdapterResponse
-
 from dbt.adapters.sparkdelta import delta_log
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from dbt.adapters.sparkdelta.write_plan import WritePlan
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass

@@ -33,8 +33,8 @@ def literal(value: Any) -> str:
 def seed_rows(table: agate.Table, delimiter: str) -> list[list[str]]:
     """A seed's rows as SQL literals, one list a row.
 
-    dbt reads an empty cell and the word null as null, quoted or not. A quoted cell of a text column is text here:
-    "" is the empty string.
+    dbt reads an empty cell and the word null as null, quoted or not. A quoted cell of a text column is text
+    here: "" is the empty string.
     """
     import agate
 

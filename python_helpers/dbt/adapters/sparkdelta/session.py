@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.spark.session import Cursor, SessionConnectionWrapper
-from dbt_common.exceptions import DbtRuntimeError
-
 from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.jars import jar_paths
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, response_of
 from dbt.adapters.sparkdelta.seeds import literal
 from dbt.adapters.sparkdelta.settings import spark_settings
+from dbt_common.exceptions import DbtRuntimeError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,8 +61,8 @@ def new_session(
             continue
         if not session.conf.isModifiable(key):
             raise DbtRuntimeError(
-                f"This process already runs Spark with `{key}` = {_root_settings.get(key)!r}; the profile now wants "
-                f"{value!r}, which Spark takes at its start only. Use another process."
+                f"This process already runs Spark with `{key}` = {_root_settings.get(key)!r}; the profile "
+                f"now wants {value!r}, which Spark takes at its start only. Use another process."
             )
         session.conf.set(key, value)
     return session
@@ -74,8 +73,8 @@ def _start(settings: dict[str, str], root: Path) -> SparkSession:
     from pyspark.errors.exceptions.captured import CapturedException
     from pyspark.sql import SparkSession
 
-    # pyspark prints every failed statement as a page of JSON, and fails at that for Delta's error classes, which
-    # hides the error; dbt shows it anyway
+    # pyspark prints every failed statement as a page of JSON, and fails at that for Delta's error classes,
+    # which hides the error; dbt shows it anyway
     CapturedException._log_exception = lambda _: None  # type: ignore[method-assign]
 
     conf = dict(settings)
@@ -97,8 +96,8 @@ def _start(settings: dict[str, str], root: Path) -> SparkSession:
     session = SparkSession.builder.config(map=conf).getOrCreate()
     if "io.delta" not in session.conf.get("spark.sql.extensions", ""):
         raise DbtRuntimeError(
-            "This process already runs a SparkSession without Delta's extension. Let dbt start Spark, or start it "
-            "with dbt.adapters.sparkdelta.session.root_session()."
+            "This process already runs a SparkSession without Delta's extension. Let dbt start Spark, or "
+            "start it with dbt.adapters.sparkdelta.session.root_session()."
         )
     _open_metastore(session, root)
     return session
@@ -118,8 +117,8 @@ def _start_java(conf: Mapping[str, str], root: Path) -> None:
         except PySparkRuntimeError as error:
             said = log.read_text(encoding="utf-8", errors="replace").strip()[-1500:]
             raise DbtRuntimeError(
-                "Java could not start Spark, which needs Java 17 or 21: see `java -version`, JAVA_HOME and the flags "
-                f"in `spark.driver.extraJavaOptions`. It said:\n{said}"
+                "Java could not start Spark, which needs Java 17 or 21: see `java -version`, JAVA_HOME and "
+                f"the flags in `spark.driver.extraJavaOptions`. It said:\n{said}"
             ) from error
     SparkContext(conf=spark_conf, gateway=gateway)
 
@@ -132,8 +131,9 @@ def _open_metastore(session: SparkSession, root: Path) -> None:
         text = _whole_text(error)
         if "XSDB6" in text:
             raise DbtRuntimeError(
-                f"Another run holds the metastore in {root} (Derby admits one process at a time): wait for it to "
-                "end, or keep the metastore in PostgreSQL by `spark.hadoop.javax.jdo.option.ConnectionURL`."
+                f"Another run holds the metastore in {root} (Derby admits one process at a time): wait for "
+                "it to end, or keep the metastore in PostgreSQL by "
+                "`spark.hadoop.javax.jdo.option.ConnectionURL`."
             ) from None
         raise DbtRuntimeError(f"The metastore cannot be opened: {short_message(error)}") from error
 
@@ -259,7 +259,7 @@ class SparkdeltaConnectionWrapper(SessionConnectionWrapper):
         return self._cursor.fetchmany(limit)
 
     def cancel(self) -> None:
-        """Stop this connection's Spark jobs, those that run and those it would still start. From any thread."""
+        """Stop this connection's Spark jobs, also those it would still start. From any thread."""
         self._cancelled = True
         if self._session is not None:
             self._session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._group)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from dbt.include import sparkdelta
 
-# Small tables spend their time in class loading and compilation: the first compiler alone and no generated code
-# made a run of 48 tables a sixth shorter (2 cores). Large scans want the opposite: `tuned_for: large_tables`.
+# Small tables spend their time in class loading and compilation: the first compiler alone and no generated
+# code made a run of 48 tables a sixth shorter (2 cores). Large scans want the opposite: large_tables.
 SMALL_TABLES_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 SMALL_TABLES = {
     "spark.sql.codegen.wholeStage": "false",
@@ -33,7 +33,9 @@ def spark_settings(
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.warehouse.dir": str(root / "warehouse"),
-        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={root}/metastore;create=true",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": (
+            f"jdbc:derby:;databaseName={root}/metastore;create=true"
+        ),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "4",
         "spark.databricks.delta.snapshotPartitions": "2",
