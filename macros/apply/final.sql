@@ -48,17 +48,22 @@
 {% macro _final_plan(settings, staging, keys, state, anew) %}
   {%- if anew or state.rebuild -%}{{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false}) }}{%- endif -%}
   {%- set done = state.batch_id -%}
-  {%- set row = adapter.query_rows("
-    select count(*) as changes, count_if(_cdc_op = 'T') as truncates, count_if(size(_cdc_missing) > 0) as partial,
-      count_if(struct(_cdc_sequence, _cdc_ordinal) <= (
-        select max(struct(_cdc_sequence, _cdc_ordinal)) from " ~ staging ~ " where _cdc_error is null and _cdc_batch_id <= " ~ done ~ ")) as late
-      " ~ (", (select count(*) from " ~ keys ~ " where resolved_batch_id > " ~ done ~ ") as resolved" if keys is not none else ", 0 as resolved") ~ "
-    from " ~ staging ~ " where _cdc_error is null and _cdc_batch_id > " ~ done)[0] -%}
+  {%- set sql -%}
+select count(*) as changes, count_if(_cdc_op = 'T') as truncates, count_if(size(_cdc_missing) > 0) as partial,
+  count_if(struct(_cdc_sequence, _cdc_ordinal) <= done.highest) as late, max(done.truncates) as truncates_before,
+  {{ '(select count(*) from ' ~ keys ~ ' where resolved_batch_id > ' ~ done ~ ')' if keys is not none else '0' }} as resolved
+from {{ staging }} cross join (
+  select max(struct(_cdc_sequence, _cdc_ordinal)) as highest, count_if(_cdc_op = 'T') as truncates
+  from {{ staging }} where _cdc_error is null and _cdc_batch_id <= {{ done }}
+) as done
+where _cdc_error is null and _cdc_batch_id > {{ done }}
+  {%- endset -%}
+  {%- set row = adapter.query_rows(sql)[0] -%}
   {%- if row['truncates'] > 0 -%}{%- set mode = 'rebuild' -%}
   {%- elif row['late'] > 0 or row['resolved'] > 0 -%}{%- set mode = 'late' -%}
   {%- else -%}{%- set mode = 'on_time' -%}
   {%- endif -%}
-  {{ return({'mode': mode, 'changes': row['changes'] | int, 'partial': row['partial'] > 0 and (settings['columns'] | reject('in', settings['keys']) | list | length) > 0, 'skip': row['changes'] == 0}) }}
+  {{ return({'mode': mode, 'truncated': (row['truncates_before'] or 0) > 0, 'changes': row['changes'] | int, 'partial': row['partial'] > 0 and (settings['columns'] | reject('in', settings['keys']) | list | length) > 0, 'skip': row['changes'] == 0}) }}
 {% endmacro %}
 
 
@@ -99,14 +104,9 @@
 with changes as (
 {{ delta_cdc.changes_of_entities(settings, staging, keys, where) }}
 ),
-{{ delta_cdc.entity_states(settings) }},
-newest as (
-  select *, row_number() over (partition by _cdc_entity order by _cdc_epoch desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) as _cdc_newest_first
-  from states
-)
+{{ delta_cdc._live(settings, staging, true) }}
 select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
-from newest
-where _cdc_newest_first = 1 and not _cdc_ends and _cdc_epoch = size(_cdc_truncates)
+from live
 {%- endif -%}
 {%- endmacro %}
 
@@ -125,7 +125,7 @@ select *, false as _cdc_is_deleted from (
 {{ delta_cdc._final_rows(settings, staging, keys) }}
 )
 {%- elif plan.mode == 'late' -%}
-{{ delta_cdc._winners_late(settings, staging, keys, state.batch_id) }}
+{{ delta_cdc._winners_late(settings, staging, keys, state.batch_id, plan.truncated) }}
 {%- else -%}
 {{ delta_cdc._winners_on_time(settings, staging, state.batch_id, plan.partial) }}
 {%- endif -%}
@@ -182,59 +182,47 @@ from winners
 {%- endmacro %}
 
 
-{% macro _winners_late(settings, staging, keys_table, done) -%}
+{#- The touched keys, worked out again from all of staging's changes at them. Where key changes are involved, all keys that were ever
+    part of one are: few, for most keys never change. -#}
+{% macro _winners_late(settings, staging, keys_table, done, truncated) -%}
 {%- set keys = settings['keys'] -%}
-{%- set columns = settings['columns'] + (keys | reject('in', settings['columns']) | list) -%}
-with identified as (
-{{ delta_cdc.changes_of_entities(settings, staging, keys_table) }}
-),
-touched_keys as (
-  select distinct {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_batch_id > {{ done }} and _cdc_error is null
+{%- set values = settings['columns'] | reject('in', keys) | list -%}
+with touched_keys as (
+  select distinct * from (
+    select {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_batch_id > {{ done }} and _cdc_error is null
 {%- if keys_table is not none %}
-  union
-  select {{ delta_cdc.column_list(keys, 'key_after.') }} from {{ keys_table }} where resolved_batch_id > {{ done }} and key_after is not null
-  union
-  select {{ delta_cdc.column_list(keys, 'key_before.') }} from {{ keys_table }} where resolved_batch_id > {{ done }} and key_before is not null
-),
-touched_entities as (  -- who ever held a touched key, and every key that they ever held
-  select distinct _cdc_entity from identified left semi join touched_keys on {{ delta_cdc.same_columns(keys, 'identified', 'touched_keys') }}
-),
-keys_to_write as (
-  select distinct {{ delta_cdc.column_list(keys) }} from identified left semi join touched_entities on identified._cdc_entity = touched_entities._cdc_entity
-  union
-  select * from touched_keys
-),
-entities as (
-  select distinct _cdc_entity from identified left semi join keys_to_write on {{ delta_cdc.same_columns(keys, 'identified', 'keys_to_write') }}
-),
-{%- else %}
-),
-keys_to_write as (
-  select * from touched_keys
-),
-entities as (
-  select distinct _cdc_entity from identified left semi join keys_to_write on {{ delta_cdc.same_columns(keys, 'identified', 'keys_to_write') }}
-),
+    union all
+    select inline(array_compact(array(key_before, key_after))) from {{ keys_table }}
 {%- endif %}
-changes as (
-  select identified.* from identified left semi join entities on identified._cdc_entity = entities._cdc_entity
-  union all
-  select * from identified where _cdc_op = 'T'
+  )
 ),
-{{ delta_cdc.entity_states(settings) }},
+at_touched_keys as (
+  select s.* from {{ staging }} as s left semi join touched_keys on {{ delta_cdc.same_columns(keys, 's', 'touched_keys') }}
+),
+changes as (
+{{ delta_cdc.changes_of_entities(settings, 'at_touched_keys', keys_table) }}
+),
+{{ delta_cdc._live(settings, staging, truncated) }},
+winners as (
+  select {{ delta_cdc.column_list(keys, 'k.') }}
+  {%- for column in values %}, live.{{ delta_cdc.quoted(column) }}{% endfor %}, live._cdc_entity is null as _cdc_is_deleted
+  from touched_keys as k
+  left join live on {{ delta_cdc.same_columns(keys, 'live', 'k') }}
+)
+select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}, _cdc_is_deleted
+from winners
+{%- endmacro %}
+
+
+{#- The CTEs from `changes` to `live`: the last state of each entity, if it lives. -#}
+{% macro _live(settings, staging, truncated) -%}
+{{ delta_cdc.entity_states(settings, staging, truncated) }},
 newest as (
   select *, row_number() over (partition by _cdc_entity order by _cdc_epoch desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) as _cdc_newest_first
   from states
 ),
 live as (
-  select * from newest where _cdc_newest_first = 1 and not _cdc_ends and _cdc_epoch = size(_cdc_truncates)
-),
-winners as (
-  select {{ delta_cdc.column_list(keys, 'k.') }}
-  {%- for column in columns if column not in keys %}, live.{{ delta_cdc.quoted(column) }}{% endfor %}, live._cdc_entity is null as _cdc_is_deleted
-  from keys_to_write as k
-  left join live on {{ delta_cdc.same_columns(keys, 'live', 'k') }}
+  select * from newest
+  where _cdc_newest_first = 1 and not _cdc_ends {{ 'and _cdc_epoch = size(_cdc_truncates)' if truncated }}
 )
-select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}, _cdc_is_deleted
-from winners
 {%- endmacro %}

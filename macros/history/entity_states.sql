@@ -3,19 +3,24 @@
   row that a key change displaced an event with _cdc_ends = true) to `states`: one row a change, with the entity's columns as they
   are after it. Partial images fold in order inside one life (P1, P2); a delete, a displacement or a truncate ends the life (P4).
 -#}
-{% macro entity_states(settings) -%}
+{% macro entity_states(settings, staging, truncated=true) -%}
 {%- set keys = settings['keys'] -%}
 {%- set values = settings['columns'] | reject('in', keys) | list -%}
+{%- if truncated -%}
 truncates as (  -- few: one array, so that each change can count those below it
   select array_sort(collect_list(struct({{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at))) as _cdc_truncates
-  from changes where _cdc_op = 'T'
+  from {{ staging }} where _cdc_op = 'T' and _cdc_error is null
 ),
 events as (
   select changes.*, truncates._cdc_truncates,
     size(filter(truncates._cdc_truncates, t -> struct(t._cdc_sequence, t._cdc_ordinal, t._cdc_batch_id, t._cdc_row) < struct({{ delta_cdc.order_columns() | join(', ') }}))) as _cdc_epoch
   from changes cross join truncates
-  where changes._cdc_op <> 'T'
 ),
+{%- else -%}
+events as (
+  select *, 0 as _cdc_epoch from changes
+),
+{%- endif %}
 lives as (
   select *,
     count_if(_cdc_ends) over (
@@ -25,7 +30,7 @@ lives as (
 ),
 states as (
   select
-    _cdc_entity, _cdc_epoch, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, _cdc_truncates,
+    _cdc_entity, _cdc_epoch, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, {{ '_cdc_truncates, ' if truncated }}
     {{ delta_cdc.column_list(keys) }}
   {%- for column in values %},
     last_value(if(array_contains(_cdc_missing, {{ delta_cdc.literal(column) }}) or _cdc_ends, null, struct({{ delta_cdc.quoted(column) }})), true) over life.{{ delta_cdc.quoted(column) }} as {{ delta_cdc.quoted(column) }}
@@ -38,28 +43,22 @@ states as (
 {%- endmacro %}
 
 
-{#- `changes` for entity_states: staged changes under a condition, with who they belong to.
+{#- `changes` for entity_states: staged changes with who they belong to.
     Without key changes the key is the entity; with them the keys table says who a change belongs to, for the keys that were
-    ever part of one; all others are their own entity. -#}
+    ever part of one; all others are their own entity. Where a key change displaced another row, that one ends there (K7). -#}
 {% macro changes_of_entities(settings, staging, keys_table, where='true') -%}
 {%- set keys = settings['keys'] -%}
 {%- set own = "sha2(to_json(struct(" ~ delta_cdc.column_list(keys, 's.') ~ "), map('ignoreNullFields', 'false')), 256)" -%}
 {%- if keys_table is none -%}
-  select s.*, if(s._cdc_op = 'T', null, {{ own }}) as _cdc_entity, s._cdc_op = 'D' as _cdc_ends
+  select s.*, {{ own }} as _cdc_entity, s._cdc_op = 'D' as _cdc_ends
   from {{ staging }} as s
-  where s._cdc_error is null and {{ where }}
+  where s._cdc_error is null and s._cdc_op <> 'T' and {{ where }}
 {%- else -%}
-  select s.*, if(s._cdc_op = 'T', null, coalesce(k.entity, {{ own }})) as _cdc_entity, s._cdc_op = 'D' as _cdc_ends
+  select s.*, inline(array_compact(array(
+      struct(coalesce(k.entity, {{ own }}) as _cdc_entity, s._cdc_op = 'D' as _cdc_ends),
+      if(k.displaced_entity is null, null, struct(k.displaced_entity as _cdc_entity, true as _cdc_ends))))) as (_cdc_entity, _cdc_ends)
   from {{ staging }} as s
-  left join {{ keys_table }} as k
-    on k._cdc_batch_id = s._cdc_batch_id and k._cdc_row = s._cdc_row
-  where s._cdc_error is null and {{ where }} and not coalesce(k.origin, '') in ('absorbed', 'unknown_delete')
-  union all
-  -- K7: where a key change displaced another row, that one ends there
-  select s.*, k.displaced_entity, true
-  from {{ staging }} as s
-  join {{ keys_table }} as k
-    on k._cdc_batch_id = s._cdc_batch_id and k._cdc_row = s._cdc_row
-  where k.displaced_entity is not null and {{ where }}
+  left join {{ keys_table }} as k on k._cdc_batch_id = s._cdc_batch_id and k._cdc_row = s._cdc_row
+  where s._cdc_error is null and s._cdc_op <> 'T' and {{ where }} and coalesce(k.origin, '') not in ('absorbed', 'unknown_delete')
 {%- endif -%}
 {%- endmacro %}

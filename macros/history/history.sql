@@ -10,7 +10,7 @@
 with changes as (
 {{ delta_cdc.changes_of_entities(settings, staging, keys) }}
 ),
-{{ delta_cdc.entity_states(settings) }},
+{{ delta_cdc.entity_states(settings, staging) }},
 with_truncates as (  -- a truncate ends what lives below it
   select *, 0 as _cdc_after from states
   union all

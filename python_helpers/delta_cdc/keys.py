@@ -39,7 +39,10 @@ def key_changes(
     state = dbt.table_state()
     app_id = state["app_id"] or f"{dbt.this.identifier}@{state['version'] + 1 if state['exists'] else 0}"
     continued = state["exists"] and state["txn_version"] is not None and not state["replaced"]
-    done = state["txn_version"] if continued else -1
+    done = max(state["txn_version"], _noted(session, dbt.this)) if continued else -1
+    staged = dbt.table_state(staging)
+    if continued and staged["txn_version"] is not None and staged["txn_version"] <= done:
+        return Write(None, skip=True)
 
     changes = staging.where(F.col("_cdc_error").isNull()).select(
         *ID,
@@ -82,6 +85,16 @@ def key_changes(
         rows = rows.alias("a").join(before, reduce(lambda x, y: x & y, same), "left_anti")
     report |= {"rounds": resolution.rounds, "unresolved": resolution.unresolved}
     return Write(rows, txn={"app_id": app_id, "version": max(last, 0)}, report=report)
+
+
+def _noted(session: SparkSession, this: Any) -> int:
+    """The highest batch that a run found to hold nothing for this table (S7)."""
+    runs = f"{_quoted(this.schema)}.cdc_runs"
+    if not session.catalog.tableExists(runs):
+        return -1
+    noted = session.table(runs).where("status = 'success' and rows_written = 0")
+    row = noted.where(noted["table"] == this.identifier).agg({"last_batch_id": "max"}).collect()[0]
+    return -1 if row[0] is None else int(row[0])
 
 
 def _pairs(changes: DataFrame) -> DataFrame:

@@ -1,8 +1,12 @@
-{#- True when no usable change was staged twice by two change sets (O4). -#}
-{% test each_change_once(model, columns) %}
-select {{ delta_cdc.column_list(columns) }}, _cdc_op, _cdc_sequence
+{#- True when no usable change was staged from two change sets (O4). -#}
+{% test each_change_once(model) %}
+{%- if execute -%}
+{%- set arrival = ['_cdc_transaction', '_cdc_occurred_at', '_cdc_batch_id', '_cdc_change_set', '_cdc_row', '_cdc_staged_at', '_cdc_error', '_cdc_raw'] -%}
+{%- set content = adapter.get_columns_in_relation(model) | map(attribute='name') | reject('in', arrival) | list -%}
+select {{ delta_cdc.column_list(content) }}
 from {{ model }}
 where _cdc_error is null
-group by {{ delta_cdc.column_list(columns) }}, _cdc_op, _cdc_key_before, _cdc_sequence, _cdc_ordinal, _cdc_missing
+group by {{ delta_cdc.column_list(content) }}
 having count(distinct _cdc_batch_id) > 1
+{%- endif -%}
 {% endtest %}

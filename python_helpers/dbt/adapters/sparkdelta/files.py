@@ -172,9 +172,9 @@ class FilesMixin(metaclass=AdapterMeta):
     def changed_files(self, change_sets: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         return changed_files(self._session(), change_sets)
 
-    @available.parse(lambda *_: None)
-    def view_text(self, relation: BaseRelation) -> str | None:
-        """The SQL of a view as it was created, trimmed; None if it cannot be told."""
+    @available.parse(lambda *_: False)
+    def view_is(self, relation: BaseRelation, sql: str) -> bool:
+        """Whether a view was created from this SQL. Spark does not keep the comments above it."""
         session = self._session()
         jvm = session._jvm
         assert jvm is not None
@@ -182,4 +182,6 @@ class FilesMixin(metaclass=AdapterMeta):
             relation.identifier, jvm.scala.Option.apply(relation.schema)
         )
         text = session._jsparkSession.sessionState().catalog().getTableMetadata(name).viewText()
-        return str(text.get()).strip() if text.isDefined() else None
+        before, found, after = sql.partition(str(text.get()).strip()) if text.isDefined() else (sql, "", "")
+        comments = all(line.strip().startswith("--") for line in before.splitlines() if line.strip())
+        return bool(found) and comments and not after.strip()

@@ -3,7 +3,7 @@
 {% materialization view, adapter='sparkdelta' -%}
   {%- set existing = load_cached_relation(this) -%}
   {%- if config.get('keep_unchanged', false) and existing is not none and existing.is_view
-        and adapter.view_text(this) == compiled_code | trim -%}
+        and adapter.view_is(this, compiled_code) -%}
     {%- do store_result('main', response='SKIP unchanged') -%}
     {{ return({'relations': [existing]}) }}
   {%- endif -%}
