@@ -8,6 +8,8 @@ from pathlib import Path
 
 from dbt.include import sparkdelta
 
+METASTORE = "spark.hadoop.javax.jdo.option.ConnectionURL"
+
 # Small tables spend their time in class loading and compilation: the first compiler alone and no generated
 # code made a run of 48 tables a sixth shorter (2 cores). Large scans want the opposite: large_tables.
 SMALL_TABLES_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
@@ -33,9 +35,7 @@ def spark_settings(
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.warehouse.dir": str(root / "warehouse"),
-        "spark.hadoop.javax.jdo.option.ConnectionURL": (
-            f"jdbc:derby:;databaseName={root}/metastore;create=true"
-        ),
+        METASTORE: f"jdbc:derby:;databaseName={root}/metastore;create=true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "4",
         "spark.databricks.delta.snapshotPartitions": "2",
@@ -44,6 +44,10 @@ def spark_settings(
     }
     if tuned_for == "small_tables":
         settings.update(SMALL_TABLES)
+    if METASTORE not in overrides:
+        # Hive asks a locked Derby ten times, two seconds apart, before it says so
+        settings["spark.hadoop.hive.hmshandler.retry.attempts"] = "1"
+        settings["spark.hadoop.hive.hmshandler.retry.interval"] = "1ms"
     if overrides.get("spark.master", settings["spark.master"]).startswith("local"):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
     settings.update(overrides)
