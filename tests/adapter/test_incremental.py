@@ -1,7 +1,5 @@
 """The incremental materialization: strategies and merge vocabulary."""
 
-# ruff: noqa: E501
-
 from __future__ import annotations
 
 import pytest
@@ -35,12 +33,14 @@ SOURCE_ONLY = """{{ config(materialized='incremental', unique_key='id', merge_so
   matched_delete_condition="DBT_INTERNAL_SOURCE.op = 'D'", not_matched_condition="DBT_INTERNAL_SOURCE.op <> 'D'",
   on_schema_change='append_new_columns') }}
 {% if run == 1 %} select 1 as id, 'a' as word union all select 2, 'b'
-{% else %} select 1 as id, 'x' as word, 7 as extra, 'U' as op union all select 2, null, null, 'D' union all select 3, null, null, 'D' {% endif %}
+{% else %} select 1 as id, 'x' as word, 7 as extra, 'U' as op union all select 2, null, null, 'D'
+  union all select 3, null, null, 'D' {% endif %}
 """
 EVOLVE = """{{ config(materialized='incremental', unique_key='id', merge_with_schema_evolution=true) }}
 select 1 as id {% if run == 2 %}, 'new' as word {% endif %}
 """
-WHERE = """{{ config(materialized='incremental', incremental_strategy='replace_where', incremental_predicates=["day = '2024-01-02'"]) }}
+WHERE = """{{ config(materialized='incremental', incremental_strategy='replace_where',
+  incremental_predicates=["day = '2024-01-02'"]) }}
 {% if run == 1 %} select * from values ('2024-01-01', 1), ('2024-01-02', 2), ('2024-01-02', 3) as t(day, n)
 {% else %} select '2024-01-02' as day, 9 as n {% endif %}
 """
@@ -78,10 +78,7 @@ class TestIncremental:
     @pytest.fixture
     def rows(self, project):
         def read(table: str, order: str) -> list[tuple]:
-            return [
-                tuple(row)
-                for row in project.run_sql(f"select * from {{schema}}.{table} order by {order}", fetch="all")
-            ]
+            return [tuple(row) for row in project.run_sql(f"select * from {{schema}}.{table} order by {order}", fetch="all")]
 
         return read
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from dbt.adapters.sparkdelta import delta_log
 from dbt.tests.util import run_dbt
+
+from dbt.adapters.sparkdelta import delta_log
 
 
 class TestListing:

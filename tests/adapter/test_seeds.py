@@ -29,9 +29,7 @@ class TestSeeds:
     def test_values_arrive_as_they_are(self, project):
         for _ in range(2):
             run_dbt(["seed"])
-        rows = [
-            tuple(row) for row in project.run_sql("select * from {schema}.words order by id", fetch="all")
-        ]
+        rows = [tuple(row) for row in project.run_sql("select * from {schema}.words order by id", fetch="all")]
         assert [row[1] for row in rows] == ["O'Neil", "", None, 'say "hi", \\ 100%\ntwice', "null"]
         assert [row[2] for row in rows] == [9007199254740993, None, 1, 2, 3]
         assert [row[3] for row in rows] == [True, False, None, True, True]

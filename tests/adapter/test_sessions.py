@@ -9,18 +9,17 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from dbt.adapters.sparkdelta.session import SparkdeltaConnectionWrapper, new_session
 from dbt.tests.util import run_dbt
 from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.sparkdelta.session import SparkdeltaConnectionWrapper, new_session
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-THING = (
-    "{{ config(alias='thing', schema='%s', materialized='incremental') }} select '%s' as owner from range(20)"
-)
+THING = "{{ config(alias='thing', schema='%s', materialized='incremental') }} select '%s' as owner from range(20)"
 BAD_CAST = "select cast('x' as int) as n, '${spark.sql.session.timeZone}' as zone"
 
 
@@ -40,9 +39,7 @@ class TestSessions:
         for _ in range(2):
             run_dbt(["run", "--select", "one", "two", "--threads", "4"])
         for owner in ("one", "two"):
-            rows = project.run_sql(
-                f"select owner, count(*) from {project.test_schema}_{owner}.thing group by owner", fetch="all"
-            )
+            rows = project.run_sql(f"select owner, count(*) from {project.test_schema}_{owner}.thing group by owner", fetch="all")
             assert [tuple(row) for row in rows] == [(owner, 40)]
 
     def test_a_setting_of_one_model_does_not_reach_another(self, project):
@@ -58,9 +55,7 @@ class TestConnection:
     def handle(self, lake: Path, overrides: dict[str, str]) -> SparkdeltaConnectionWrapper:
         return SparkdeltaConnectionWrapper({"root": lake, "overrides": overrides})
 
-    def test_a_changed_sql_setting_holds_for_the_new_session(
-        self, lake: Path, overrides: dict[str, str]
-    ) -> None:
+    def test_a_changed_sql_setting_holds_for_the_new_session(self, lake: Path, overrides: dict[str, str]) -> None:
         session = new_session(root=lake, overrides={**overrides, "spark.sql.shuffle.partitions": "7"})
         assert session.conf.get("spark.sql.shuffle.partitions") == "7"
 
@@ -99,8 +94,7 @@ class TestConnection:
         handle.cursor().execute("create or replace table default.err using delta as select 1 as id")
         with pytest.raises(DbtRuntimeError, match="nosuch") as error:
             handle.cursor().execute(
-                "merge into default.err t using (select 1 as id) s on t.nosuch = s.id "
-                "when matched then delete"
+                "merge into default.err t using (select 1 as id) s on t.nosuch = s.id when matched then delete"
             )
         assert "\tat " not in str(error.value)
 
@@ -109,9 +103,7 @@ class TestConnection:
             "from dbt.adapters.sparkdelta.session import root_session\n"
             f"root_session(root={str(lake)!r}, overrides={{'spark.master': 'local[1]'}})\n"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode != 0
         assert "Another run holds the metastore" in done.stderr.splitlines()[-1]
         assert "\tat " not in done.stderr  # no stack trace of Java's

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
+
 from dbt.adapters.sparkdelta import Write, delta_log, jars
 from dbt.adapters.sparkdelta.connections import SparkdeltaCredentials
 from dbt.adapters.sparkdelta.seeds import literal
 from dbt.adapters.sparkdelta.settings import spark_settings
 from dbt.adapters.sparkdelta.write_plan import WritePlan
-from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 ROOT = Path("/lake")
 

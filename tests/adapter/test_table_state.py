@@ -6,10 +6,11 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
+
 from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.session import settings_on
 from dbt.adapters.sparkdelta.write_plan import WritePlan
-from dbt_common.exceptions import DbtRuntimeError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,6 +4,7 @@ Public here: `Write`, what a Python model may return, and `Plugin`, which dbt lo
 """
 
 from dbt.adapters.base import AdapterPlugin
+
 from dbt.adapters.sparkdelta.connections import SparkdeltaCredentials
 from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter
 from dbt.adapters.sparkdelta.write_plan import Write

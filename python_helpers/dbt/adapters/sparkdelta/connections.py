@@ -35,9 +35,7 @@ class SparkdeltaCredentials(SparkCredentials):
         if self.method == SparkConnectionMethod.SESSION and self.host is None:
             self.host = "local"
         if self.tuned_for not in ("small_tables", "large_tables"):
-            raise DbtConfigError(
-                f"Profile: `tuned_for` is {self.tuned_for!r}; it wants small_tables or large_tables."
-            )
+            raise DbtConfigError(f"Profile: `tuned_for` is {self.tuned_for!r}; it wants small_tables or large_tables.")
         given = {str(key): str(value) for key, value in self.server_side_parameters.items()}
         super().__post_init__()
         # dbt-spark switches ANSI off at this place: a bad cast would be a silent NULL

@@ -137,9 +137,8 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
     uri = location(session, schema, identifier)
     if uri is None:
         return state
-    path = local_path(uri)
     try:
-        log: _Log = _LocalLog(path) if path is not None else _SparkLog(session, uri)
+        log = _open_log(session, uri)
         state.update(exists=True, version=log.version)
         ours = re.compile(re.escape(app_prefix) + r"@(\d+)$")
         commits, app_id = log.history(20), None
@@ -151,16 +150,15 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
             state.update(app_id=app_id, txn_version=log.transaction_version(app_id))
         elif not commits or commits[-1]["version"] > 0:
             # the commits that named it are gone from the log; the snapshot still has the transactions
-            known = (_SparkLog(session, uri) if path is not None else log).transactions()
+            known = (log if isinstance(log, _SparkLog) else _SparkLog(session, uri)).transactions()
             generations = [(int(match[1]), key) for key in known if (match := ours.match(key))]
             if generations:
                 app_id = max(generations)[1]
                 state.update(app_id=app_id, txn_version=known[app_id])
         state["replaced"] = app_id is not None and _replaced(commits, ours)
-    except DbtRuntimeError:
-        raise
     except Exception as error:
-        raise DbtRuntimeError(f"The Delta log of {schema}.{identifier} cannot be read: {error}") from error
+        said = error.msg if isinstance(error, DbtRuntimeError) else error
+        raise DbtRuntimeError(f"The Delta log of {schema}.{identifier} cannot be read: {said}") from error
     return state
 
 
@@ -200,7 +198,7 @@ class _LocalLog:
     def __init__(self, path: Path) -> None:
         from deltalake import DeltaTable
 
-        self._table = DeltaTable(str(path), without_files=True)
+        self._table = DeltaTable(str(path))
 
     @property
     def version(self) -> int:
@@ -211,9 +209,6 @@ class _LocalLog:
 
     def transaction_version(self, app_id: str) -> int | None:
         return self._table.transaction_version(app_id)
-
-    def transactions(self) -> dict[str, int]:
-        raise NotImplementedError  # delta-rs wants the exact id
 
 
 class _SparkLog:
@@ -227,6 +222,8 @@ class _SparkLog:
         self._path = path.toString()
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
         self._snapshot = log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty())
+        if self.version < 0:
+            raise DbtRuntimeError(f"there is no Delta log in {self._path}")
 
     @property
     def version(self) -> int:
@@ -249,4 +246,11 @@ class _SparkLog:
         return found
 
 
-_Log = _LocalLog | _SparkLog
+def _open_log(session: SparkSession, uri: Any) -> _LocalLog | _SparkLog:
+    path = local_path(uri)
+    if path is not None:
+        try:
+            return _LocalLog(path)
+        except Exception:
+            pass  # a table feature that delta-rs does not know, or no log: Delta itself tells which
+    return _SparkLog(session, uri)

@@ -14,15 +14,16 @@ from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.spark import SparkAdapter, SparkColumn
 from dbt.adapters.spark.connections import SparkConnectionMethod
 from dbt.adapters.spark.impl import LIST_RELATIONS_MACRO_NAME, SparkConfig
+from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.events.contextvars import get_node_info
+from dbt_common.exceptions import DbtRuntimeError
+
 from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.connections import SparkdeltaConnectionManager
 from dbt.adapters.sparkdelta.files import FilesMixin
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, reported
 from dbt.adapters.sparkdelta.seeds import seed_rows
 from dbt.adapters.sparkdelta.write_plan import WritePlan
-from dbt_common.contracts.constraints import ConstraintType
-from dbt_common.events.contextvars import get_node_info
-from dbt_common.exceptions import DbtRuntimeError
 
 TEMPORARY_SUFFIX = "__dbt_tmp"
 

@@ -70,9 +70,7 @@ def resolve(packages: Sequence[str], folder: Path, settings: Mapping[str, str]) 
     """Resolve packages with Spark's own Ivy and copy the jars that Spark itself lacks into `folder`."""
     conf = {key: value for key, value in settings.items() if key.startswith("spark.jars.")}
     conf["spark.jars.packages"] = ",".join(packages)
-    done = subprocess.run(
-        [sys.executable, "-c", _RESOLVE, json.dumps(conf)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", _RESOLVE, json.dumps(conf)], capture_output=True, text=True, check=False)
     found = re.search(r"^JARS=(.*)$", done.stdout, re.MULTILINE)
     if not found:
         raise DbtRuntimeError(_why(done.stderr, packages, folder))

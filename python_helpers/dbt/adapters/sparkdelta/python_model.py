@@ -9,9 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import PythonJobHelper
+from dbt_common.exceptions import DbtRuntimeError
+
 from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.write_plan import Write, WritePlan
-from dbt_common.exceptions import DbtRuntimeError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,18 +75,14 @@ class SessionPythonModel(PythonJobHelper):
         if isinstance(df, DataFrame):
             if df.sparkSession._jsparkSession != self._session._jsparkSession:
                 raise TypeError(
-                    "the DataFrame comes from another SparkSession; build it with the `session` that "
-                    "model(dbt, session) is given"
+                    "the DataFrame comes from another SparkSession; build it with the `session` that model(dbt, session) is given"
                 )
             return df
         if hasattr(df, "to_spark"):  # pandas on Spark
             return df.to_spark()
         if type(df).__module__.partition(".")[0] == "pandas":
             return self._session.createDataFrame(df)
-        raise TypeError(
-            f"model() returned {type(df).__name__}; it wants a DataFrame, None (nothing to write) "
-            "or Write(df, …)"
-        )
+        raise TypeError(f"model() returned {type(df).__name__}; it wants a DataFrame, None (nothing to write) or Write(df, …)")
 
     def _explain(self, error: Exception) -> str:
         from dbt.adapters.sparkdelta.session import short_message

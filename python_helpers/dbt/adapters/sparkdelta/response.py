@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.contracts.connection import AdapterResponse
+
 from dbt.adapters.sparkdelta import delta_log
 
 if TYPE_CHECKING:
-    from dbt.adapters.sparkdelta.write_plan import WritePlan
     from pyspark.sql import DataFrame, SparkSession
+
+    from dbt.adapters.sparkdelta.write_plan import WritePlan
 
 
 @dataclass
@@ -32,9 +34,7 @@ def reported(response: AdapterResponse, plan: WritePlan) -> AdapterResponse:
     return response
 
 
-def response_of(
-    session: SparkSession, kind: str, table: str, frame: DataFrame, committed: str | None
-) -> SparkdeltaResponse:
+def response_of(session: SparkSession, kind: str, table: str, frame: DataFrame, committed: str | None) -> SparkdeltaResponse:
     """The response of one finished writing statement.
 
     kind: its first word. table: the name it wrote to, as written. frame: what the statement returned.

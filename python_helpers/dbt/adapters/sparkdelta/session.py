@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.spark.session import Cursor, SessionConnectionWrapper
+from dbt_common.exceptions import DbtRuntimeError
+
 from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.jars import jar_paths
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, response_of
 from dbt.adapters.sparkdelta.seeds import literal
 from dbt.adapters.sparkdelta.settings import spark_settings
-from dbt_common.exceptions import DbtRuntimeError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,9 +48,7 @@ def root_session(
         return _root
 
 
-def new_session(
-    *, root: str | Path, overrides: Mapping[str, str] | None = None, tuned_for: str = "small_tables"
-) -> SparkSession:
+def new_session(*, root: str | Path, overrides: Mapping[str, str] | None = None, tuned_for: str = "small_tables") -> SparkSession:
     """A session with temporary views and settings of its own. Arguments and errors as for `root_session`.
 
     A setting that differs from the running root's is set on this session alone. Raises DbtRuntimeError when
@@ -197,9 +196,7 @@ class SparkdeltaCursor(Cursor):
                 session.conf.unset(LAST_COMMIT)
             self._df = session.sql(sql)
             if kind:
-                self.response = response_of(
-                    session, kind, table, self._df, session.conf.get(LAST_COMMIT, None)
-                )
+                self.response = response_of(session, kind, table, self._df, session.conf.get(LAST_COMMIT, None))
         except (Py4JJavaError, PySparkException) as error:
             raise DbtRuntimeError(short_message(error)) from error
 
@@ -240,9 +237,7 @@ class SparkdeltaConnectionWrapper(SessionConnectionWrapper):
         if self._cancelled:
             raise DbtRuntimeError("Cancelled.")
         session = self.session
-        session.sparkContext.setJobGroup(
-            self._group, re.sub(r"\s+", " ", description).strip()[:200], interruptOnCancel=True
-        )
+        session.sparkContext.setJobGroup(self._group, re.sub(r"\s+", " ", description).strip()[:200], interruptOnCancel=True)
         return session
 
     def cursor(self) -> SparkdeltaConnectionWrapper:

@@ -19,9 +19,7 @@ SMALL_TABLES = {
 }
 
 
-def spark_settings(
-    root: Path, overrides: Mapping[str, str], tuned_for: str = "small_tables"
-) -> dict[str, str]:
+def spark_settings(root: Path, overrides: Mapping[str, str], tuned_for: str = "small_tables") -> dict[str, str]:
     """All settings of the root session but the jars.
 
     root: absolute local folder of warehouse and metastore. overrides: the profile's server_side_parameters.

@@ -57,9 +57,7 @@ class WritePlan:
                 or isinstance(version, bool)
                 or version < 0
             ):
-                problems.append(
-                    f"`txn` is {self.txn!r}; it wants {{'app_id': a string, 'version': an integer from 0 on}}"
-                )
+                problems.append(f"`txn` is {self.txn!r}; it wants {{'app_id': a string, 'version': an integer from 0 on}}")
         if problems:
             raise DbtRuntimeError("Write plan: " + "; ".join(problems) + ".")
         object.__setattr__(self, "predicates", tuple(self.predicates or ()))
@@ -72,9 +70,7 @@ class WritePlan:
             if name not in known:
                 close = difflib.get_close_matches(str(name), known, n=1)
                 hint = f" Did you mean `{close[0]}`?" if close else ""
-                raise DbtRuntimeError(
-                    f"Write plan: option `{name}` is not known.{hint} Known are {', '.join(known)}."
-                )
+                raise DbtRuntimeError(f"Write plan: option `{name}` is not known.{hint} Known are {', '.join(known)}.")
         return cls(**{key: value for key, value in (options or {}).items() if value is not None})
 
     @property
