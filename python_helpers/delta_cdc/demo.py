@@ -1,0 +1,258 @@
+"""`make demo`: a real PostgreSQL history, delivered change set by change set, compared with what the database held.
+
+Run from the project's folder. Everything it makes is in target/demo.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+ROOT = Path("target/demo")
+LANDING = ROOT / "landing"
+CHANGE_SETS = Path("seeds/shop")
+DATABASE = Path("tests/cases/postgres/final")
+SCHEMA = "shop"
+
+# The fourth comes before the third: late changes are part of any real feed.
+DELIVERIES = ["0001", "0002", "0004", "0003", "0005", "0006"]
+# Delivered once more under new names: the newest, and the oldest of all, months late so to say.
+AGAIN = {"0006": "0007", "0001": "0008"}
+
+# What the feed does not say, so that final cannot know it.
+GAPS = {
+    ("customer", "tier"): "ADD COLUMN … DEFAULT 'basic' sends nothing for the rows that were there",
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """rows: how many final has. differing: how many rows are on one side only. gaps: columns that no feed can know."""
+
+    rows: int
+    differing: int
+    gaps: tuple[str, ...]
+
+
+def main() -> int:
+    """Returns the exit code: 0 if every table equals the database and the second delivery changed nothing."""
+    console = Console(highlight=False)
+    shutil.rmtree(ROOT, ignore_errors=True)
+    LANDING.mkdir(parents=True)
+    os.environ["DBT_PROFILES_DIR"] = "profiles"
+    started = time.monotonic()
+    console.print(
+        "A PostgreSQL 15 database, four clients writing, captured with wal2json: "
+        f"{len(DELIVERIES)} change sets, one `dbt run` each.\n"
+    )
+    with _progress(console) as progress:
+        for number, name in enumerate(DELIVERIES, 1):
+            late = " (late)" if DELIVERIES[: number - 1] and name < max(DELIVERIES[: number - 1]) else ""
+            _deliver(name, name)
+            _dbt_run(progress, f"change set {name}{late}, {number} of {len(DELIVERIES)}")
+
+    session = _session()
+    tables = sorted(path.stem for path in DATABASE.glob("*.csv"))
+    equal = _show_comparison(console, session, tables)
+
+    before = _contents(session)
+    console.print(
+        "\nNow the newest change set comes a second time, and the oldest of all comes again, late."
+    )
+    with _progress(console) as progress:
+        for name, again in AGAIN.items():
+            _deliver(name, again)
+        _dbt_run(progress, "change sets 0006 and 0001 again")
+    unchanged = _show_unchanged(console, before, _contents(session))
+
+    console.print(f"\n{_minutes(time.monotonic() - started)}. The tables are in {ROOT}/lake, schema {SCHEMA}.")
+    return 0 if equal and unchanged else 1
+
+
+def _deliver(name: str, under: str) -> None:
+    # as a landing folder should be filled: under a hidden name first, so that no half file is ever taken
+    hidden = LANDING / f".{under}"
+    shutil.copyfile(CHANGE_SETS / f"{name}.jsonl.gz", hidden)
+    hidden.rename(LANDING / f"{under}.jsonl.gz")
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Progress]:
+    columns = (
+        SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), BarColumn(bar_width=30),
+        TextColumn("{task.completed}/{task.total} models"), TimeElapsedColumn(), TextColumn("{task.fields[now]}"),
+    )
+    with Progress(*columns, console=console) as progress:
+        yield progress
+
+
+def _dbt_run(progress: Progress, title: str) -> None:
+    from dbt.cli.main import dbtRunner
+
+    task = progress.add_task(title, total=None, now="starting")
+
+    def on_event(event: Any) -> None:
+        if event.info.name == "LogModelResult":
+            now = f"{event.data.node_info.node_name}: {event.data.status}"
+            progress.update(task, completed=event.data.index, total=event.data.total, now=now)
+        elif event.info.name == "LogStartLine":
+            progress.update(task, total=event.data.total)
+
+    result = dbtRunner(callbacks=[on_event]).invoke([
+        "--quiet", "run", "--target", "demo",
+        "--vars", f"{{shop_landing: {LANDING.absolute()}}}",
+    ])
+    if not result.success:
+        progress.stop()
+        failed = getattr(result.result, "results", None) or []
+        lines = [f"{r.node.name}: {r.message}" for r in failed if str(r.status) == "error"]
+        sys.exit("\n".join(["The run failed.", *lines, str(result.exception or "")]).rstrip())
+    progress.update(task, now="")
+
+
+def _session() -> Any:
+    from dbt.adapters.sparkdelta.session import root_session
+
+    return root_session(root=ROOT / "lake")
+
+
+def _show_comparison(console: Console, session: Any, tables: list[str]) -> bool:
+    runs = {
+        (row["table"], row["layer"]): row
+        for row in session.sql(
+            f"select `table`, layer, sum(rows_read) as rows_read, sum(rows_duplicate) as duplicates, sum(rows_late) as late,"
+            f" sum(rows_quarantined) as quarantined, sum(rows_inserted) as inserted, sum(rows_updated) as updated,"
+            f" sum(rows_deleted) as deleted from {SCHEMA}.cdc_runs group by all"
+        ).collect()
+    }
+    shown = Table(title="Every table against what the database itself held", title_justify="left")
+    shown.add_column("table")
+    for column in ("changes", "duplicates", "late", "quarantined", "inserted", "updated", "deleted", "final rows"):
+        shown.add_column(column, justify="right")
+    shown.add_column("equals the database")
+    all_equal, gaps = True, []
+    for table in tables:
+        staged, final = runs.get((f"stg_shop__{table}", "staging")), runs.get((f"final_{table}", "final"))
+        comparison = compare(session, f"{SCHEMA}.final_{table}", DATABASE / f"{table}.csv", table)
+        all_equal &= comparison.differing == 0
+        verdict = "[green]yes[/]" if comparison.differing == 0 else f"[red]no: {comparison.differing} rows differ[/]"
+        if comparison.gaps:
+            verdict += f", but {', '.join(comparison.gaps)}"
+            gaps += [(table, column) for column in comparison.gaps]
+        cells = [
+            *(staged[c] if staged else 0 for c in ("rows_read", "duplicates", "late", "quarantined")),
+            *(final[c] if final else 0 for c in ("inserted", "updated", "deleted")), comparison.rows,
+        ]
+        shown.add_row(table, *(f"{cell or 0:,}" for cell in cells), verdict)
+    console.print(shown)
+    for table, column in gaps:
+        console.print(f"  {table}.{column}: {GAPS[table, column]}.")
+    return all_equal
+
+
+def compare(session: Any, relation: str, expected: Path, table: str) -> Comparison:
+    """Compare a table with a CSV file that the database wrote (null as \\N), value by value."""
+    with expected.open(newline="", encoding="utf-8") as file:
+        names, *lines = list(csv.reader(file))
+    frame = session.table(relation).select(*[f"`{name}`" for name in names])
+    types = [field.dataType.typeName() for field in frame.schema.fields]
+    gaps = [i for i, name in enumerate(names) if (table, name) in GAPS]
+    there = Counter(
+        tuple(None if text == "\\N" or i in gaps else _from_text(text, types[i]) for i, text in enumerate(line)) for line in lines
+    )
+    here = Counter(
+        tuple(None if i in gaps else _from_spark(value, types[i]) for i, value in enumerate(row)) for row in frame.collect()
+    )
+    differing = max(sum((there - here).values()), sum((here - there).values()))
+    return Comparison(sum(here.values()), differing, tuple(names[i] for i in gaps))
+
+
+def _from_text(text: str, type_name: str) -> Any:
+    """A value as PostgreSQL writes it, as the Python value that stands for it."""
+    readers: dict[str, Callable[[str], Any]] = {
+        "boolean": lambda t: t == "t",
+        "float": lambda t: _single(float(t)),
+        "double": float,
+        "decimal": lambda t: Decimal(t).normalize(),
+        "date": date.fromisoformat,
+        "timestamp_ntz": datetime.fromisoformat,
+        "timestamp": lambda t: datetime.fromisoformat(t + ":00" if t[-3] in "+-" else t).astimezone(timezone.utc),
+        "binary": lambda t: bytes.fromhex(t.removeprefix("\\x")),
+    }
+    if type_name in ("byte", "short", "integer", "long"):
+        return int(text)
+    return readers.get(type_name, str)(text)
+
+
+def _from_spark(value: Any, type_name: str) -> Any:
+    if value is None:
+        return None
+    if type_name == "decimal":
+        return value.normalize()
+    if type_name == "binary":
+        return bytes(value)
+    if type_name == "float":
+        return _single(value)
+    if type_name == "timestamp":
+        return value.astimezone(timezone.utc)
+    return value
+
+
+def _single(value: float) -> float:
+    return float(struct.unpack("f", struct.pack("f", value))[0])
+
+
+def _contents(session: Any) -> dict[str, tuple[str, frozenset[str]]]:
+    """Of every table that holds data: a hash of its rows, and the set of its data files."""
+    from deltalake import DeltaTable
+
+    names = sorted(
+        row.tableName for row in session.sql(f"show tables in {SCHEMA}").collect()
+        if row.tableName.startswith(("stg_", "int_", "final_"))
+    )
+    hashes = {
+        row["name"]: str(row["content"])
+        for row in session.sql(" union all ".join(
+            f"select '{name}' as name, sum(cast(xxhash64(to_json(struct(*))) as decimal(38, 0))) as content from {SCHEMA}.{name}"
+            for name in names
+        )).collect()
+    }
+    lake = ROOT / "lake" / "warehouse" / f"{SCHEMA}.db"
+    return {name: (hashes[name], frozenset(DeltaTable(str(lake / name)).file_uris())) for name in names}
+
+
+def _show_unchanged(console: Console, before: dict[str, Any], after: dict[str, Any]) -> bool:
+    changed = [name for name in before if before[name] != after.get(name)]
+    files = sum(len(files) for _, files in after.values())
+    if changed:
+        console.print(f"[red]Changed, though nothing new came: {', '.join(changed)}[/]")
+        return False
+    console.print(
+        f"[green]Nothing changed[/]: {len(after)} tables (staging, keys, final) have the same content hash and the same "
+        f"{files} data files as before."
+    )
+    return True
+
+
+def _minutes(seconds: float) -> str:
+    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
