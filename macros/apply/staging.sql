@@ -115,15 +115,15 @@ typed as (  -- text to types
     batch_id as _cdc_batch_id, change_set as _cdc_change_set, row_number as _cdc_row, message as _cdc_message,
     parsed as _cdc_parsed, {{ delta_cdc._operation(settings) }} as _cdc_flag,
   {%- for column, type in types.items() %}
-    {{ delta_cdc.format_value('after[' ~ delta_cdc.literal(column) ~ ']', type, settings, column) }} as {{ delta_cdc.quoted(column) }},
+    {{ delta_cdc.format_value(delta_cdc._text_of(column, settings), type, settings, column) }} as {{ delta_cdc.quoted(column) }},
   {%- endfor %}
   {%- for key in keys %}
     {{ delta_cdc.format_value('before[' ~ delta_cdc.literal(key) ~ ']', types[key], settings, key) }} as _cdc_before_{{ loop.index }},
   {%- endfor %}
-    filter(array({% for column in types %}{{ delta_cdc.literal(column) }}{{ ', ' if not loop.last }}{% endfor %}), column -> not coalesce(map_contains_key(after, column), false)) as _cdc_absent,
+    filter(array({% for column in types %}{{ delta_cdc.literal(column) }}{{ ', ' if not loop.last }}{% endfor %}), column -> not coalesce({{ delta_cdc._is_present(settings) }}, false)) as _cdc_absent,
     case  -- the first column that holds a value that does not fit its type
   {%- for column, type in types.items() if type | lower | trim != 'string' %}
-      {%- set text = 'after[' ~ delta_cdc.literal(column) ~ ']' %}
+      {%- set text = delta_cdc._text_of(column, settings) %}
       when {{ text }} is not null and {{ delta_cdc.format_value(text, type, settings, column) }} is null then {{ delta_cdc.literal(column) }}
   {%- else %}
       when false then ''
@@ -179,6 +179,25 @@ changes as (
   from checked
 )
 {%- endmacro %}
+
+
+{#- A column's text; of one that was renamed at the source under its new name or the old (E2). -#}
+{% macro _text_of(column, settings) %}
+  {%- set text = 'after[' ~ delta_cdc.literal(column) ~ ']' -%}
+  {%- set old = settings.renamed_columns.get(column) -%}
+  {%- if old -%}
+    {%- set text = 'if(map_contains_key(after, ' ~ delta_cdc.literal(column) ~ '), ' ~ text ~ ', after[' ~ delta_cdc.literal(old) ~ '])' -%}
+  {%- endif -%}
+  {{ return(text) }}
+{% endmacro %}
+
+{% macro _is_present(settings) %}
+  {%- set out = ['map_contains_key(after, column)'] -%}
+  {%- for new, old in settings.renamed_columns.items() -%}
+    {%- do out.append('(column = ' ~ delta_cdc.literal(new) ~ ' and map_contains_key(after, ' ~ delta_cdc.literal(old) ~ '))') -%}
+  {%- endfor -%}
+  {{ return(out | join(' or ')) }}
+{% endmacro %}
 
 
 {#- The flag as one of I, U, D, R, T; a feed without a flag holds upserts only. -#}

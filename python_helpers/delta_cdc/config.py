@@ -149,6 +149,14 @@ class Settings(BaseModel):
         level="table",
     )
 
+    renamed_columns: dict[Text, Text] = _setting(
+        {},
+        "Columns that were renamed at the source, new name to old: both are one column, under the new name.",
+        wants="a mapping from new to old name",
+        example="{points: loyalty}",
+        level="table",
+    )
+
     # order
     sequence_by: list[Text] = _setting(
         [],

@@ -53,6 +53,8 @@ class Comparison:
 def main() -> int:
     """Returns the exit code: 0 if every table equals the database and the second delivery changed nothing."""
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=160)
     shutil.rmtree(ROOT, ignore_errors=True)
     LANDING.mkdir(parents=True)
     os.environ["DBT_PROFILES_DIR"] = "profiles"
