@@ -18,7 +18,7 @@
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
   {%- endif -%}
 
-  {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, anew) -%}
+  {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew) -%}
   {%- set options = {
         'skip': plan.skip,
         'txn': {'app_id': state.next_app_id if plan.mode == 'rebuild' else state.app_id, 'version': [staged.batch_id, 0] | max},
@@ -45,25 +45,30 @@
 
 
 {#- {mode: on_time | late | rebuild, changes, partial, skip}. One query on the new changes. -#}
-{% macro _final_plan(settings, staging, keys, state, anew) %}
+{% macro _final_plan(settings, staging, keys, state, staged, anew) %}
   {%- if anew or state.rebuild -%}{{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false}) }}{%- endif -%}
-  {%- set done = state.batch_id -%}
-  {%- set sql -%}
-select count(*) as changes, count_if(_cdc_op = 'T') as truncates, count_if(size(_cdc_missing) > 0) as partial,
-  count_if(struct(_cdc_sequence, _cdc_ordinal) <= done.highest) as late, max(done.truncates) as truncates_before,
-  {{ '(select count(*) from ' ~ keys ~ ' where resolved_batch_id > ' ~ done ~ ')' if keys is not none else '0' }} as resolved
-from {{ staging }} cross join (
-  select max(struct(_cdc_sequence, _cdc_ordinal)) as highest, count_if(_cdc_op = 'T') as truncates
-  from {{ staging }} where _cdc_error is null and _cdc_batch_id <= {{ done }}
-) as done
-where _cdc_error is null and _cdc_batch_id > {{ done }}
-  {%- endset -%}
-  {%- set row = adapter.query_rows(sql)[0] -%}
-  {%- if row['truncates'] > 0 -%}{%- set mode = 'rebuild' -%}
-  {%- elif row['late'] > 0 or row['resolved'] > 0 -%}{%- set mode = 'late' -%}
+  {%- set found = adapter.recall(staging ~ ' after ' ~ state.batch_id ~ ' to ' ~ staged.batch_id) -%}
+  {%- if found is none -%}
+    {%- set found = delta_cdc._ask_of_new_changes(staging, state.batch_id) -%}
+  {%- endif -%}
+  {%- set resolved = keys is not none and adapter.query_rows(
+        'select 1 from ' ~ keys ~ ' where resolved_batch_id > ' ~ state.batch_id ~ ' limit 1') | length > 0 -%}
+  {%- if found.truncates > 0 -%}{%- set mode = 'rebuild' -%}
+  {%- elif found.late > 0 or resolved -%}{%- set mode = 'late' -%}
   {%- else -%}{%- set mode = 'on_time' -%}
   {%- endif -%}
-  {{ return({'mode': mode, 'truncated': (row['truncates_before'] or 0) > 0, 'changes': row['changes'] | int, 'partial': row['partial'] > 0 and (settings['columns'] | reject('in', settings['keys']) | list | length) > 0, 'skip': row['changes'] == 0}) }}
+  {%- set has_values = settings['columns'] | reject('in', settings['keys']) | list | length > 0 -%}
+  {{ return({'mode': mode, 'changes': found.rows_read - found.quarantined, 'partial': found.partial > 0 and has_values,
+             'skip': found.rows_read == found.quarantined}) }}
+{% endmacro %}
+
+
+{% macro _ask_of_new_changes(staging, done) %}
+  {{ return(adapter.query_rows(
+"select count(*) as rows_read, 0 as quarantined, count_if(_cdc_op = 'T') as truncates, count_if(size(_cdc_missing) > 0) as partial,
+  count_if(struct(_cdc_sequence, _cdc_ordinal) <= (
+    select max(struct(_cdc_sequence, _cdc_ordinal)) from " ~ staging ~ " where _cdc_error is null and _cdc_batch_id <= " ~ done ~ ")) as late
+from " ~ staging ~ " where _cdc_error is null and _cdc_batch_id > " ~ done)[0]) }}
 {% endmacro %}
 
 
@@ -104,7 +109,7 @@ where _cdc_error is null and _cdc_batch_id > {{ done }}
 with changes as (
 {{ delta_cdc.changes_of_entities(settings, staging, keys, where) }}
 ),
-{{ delta_cdc._live(settings, staging, true) }}
+{{ delta_cdc._live(settings, staging) }}
 select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
 from live
 {%- endif -%}
@@ -125,7 +130,7 @@ select *, false as _cdc_is_deleted from (
 {{ delta_cdc._final_rows(settings, staging, keys) }}
 )
 {%- elif plan.mode == 'late' -%}
-{{ delta_cdc._winners_late(settings, staging, keys, state.batch_id, plan.truncated) }}
+{{ delta_cdc._winners_late(settings, staging, keys, state.batch_id) }}
 {%- else -%}
 {{ delta_cdc._winners_on_time(settings, staging, state.batch_id, plan.partial) }}
 {%- endif -%}
@@ -184,7 +189,7 @@ from winners
 
 {#- The touched keys, worked out again from all of staging's changes at them. Where key changes are involved, all keys that were ever
     part of one are: few, for most keys never change. -#}
-{% macro _winners_late(settings, staging, keys_table, done, truncated) -%}
+{% macro _winners_late(settings, staging, keys_table, done) -%}
 {%- set keys = settings['keys'] -%}
 {%- set values = settings['columns'] | reject('in', keys) | list -%}
 with touched_keys as (
@@ -202,7 +207,7 @@ at_touched_keys as (
 changes as (
 {{ delta_cdc.changes_of_entities(settings, 'at_touched_keys', keys_table) }}
 ),
-{{ delta_cdc._live(settings, staging, truncated) }},
+{{ delta_cdc._live(settings, staging) }},
 winners as (
   select {{ delta_cdc.column_list(keys, 'k.') }}
   {%- for column in values %}, live.{{ delta_cdc.quoted(column) }}{% endfor %}, live._cdc_entity is null as _cdc_is_deleted
@@ -215,14 +220,14 @@ from winners
 
 
 {#- The CTEs from `changes` to `live`: the last state of each entity, if it lives. -#}
-{% macro _live(settings, staging, truncated) -%}
-{{ delta_cdc.entity_states(settings, staging, truncated) }},
+{% macro _live(settings, staging) -%}
+{{ delta_cdc.entity_states(settings, staging) }},
 newest as (
   select *, row_number() over (partition by _cdc_entity order by _cdc_epoch desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) as _cdc_newest_first
   from states
 ),
 live as (
   select * from newest
-  where _cdc_newest_first = 1 and not _cdc_ends {{ 'and _cdc_epoch = size(_cdc_truncates)' if truncated }}
+  where _cdc_newest_first = 1 and not _cdc_ends and _cdc_epoch = size(_cdc_truncates)
 )
 {%- endmacro %}

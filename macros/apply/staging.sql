@@ -17,6 +17,10 @@
     {%- set raw = delta_cdc.progress(changes_from) -%}
     {%- set last = raw.batch_id if raw.batch_id > state.batch_id else none -%}
     {%- set lines = delta_cdc._lines_of_table(changes_from, settings, state.batch_id) -%}
+    {%- if last is not none and state.exists and not delta_cdc._has_lines(changes_from, settings, state.batch_id) -%}
+      {%- do adapter.plan_write(this, {'skip': true, 'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': 0}}) -%}
+      {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw(), none, true)) }}
+    {%- endif -%}
   {%- endif -%}
 
   {%- if last is none -%}
@@ -24,7 +28,7 @@
     {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw(), none, state.exists)) }}
   {%- endif -%}
 
-  {%- set plan = delta_cdc._staging_plan(settings, lines, state) -%}
+  {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
   {%- do adapter.plan_write(this, {
         'skip': plan.rows_read == 0,
         'txn': {'app_id': state.app_id, 'version': last},
@@ -36,23 +40,40 @@
 
 
 {% macro _lines_of_table(raw, settings, done) %}
-  {%- set name = delta_cdc.literal(settings.source_table) -%}
   {{ return('(select batch_id, change_set, row_number, message from ' ~ raw ~ ' where batch_id > ' ~ done ~ ' and '
-      ~ ('source_table = ' ~ name if '.' in settings.source_table else "split_part(source_table, '.', -1) = " ~ name) ~ ')') }}
+      ~ delta_cdc._is_of_table(settings) ~ ')') }}
+{% endmacro %}
+
+{% macro _is_of_table(settings) %}
+  {%- set name = delta_cdc.literal(settings.source_table) -%}
+  {{ return('source_table = ' ~ name if '.' in settings.source_table else "split_part(source_table, '.', -1) = " ~ name) }}
+{% endmacro %}
+
+{#- Whether a mixed feed has anything for this table above a batch: one query for all tables that have come equally far. -#}
+{% macro _has_lines(raw, settings, done) %}
+  {%- set found = adapter.cached_query(raw, 'select distinct source_table from ' ~ raw ~ ' where batch_id > ' ~ done ~ ' and source_table is not null') -%}
+  {%- for row in found if row['source_table'] == settings.source_table
+        or ('.' not in settings.source_table and row['source_table'].split('.')[-1] == settings.source_table) -%}
+    {{ return(true) }}
+  {%- endfor -%}
+  {{ return(false) }}
 {% endmacro %}
 
 
-{#- {rows_read, quarantined, late}: late are the changes at or below the highest position staged before. -#}
-{% macro _staging_plan(settings, lines, state) %}
+{#- {rows_read, quarantined, late, truncates, partial}: late are the changes at or below the highest position staged before.
+    Kept for final, which asks the same of the same changes when it has come as far as staging had. -#}
+{% macro _staging_plan(settings, lines, state, last) %}
   {%- set highest = '(select max(struct(_cdc_sequence, _cdc_ordinal)) from ' ~ this ~ ' where _cdc_error is null)' if state.exists else 'null' -%}
   {%- set sql -%}
 with {{ delta_cdc._staging_ctes(settings, lines) }}
 select count(*) as rows_read, count(_cdc_error) as quarantined,
+  count_if(_cdc_op = 'T' and _cdc_error is null) as truncates, count_if(size(_cdc_missing) > 0 and _cdc_error is null) as partial,
   {{ 'count_if(_cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= ' ~ highest ~ ')' if state.exists else '0' }} as late
 from changes
   {%- endset -%}
-  {%- set row = adapter.query_rows(sql)[0] -%}
-  {{ return({'rows_read': row['rows_read'] | int, 'quarantined': row['quarantined'] | int, 'late': row['late'] | int}) }}
+  {%- set plan = adapter.query_rows(sql)[0] -%}
+  {%- do adapter.remember(this ~ ' after ' ~ state.batch_id ~ ' to ' ~ last, plan) -%}
+  {{ return(plan) }}
 {% endmacro %}
 
 

@@ -3,10 +3,9 @@
   row that a key change displaced an event with _cdc_ends = true) to `states`: one row a change, with the entity's columns as they
   are after it. Partial images fold in order inside one life (P1, P2); a delete, a displacement or a truncate ends the life (P4).
 -#}
-{% macro entity_states(settings, staging, truncated=true) -%}
+{% macro entity_states(settings, staging) -%}
 {%- set keys = settings['keys'] -%}
 {%- set values = settings['columns'] | reject('in', keys) | list -%}
-{%- if truncated -%}
 truncates as (  -- few: one array, so that each change can count those below it
   select array_sort(collect_list(struct({{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at))) as _cdc_truncates
   from {{ staging }} where _cdc_op = 'T' and _cdc_error is null
@@ -16,11 +15,6 @@ events as (
     size(filter(truncates._cdc_truncates, t -> struct(t._cdc_sequence, t._cdc_ordinal, t._cdc_batch_id, t._cdc_row) < struct({{ delta_cdc.order_columns() | join(', ') }}))) as _cdc_epoch
   from changes cross join truncates
 ),
-{%- else -%}
-events as (
-  select *, 0 as _cdc_epoch from changes
-),
-{%- endif %}
 lives as (
   select *,
     count_if(_cdc_ends) over (
@@ -30,7 +24,7 @@ lives as (
 ),
 states as (
   select
-    _cdc_entity, _cdc_epoch, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, {{ '_cdc_truncates, ' if truncated }}
+    _cdc_entity, _cdc_epoch, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, _cdc_truncates,
     {{ delta_cdc.column_list(keys) }}
   {%- for column in values %},
     last_value(if(array_contains(_cdc_missing, {{ delta_cdc.literal(column) }}) or _cdc_ends, null, struct({{ delta_cdc.quoted(column) }})), true) over life.{{ delta_cdc.quoted(column) }} as {{ delta_cdc.quoted(column) }}

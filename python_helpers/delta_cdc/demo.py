@@ -104,8 +104,14 @@ def _progress(console: Console) -> Iterator[Progress]:
         yield progress
 
 
+_manifest: Any = None
+
+
 def _dbt_run(progress: Progress, title: str) -> None:
+    """`dbt run`, in this process: the JVM stays warm and the project is parsed once."""
     from dbt.cli.main import dbtRunner
+
+    global _manifest
 
     task = progress.add_task(title, total=None, now="starting")
 
@@ -116,10 +122,10 @@ def _dbt_run(progress: Progress, title: str) -> None:
         elif event.info.name == "LogStartLine":
             progress.update(task, total=event.data.total)
 
-    result = dbtRunner(callbacks=[on_event]).invoke([
-        "--quiet", "run", "--target", "demo",
-        "--vars", f"{{shop_landing: {LANDING.absolute()}}}",
-    ])
+    options = ["--target", "demo", "--vars", f"{{shop_landing: {LANDING.absolute()}}}"]
+    if _manifest is None:
+        _manifest = dbtRunner().invoke(["--quiet", "parse", *options]).result
+    result = dbtRunner(manifest=_manifest, callbacks=[on_event]).invoke(["--quiet", "run", *options])
     if not result.success:
         progress.stop()
         failed = getattr(result.result, "results", None) or []

@@ -135,6 +135,7 @@ class FilesMixin(metaclass=AdapterMeta):
 
     _cache: dict[tuple[str, str], tuple[int, list[dict[str, Any]]]] = {}
     _cache_lock = threading.Lock()
+    _remembered: dict[str, Any] = {}
 
     def _session(self) -> SparkSession:
         raise NotImplementedError
@@ -155,6 +156,16 @@ class FilesMixin(metaclass=AdapterMeta):
                 rows = query_rows(session, sql)
                 self._cache[key] = (state["version"], rows)
         return rows
+
+    @available.parse_none
+    def remember(self, name: str, value: Any) -> None:
+        """Keep what one model of a run found out, for another that would ask the same."""
+        self._remembered[name] = value
+
+    @available.parse_none
+    def recall(self, name: str) -> Any:
+        """What was remembered last under a name, once; None if nothing was."""
+        return self._remembered.pop(name, None)
 
     @available.parse(lambda *_: "")
     def qualified_path(self, path: str) -> str:
