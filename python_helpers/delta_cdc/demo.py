@@ -12,7 +12,7 @@ import struct
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
@@ -43,11 +43,13 @@ GAPS = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """rows: how many final has. differing: how many rows are on one side only. gaps: columns that no feed can know."""
+    """rows: how many final has. differing: how many rows are on one side only. gaps: columns that no feed can know.
+    example: a few of the differing rows, for a person."""
 
     rows: int
     differing: int
     gaps: tuple[str, ...]
+    example: str = ""
 
 
 def main() -> int:
@@ -122,7 +124,7 @@ def _dbt_run(progress: Progress, title: str) -> None:
         elif event.info.name == "LogStartLine":
             progress.update(task, total=event.data.total)
 
-    options = ["--target", "demo", "--vars", f"{{shop_landing: {LANDING.absolute()}}}"]
+    options = ["--target", "demo", "--vars", f"{{demo_landing: {LANDING.absolute()}}}"]
     if _manifest is None:
         _manifest = dbtRunner().invoke(["--quiet", "parse", *options]).result
     result = dbtRunner(manifest=_manifest, callbacks=[on_event]).invoke(["--quiet", "run", *options])
@@ -156,8 +158,8 @@ def _show_comparison(console: Console, session: Any, tables: list[str]) -> bool:
     shown.add_column("equals the database")
     all_equal, gaps = True, []
     for table in tables:
-        staged, final = runs.get((f"stg_shop__{table}", "staging")), runs.get((f"final_{table}", "final"))
-        comparison = compare(session, f"{SCHEMA}.final_{table}", DATABASE / f"{table}.csv", table)
+        staged, final = runs.get((f"stg_demo__{table}", "staging")), runs.get((f"final_demo_{table}", "final"))
+        comparison = compare(session, f"{SCHEMA}.final_demo_{table}", DATABASE / f"{table}.csv", table)
         all_equal &= comparison.differing == 0
         verdict = "[green]yes[/]" if comparison.differing == 0 else f"[red]no: {comparison.differing} rows differ[/]"
         if comparison.gaps:
@@ -174,10 +176,12 @@ def _show_comparison(console: Console, session: Any, tables: list[str]) -> bool:
     return all_equal
 
 
-def compare(session: Any, relation: str, expected: Path, table: str) -> Comparison:
-    """Compare a table with a CSV file that the database wrote (null as \\N), value by value."""
+def compare(session: Any, relation: str, expected: Path, table: str, *, without: Collection[str] = ()) -> Comparison:
+    """Compare a table with a CSV file that the database wrote (null as \\N), value by value, but for some columns."""
     with expected.open(newline="", encoding="utf-8") as file:
-        names, *lines = list(csv.reader(file))
+        header, *lines = list(csv.reader(file))
+    kept = [i for i, name in enumerate(header) if name not in without]
+    names, lines = [header[i] for i in kept], [[line[i] for i in kept] for line in lines]
     frame = session.table(relation).select(*[f"`{name}`" for name in names])
     types = [field.dataType.typeName() for field in frame.schema.fields]
     gaps = [i for i, name in enumerate(names) if (table, name) in GAPS]
@@ -187,8 +191,9 @@ def compare(session: Any, relation: str, expected: Path, table: str) -> Comparis
     here = Counter(
         tuple(None if i in gaps else _from_spark(value, types[i]) for i, value in enumerate(row)) for row in frame.collect()
     )
-    differing = max(sum((there - here).values()), sum((here - there).values()))
-    return Comparison(sum(here.values()), differing, tuple(names[i] for i in gaps))
+    lost, extra = there - here, here - there
+    example = "".join(f"{sign} {row}\n" for sign, rows in (("-", lost), ("+", extra)) for row in list(rows)[:3])
+    return Comparison(sum(here.values()), max(lost.total(), extra.total()), tuple(names[i] for i in gaps), example)
 
 
 def _from_text(text: str, type_name: str) -> Any:

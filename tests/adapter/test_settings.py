@@ -19,7 +19,7 @@ ROOT = Path("/lake")
 def test_five_lines_of_profile_are_enough() -> None:
     credentials = SparkdeltaCredentials(schema="main", database=None)
     assert credentials.method == "session"
-    assert credentials.root == "target/lake"
+    assert credentials.root == "lake"
 
 
 def test_every_default_gives_way_to_server_side_parameters() -> None:

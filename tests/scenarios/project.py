@@ -12,15 +12,19 @@ import yaml
 from delta_cdc import scaffold
 from delta_cdc.config import load_project
 
+# Tables of a few rows: more partitions are more tasks.
+SPARK_SETTINGS = {"spark.sql.shuffle.partitions": "1", "spark.databricks.delta.snapshotPartitions": "1"}
 PACKAGE = Path(__file__).resolve().parents[2]
 
 
 class UserProject:
-    """path: its folder, made anew. schema: where its tables are. threads: of dbt."""
+    """path: its folder, made anew. lake: warehouse and metastore, one for all projects of a process."""
 
-    def __init__(self, path: Path, *, schema: str, threads: int = 4) -> None:
+    def __init__(self, path: Path, *, lake: Path, schema: str, threads: int = 3) -> None:
         self.path = path
+        self.lake = lake
         self.schema = schema
+        self._manifest: Any = None
         shutil.rmtree(path, ignore_errors=True)
         (path / "models").mkdir(parents=True)
         self._write("dbt_project.yml", {
@@ -30,7 +34,7 @@ class UserProject:
         self._write("packages.yml", {"packages": [{"local": str(PACKAGE)}]})
         self._write("profiles.yml", {"user": {"target": "dev", "outputs": {"dev": {
             "type": "sparkdelta", "method": "session", "schema": schema, "threads": threads,
-            "root": str(path / "lake"),
+            "root": str(lake), "server_side_parameters": SPARK_SETTINGS,
         }}}})
         self.dbt("deps", quiet=True)
 
@@ -59,6 +63,7 @@ class UserProject:
         project = load_project(self.path)
         files = scaffold.plan(project)
         scaffold.write(project, files, scaffold.compare(project, files), force=True, prune=True)
+        self._manifest = None
 
     def dbt(self, *args: str, quiet: bool = False) -> Any:
         """Run a dbt command; raises AssertionError with the messages of what failed."""
@@ -70,8 +75,13 @@ class UserProject:
     def try_dbt(self, *args: str, quiet: bool = False) -> Any:
         from dbt.cli.main import dbtRunner
 
-        given = [*args, "--project-dir", str(self.path), "--profiles-dir", str(self.path)]
-        return dbtRunner().invoke(["--quiet", *given] if quiet else given)
+        where = ["--project-dir", str(self.path), "--profiles-dir", str(self.path)]
+        if args[0] != "deps" and self._manifest is None:
+            parsed = dbtRunner().invoke(["--quiet", "parse", *where])
+            if not parsed.success:
+                return parsed
+            self._manifest = parsed.result
+        return dbtRunner(manifest=self._manifest).invoke([*(["--quiet"] if quiet else []), *args, *where])
 
     @staticmethod
     def failures(result: Any) -> list[str]:
@@ -85,4 +95,4 @@ class UserProject:
     def spark(self) -> Any:
         from dbt.adapters.sparkdelta.session import root_session
 
-        return root_session(root=self.path / "lake")
+        return root_session(root=self.lake, overrides=SPARK_SETTINGS)

@@ -28,7 +28,7 @@ class SparkdeltaCredentials(SparkCredentials):
     """
 
     method: SparkConnectionMethod = SparkConnectionMethod.SESSION
-    root: str = "target/lake"
+    root: str = "lake"
     tuned_for: str = "small_tables"
 
     def __post_init__(self) -> None:

@@ -183,6 +183,11 @@ class FilesMixin(metaclass=AdapterMeta):
     def changed_files(self, change_sets: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         return changed_files(self._session(), change_sets)
 
+    @available.parse_none
+    def create_view_of(self, relation: BaseRelation, sql: str) -> None:
+        """A temporary view of a query, analysed once: one that SQL creates is analysed again wherever it is named."""
+        self._session().sql(sql).createOrReplaceTempView(_quoted(relation.identifier))
+
     @available.parse(lambda *_: False)
     def view_is(self, relation: BaseRelation, sql: str) -> bool:
         """Whether a view was created from this SQL. Spark does not keep the comments above it."""

@@ -35,7 +35,7 @@ def spark_settings(root: Path, overrides: Mapping[str, str], tuned_for: str = "s
         "spark.sql.warehouse.dir": str(root / "warehouse"),
         METASTORE: f"jdbc:derby:;databaseName={root}/metastore;create=true",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -18,7 +18,9 @@
   {%- elif plan.skip -%}
     {%- do store_result('main', response=adapter.skipped(plan)) -%}
   {%- else -%}
-    {%- if model['language'] == 'sql' -%}
+    {%- if model['language'] == 'sql' and target.get('method', 'session') == 'session' -%}
+      {%- do adapter.create_view_of(source, compiled_code) -%}
+    {%- elif model['language'] == 'sql' -%}
       {%- call statement('source') -%}{{ create_temporary_view(source, compiled_code) }}{%- endcall -%}
     {%- endif -%}
     {%- set columns = sparkdelta_columns_to_write(source, target_relation) -%}
