@@ -176,6 +176,10 @@ checked as (
   {%- endfor %}
       when _cdc_misfit is not null then concat('cast:', _cdc_misfit)
       when _cdc_op <> 'R' and _cdc_sequence is null then 'null_sequence'
+  {%- if keys and not settings.key_changes %}
+      -- a key change that the configuration rules out is not applied in silence
+      when _cdc_op = 'U' and ({% for key in keys %}_cdc_before_{{ loop.index }} is not null and not _cdc_before_{{ loop.index }} <=> {{ delta_cdc.quoted(key) }}{{ ' or ' if not loop.last }}{% endfor %}) then 'not_allowed'
+  {%- endif %}
     end as _cdc_error
   from keyed
 ),

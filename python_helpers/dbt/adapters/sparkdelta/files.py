@@ -197,7 +197,10 @@ class FilesMixin(metaclass=AdapterMeta):
         name = jvm.org.apache.spark.sql.catalyst.TableIdentifier(
             relation.identifier, jvm.scala.Option.apply(relation.schema)
         )
-        text = session._jsparkSession.sessionState().catalog().getTableMetadata(name).viewText()
+        catalog = session._jsparkSession.sessionState().catalog()
+        if not catalog.tableExists(name):
+            return False
+        text = catalog.getTableMetadata(name).viewText()
         before, found, after = sql.partition(str(text.get()).strip()) if text.isDefined() else (sql, "", "")
         comments = all(line.strip().startswith("--") for line in before.splitlines() if line.strip())
         return bool(found) and comments and not after.strip()

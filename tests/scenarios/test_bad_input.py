@@ -1,0 +1,136 @@
+"""Bad input and interrupted runs: a clear error or a marked row, nothing lost, and the next run puts it right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.scenarios.project import UserProject
+
+ODD = "odd na.me `q` \"d\" 'a' (x),="
+COLUMNS = {"op": "string", "seq": "int", "id": "int", "old_id": "int", "n": "int", ODD: "string"}
+SETTINGS = {"keys": ["id"], "sequence_by": ["seq"], "operation": "op", "old_keys": {"id": "old_id"}}
+
+
+class Feed:
+    def __init__(self, project: UserProject) -> None:
+        self.project = project
+        self.folder = project.path / "landing"
+        self.sequence = 0
+        for table in ("one", "two"):
+            (self.folder / table).mkdir(parents=True)
+        project.configure("odd", settings={"format": "rows", "location": f"{self.folder}/{{table}}", "change_set_order": "name"},
+                          tables=[{"name": t, "cdc": SETTINGS, "columns": COLUMNS} for t in ("one", "two")])
+        project.generate()
+
+    def row(self, id: int | None, op: str = "I", **values: Any) -> dict[str, Any]:
+        self.sequence += 1
+        return {"op": op, "seq": self.sequence, "id": id, "old_id": None, "n": 1, ODD: "v", **values}
+
+    def deliver(self, name: str, *rows: dict[str, Any] | str, table: str = "one") -> Path:
+        path = self.folder / table / f"{name}.jsonl"
+        path.write_text("".join(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows))
+        return path
+
+    def run(self, *args: str) -> None:
+        self.project.dbt("run", *args, quiet=True)
+
+    def final(self, table: str = "one") -> dict[int, Any]:
+        return {row["id"]: row["n"] for row in self.project.rows(f"select id, n from {{schema}}.final_{table}")}
+
+    def version(self, table: str) -> int:
+        return DeltaTable(str(self.project.lake / "warehouse" / f"{self.project.schema}.db" / table)).version()
+
+
+@pytest.fixture(scope="module")
+def feed(project: UserProject) -> Iterator[Feed]:
+    feed = Feed(project)
+    feed.deliver("0001", feed.row(1), feed.row(2), feed.row(3))
+    feed.deliver("0001", feed.row(1), table="two")
+    feed.run()
+    yield feed
+
+
+def test_Q1_bad_rows_are_marked_and_the_good_ones_go_on(feed: Feed) -> None:
+    cut = json.dumps(feed.row(9))[:25]
+    feed.deliver("0002", feed.row(4, n=4), feed.row(None), feed.row(5, op="?"), feed.row(6, n="many"), "no json\n", cut)
+    feed.deliver("0003")
+    feed.run()
+    assert feed.final() == {1: 1, 2: 1, 3: 1, 4: 4}
+    marked = feed.project.rows("select error, raw from {schema}.cdc_quarantine order by row_number")
+    assert [row["error"] for row in marked] == ["null_key", "unknown_operation", "cast:n", "unparsable", "unparsable"]
+    assert marked[-1]["raw"] == cut
+    assert feed.project.rows(f"select `{ODD.replace('`', '``')}` as v from {{schema}}.final_one where id = 4") == [{"v": "v"}]
+
+
+def test_S4_a_change_set_that_is_gone_or_rewritten_before_its_load_stops_only_its_table(feed: Feed) -> None:
+    gone = feed.deliver("0004", feed.row(10))
+    feed.deliver("0002", feed.row(2), table="two")
+    feed.run("--select", "cdc_change_sets")
+    text = gone.read_text()
+    gone.unlink()
+    result = feed.project.try_dbt("run", quiet=True)
+    (message,) = feed.project.failures(result)
+    assert "0004.jsonl" in message and "it is gone" in message and f"{len(text)} bytes" in message
+    assert feed.final("two") == {1: 1, 2: 1}
+    assert 10 not in feed.final()
+
+    feed.deliver("0004", feed.row(10), feed.row(11))
+    result = feed.project.try_dbt("run", "--select", "stg_odd__one", quiet=True)
+    assert "0004.jsonl" in feed.project.failures(result)[0]
+    feed.run()
+    assert {10, 11} <= set(feed.final())
+
+
+def test_S2_a_run_that_ended_after_any_layer_is_continued(feed: Feed) -> None:
+    for number, upto in enumerate(["cdc_change_sets", "stg_odd__one", "int_odd__one_keys", "final_one"]):
+        moved = 20 + number
+        feed.deliver(f"001{number}", feed.row(moved), feed.row(100 + moved, op="U", old_id=moved, n=7))
+        feed.run("--select", f"+{upto}")
+        feed.run()
+        assert feed.final()[100 + moved] == 7
+        assert moved not in feed.final()
+    versions = {t: feed.version(t) for t in ("cdc_change_sets", "stg_odd__one", "int_odd__one_keys", "final_one")}
+    feed.run()
+    assert versions == {t: feed.version(t) for t in versions}
+
+
+def test_S8_a_restored_final_is_rebuilt_from_staging(feed: Feed) -> None:
+    before = feed.final()
+    feed.project.rows("restore table {schema}.final_one to version as of 0")
+    assert feed.final() != before
+    feed.run()
+    assert feed.final() == before
+
+
+def test_S5_a_full_refresh_rebuilds_final_and_keeps_the_state(feed: Feed) -> None:
+    before = feed.final()
+    state = {t: feed.version(t) for t in ("cdc_change_sets", "stg_odd__one", "int_odd__one_keys")}
+    feed.run("--full-refresh")
+    assert feed.final() == before
+    assert state == {t: feed.version(t) for t in state}
+    feed.deliver("0030", feed.row(30))
+    feed.run()
+    assert 30 in feed.final()
+
+
+def test_S5_a_lost_ledger_is_rebuilt_and_batch_ids_go_on_growing(feed: Feed) -> None:
+    before = feed.final()
+    highest = feed.project.rows("select max(batch_id) as b from {schema}.cdc_change_sets")[0]["b"]
+    staged = feed.version("stg_odd__one")
+    feed.project.rows("drop table {schema}.cdc_change_sets")
+    feed.run()
+    assert feed.version("stg_odd__one") == staged
+    feed.deliver("0040", feed.row(40))
+    feed.run()
+    assert feed.final() == {**before, 40: 1}
+    assert feed.project.rows("select max(_cdc_batch_id) as b from {schema}.stg_odd__one")[0]["b"] > highest
+
+
+def test_A4_final_equals_its_rebuild(feed: Feed) -> None:
+    feed.project.dbt("test", quiet=True)
