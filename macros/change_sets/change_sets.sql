@@ -25,7 +25,7 @@
   {%- set new = adapter.query_rows('select count(*) as found from (\n' ~ sql ~ '\n) as new_change_sets')[0]['found'] -%}
   {%- set recovered = 0 -%}
   {%- if lost and last > 0 -%}
-    {%- set sql = 'select * from (' ~ delta_cdc._ledger_from_tables() ~ ')\nunion all\n' ~ sql -%}
+    {%- set sql = 'select * from (' ~ delta_cdc._ledger_from_tables() ~ ')\nunion all\nselect * from (\n' ~ sql ~ '\n)' -%}
   {%- endif -%}
   {%- do adapter.plan_write(this, {
         'skip': new == 0 and not lost,

@@ -33,8 +33,9 @@ def key_changes(
     Returns a `Write` for the adapter: the rows of `Resolution` that are new or changed, with `resolved_batch_id`
     (bigint: the batch whose load decided the row as it is).
     """
-    from dbt.adapters.sparkdelta import Write
     from pyspark.sql import functions as F
+
+    from dbt.adapters.sparkdelta import Write
 
     state = dbt.table_state()
     app_id = state["app_id"] or f"{dbt.this.identifier}@{state['version'] + 1 if state['exists'] else 0}"

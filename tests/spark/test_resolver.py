@@ -11,11 +11,11 @@ import math
 from collections import Counter, defaultdict
 
 import pytest
-from delta_cdc.resolver import COLUMNS, ResolverError, resolve
 from hypothesis import HealthCheck, Phase, given, settings
-
 from tests import oracle
 from tests.histories import histories, wild_changes
+
+from delta_cdc.resolver import COLUMNS, ResolverError, resolve
 
 pytestmark = pytest.mark.spark
 

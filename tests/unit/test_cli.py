@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.projects import TABLE, project, source
+
 from delta_cdc import scaffold
 from delta_cdc.cli import main
-
-from tests.projects import TABLE, project, source
 
 
 def run(*arguments: str | Path) -> Result:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.projects import COLUMNS, FEED, TABLE, project, source
+
 from delta_cdc.config import (
     FORMATS,
     Column,
@@ -23,8 +25,6 @@ from delta_cdc.config import (
 )
 from delta_cdc.errors import CdcError, ConfigError, ProjectError, did_you_mean, nearest
 from delta_cdc.spark_types import why_not_a_type
-
-from tests.projects import COLUMNS, FEED, TABLE, project, source
 
 ROOT = Path(__file__).parents[2]
 

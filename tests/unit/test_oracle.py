@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-
 from tests import oracle
 from tests.histories import histories
 

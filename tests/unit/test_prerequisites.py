@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from delta_cdc import prerequisites
 
 ROOT = Path(__file__).parents[2]

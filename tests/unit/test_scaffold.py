@@ -10,10 +10,10 @@ from typing import Any
 import jinja2
 import pytest
 import yaml
+from tests.projects import COLUMNS, FEED, TABLE, project, source
+
 from delta_cdc import scaffold
 from delta_cdc.config import FORMATS, load_project, setting_defaults
-
-from tests.projects import COLUMNS, FEED, TABLE, project, source
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = [
