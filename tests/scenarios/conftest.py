@@ -24,4 +24,4 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[UserProject]:
     """A project of a user who installed the package, for one test module."""
     name = request.module.__name__.rsplit(".", 1)[-1].removeprefix("test_")
-    yield UserProject(tmp_path_factory.mktemp(name), lake=lake, schema=name)
+    return UserProject(tmp_path_factory.mktemp(name), lake=lake, schema=name)

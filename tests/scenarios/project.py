@@ -52,7 +52,9 @@ class UserProject:
                 {
                     "name": t["name"],
                     "config": {"meta": {"cdc": dict(t["cdc"])}},
-                    "columns": [{"name": n, "data_type": d, "description": f"{n} of the source"} for n, d in t["columns"].items()],
+                    "columns": [
+                        {"name": n, "data_type": d, "description": f"{n} of the source"} for n, d in t["columns"].items()
+                    ],
                 }
                 for t in tables
             ],

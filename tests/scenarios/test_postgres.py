@@ -23,7 +23,11 @@ OTHER_TEXT = {"all_types": {"tm", "tmtz", "iv", "ia", "ta", "m", "bits", "hs"}}
 def _shop_tables() -> list[dict[str, Any]]:
     declared = yaml.safe_load((PACKAGE / "models" / "demo" / "_sources.yml").read_text())["sources"][0]["tables"]
     return [
-        {"name": t["name"], "cdc": _without(t["config"]["meta"]["cdc"], "final_name"), "columns": {c["name"]: c["data_type"] for c in t["columns"]}}
+        {
+            "name": t["name"],
+            "cdc": _without(t["config"]["meta"]["cdc"], "final_name"),
+            "columns": {c["name"]: c["data_type"] for c in t["columns"]},
+        }
         for t in declared
     ]
 
@@ -40,7 +44,8 @@ def delivered(project: UserProject) -> Iterator[UserProject]:
     (landing / "debezium").mkdir()
     tables = _shop_tables()
     project.configure("shop", settings={
-        "format": "wal2json_v2", "location": str(landing / "shop"), "change_set_order": "name", "key_changes": False}, tables=tables)
+        "format": "wal2json_v2", "location": str(landing / "shop"), "change_set_order": "name", "key_changes": False,
+    }, tables=tables)
     project.configure("connect", settings={
         "format": "debezium", "location": str(landing / "debezium"), "change_set_order": "name", "key_changes": False,
         "split_key_changes": True,
@@ -62,7 +67,7 @@ def delivered(project: UserProject) -> Iterator[UserProject]:
             shutil.copy(PACKAGE / "seeds" / "shop" / f"{name}.jsonl.gz", landing / "shop")
         shutil.copy(project.path / f"debezium-{debezium}.jsonl.gz", landing / "debezium")
         project.dbt("run", quiet=True)
-    yield project
+    return project
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -11,13 +11,14 @@ from tests.scenarios.project import UserProject
 from tests.scenarios.rows_cases import RowsCase, read_cases, run_cases
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
-FILES = sorted([*(p for p in (CASES / "rows").glob("*.json") if not p.name.startswith("autocdc__")), *(CASES / "random").glob("*.json")])
+ROWS = [path for path in (CASES / "rows").glob("*.json") if not path.name.startswith("autocdc__")]
+FILES = sorted([*ROWS, *(CASES / "random").glob("*.json")])
 
 
 @pytest.fixture(scope="module")
 def delivered(project: UserProject) -> Iterator[UserProject]:
     run_cases(project, read_cases(FILES))
-    yield project
+    return project
 
 
 @pytest.mark.parametrize("case", read_cases(FILES), ids=lambda case: case.path.stem)

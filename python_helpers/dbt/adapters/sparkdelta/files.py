@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt.adapters.base import BaseRelation, available
 from dbt.adapters.base.meta import AdapterMeta
@@ -133,9 +133,9 @@ def _quoted(name: str) -> str:
 class FilesMixin(metaclass=AdapterMeta):
     """The functions above for macros, on this thread's session."""
 
-    _cache: dict[tuple[str, str], tuple[int, list[dict[str, Any]]]] = {}
+    _cache: ClassVar[dict[tuple[str, str], tuple[int, list[dict[str, Any]]]]] = {}
     _cache_lock = threading.Lock()
-    _remembered: dict[str, Any] = {}
+    _remembered: ClassVar[dict[str, Any]] = {}
 
     def _session(self) -> SparkSession:
         raise NotImplementedError
