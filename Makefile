@@ -31,7 +31,7 @@ test: $(STAMP) ## all tests
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 docs: $(STAMP) ## dbt's documentation of sources, models and lineage, in target/index.html
-	@$(JAVA) && DBT_PROFILES_DIR=profiles $(VENV)/bin/dbt docs generate
+	@$(JAVA) && DBT_PROFILES_DIR=profiles $(VENV)/bin/dbt docs generate --target docs
 
 validate: $(STAMP) ## check the configuration of the feeds
 	@$(VENV)/bin/delta-cdc validate

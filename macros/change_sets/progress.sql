@@ -45,6 +45,7 @@
 {#- The recorded change sets above a batch that a table must load: [{batch_id, change_set, unit, size, modified_at}], checked to be
     still as they were recorded (rule S4). A set that was rewritten before it was loaded is superseded by its newest record. -#}
 {% macro pending_change_sets(ledger, settings, done) %}
+  {%- if not adapter.table_state(ledger, ledger.identifier).exists -%}{{ return([]) }}{%- endif -%}
   {%- set root = adapter.qualified_path(delta_cdc.table_folder(settings.location, settings.source_table)) -%}
   {%- set newest = adapter.cached_query(ledger, 'select feed, regexp_replace(change_set, "/[^/]*$", "") as folder, max(batch_id) as batch_id from ' ~ ledger ~ ' group by all') -%}
   {%- set ns = namespace(highest=-1) -%}

@@ -11,7 +11,7 @@ import pytest
 
 from tests.scenarios.project import UserProject
 
-TABLE = {"name": "t", "cdc": {"keys": ["id"], "sequence_by": ["seq"], "source_table": "t"}, "columns": {"id": "int", "seq": "int"}}
+TABLE = {"name": "t", "cdc": {"keys": ["id"], "sequence_by": ["seq"]}, "columns": {"id": "int", "seq": "int"}}
 
 
 def _write(path: Path, *ids: int, age: int = 3600) -> None:
@@ -30,7 +30,7 @@ def feeds(project: UserProject) -> UserProject:
     }.items():
         project.configure(
             feed,
-            settings={"format": "rows", "location": f"{landing}/{feed}/{{table}}", **settings},
+            settings={"format": "rows", "location": f"landing/{feed}/{{table}}", **settings},
             tables=[{**TABLE, "cdc": {**TABLE["cdc"], "final_name": f"final_{feed}"}}],
         )
         (landing / feed / "t").mkdir(parents=True)

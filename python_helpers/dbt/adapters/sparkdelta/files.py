@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -140,6 +142,12 @@ class FilesMixin(metaclass=AdapterMeta):
     def _session(self) -> SparkSession:
         raise NotImplementedError
 
+    def _in_project(self, path: str) -> str:
+        """A relative path is one in the project, wherever dbt was started."""
+        root = getattr(self.config, "project_root", None)  # type: ignore[attr-defined]
+        is_relative = not path.startswith("/") and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path)
+        return f"{os.path.abspath(root)}/{path}" if root and is_relative else path
+
     @available.parse(lambda *_: [])
     def query_rows(self, sql: str) -> list[dict[str, Any]]:
         return query_rows(self._session(), sql)
@@ -169,11 +177,12 @@ class FilesMixin(metaclass=AdapterMeta):
 
     @available.parse(lambda *_: "")
     def qualified_path(self, path: str) -> str:
-        return qualified_path(self._session(), path)
+        return qualified_path(self._session(), self._in_project(path))
 
     @available.parse_none
     def create_listing_view(self, name: str, patterns: Sequence[Mapping[str, str]]) -> None:
-        create_listing_view(self._session(), name, patterns)
+        located = [{**entry, "pattern": self._in_project(entry["pattern"])} for entry in patterns]
+        create_listing_view(self._session(), name, located)
 
     @available.parse_none
     def create_lines_view(self, name: str, change_sets: Sequence[Mapping[str, Any]]) -> None:

@@ -1,0 +1,63 @@
+"""The project's macros, rendered alone: no dbt, no Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jinja2
+
+MACROS = Path(__file__).parents[2] / "macros"
+
+
+class _Returned(Exception):
+    """dbt's `return`: ends the macro with a value that is no text."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class CompilerError(Exception):
+    pass
+
+
+def _return(value: Any = None) -> Any:
+    raise _Returned(value)
+
+
+def _refuse(message: str) -> Any:
+    raise CompilerError(message)
+
+
+def load(**context: Any) -> Mapping[str, Callable[..., Any]]:
+    """All macros by name, with `context` beside what dbt gives: `adapter`, `graph`, `this`, …"""
+    environment = jinja2.Environment(extensions=["jinja2.ext.do"], undefined=jinja2.StrictUndefined)
+    namespace = SimpleNamespace()
+    environment.globals.update(
+        {"return": _return, "modules": SimpleNamespace(re=re), "execute": True, "delta_cdc": namespace,
+         "exceptions": SimpleNamespace(raise_compiler_error=_refuse), **context}
+    )
+    macros: dict[str, Callable[..., Any]] = {}
+    environment.globals["context"] = {"delta_cdc": macros}
+
+    def callable_of(macro: Any) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return str(macro(*args, **kwargs))
+            except _Returned as returned:
+                return returned.value
+
+        return call
+
+    for path in MACROS.rglob("*.sql"):
+        template = environment.from_string(path.read_text())
+        scope = template.new_context()
+        list(template.root_render_func(scope))  # a module leaves out the private ones
+        for name, macro in scope.vars.items():
+            if isinstance(macro, jinja2.runtime.Macro):
+                macros[name] = callable_of(macro)
+                setattr(namespace, name, macros[name])
+    return macros

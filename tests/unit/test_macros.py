@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.macros import CompilerError, load
+
+MACROS = load()
+SETTINGS = {
+    "format": "rows", "operation": "op", "operation_codes": {"remove": "D"}, "old_keys": {"id": "old_id"}, "keys": ["id"],
+    "columns": None, "except_columns": [], "track_columns": None, "sequence_by": ["seq", "a + 1"], "renamed_columns": {},
+    "insert_only": False, "keyless": "none", "key_changes": True, "ordinal": None, "transaction": None, "occurred_at": None,
+    "partition_by": ["region", "year(created) as y", "month(created)"], "deleted_when": None, "truncated_when": None,
+    "column_types": {
+        "id": "int", "seq": "bigint", "a": "int", "op": "string", "old_id": "int", "region": "string", "created": "date",
+    },
+}
+
+
+@pytest.mark.parametrize(("name", "quoted"), [("a", "`a`"), ("a b.c", "`a b.c`"), ("a`b", "`a``b`"), ("a'\"b", "`a'\"b`")])
+def test_A7_names_are_quoted(name: str, quoted: str) -> None:
+    assert MACROS["quoted"](name) == quoted
+
+
+@pytest.mark.parametrize(("text", "literal"), [("a", "'a'"), ("it's", "'it\\'s'"), ("back\\slash", "'back\\\\slash'")])
+def test_text_of_a_feed_stays_text(text: str, literal: str) -> None:
+    assert MACROS["literal"](text) == literal
+
+
+def test_A7_keys_join_null_safe() -> None:
+    assert MACROS["same_columns"](["a", "b c"], "l", "r") == "l.`a` <=> r.`a` and l.`b c` <=> r.`b c`"
+
+
+def test_O1_one_order_of_all_changes() -> None:
+    assert MACROS["order_by"]("desc") == "_cdc_sequence desc, _cdc_ordinal desc, _cdc_batch_id desc, _cdc_row desc"
+
+
+def test_published_columns_leave_out_what_steers_the_feed() -> None:
+    columns = list(SETTINGS["column_types"])
+    assert MACROS["_published_columns"](SETTINGS, columns) == ["id", "seq", "a", "region", "created"]
+    assert MACROS["_published_columns"]({**SETTINGS, "columns": ["a", "id"]}, columns) == ["id", "a"]
+    assert MACROS["_published_columns"]({**SETTINGS, "except_columns": ["seq"]}, columns)[:2] == ["id", "a"]
+
+
+def test_H3_tracked_columns() -> None:
+    given = {**SETTINGS, "columns": ["id", "a", "region"]}
+    assert MACROS["_tracked_columns"](given) == ["id", "a", "region"]
+    assert MACROS["_tracked_columns"]({**given, "track_columns": {"except": ["a"]}}) == ["id", "region"]
+    assert MACROS["_tracked_columns"]({**given, "track_columns": ["a"]}) == ["a"]
+
+
+def test_A6_partition_expressions_become_columns() -> None:
+    assert MACROS["_derived_partitions"](SETTINGS) == [
+        {"expression": "year(created)", "name": "y"}, {"expression": "month(created)", "name": "month_created"},
+    ]
+    assert MACROS["_partition_columns"](SETTINGS) == ["region", "y", "month_created"]
+
+
+def test_operation_codes_of_format_and_feed() -> None:
+    sql = MACROS["_operation"](SETTINGS)
+    assert sql.startswith("case op_code when 'I' then 'I'")
+    assert "when 'remove' then 'D'" in sql
+
+
+def test_a_feed_without_flag_holds_upserts_only() -> None:
+    assert MACROS["_operation"]({**SETTINGS, "operation": None}) == "if(parsed, 'U', null)"
+    assert MACROS["_operation"]({**SETTINGS, "operation": None, "insert_only": True}) == "if(parsed, 'I', null)"
+
+
+def test_the_sequence_is_one_struct_and_null_if_a_part_is() -> None:
+    sql = " ".join(MACROS["_sequence"](SETTINGS).split())
+    assert sql == "case when (seq) is not null and (a + 1) is not null then struct((seq) as `seq`, (a + 1) as sequence_2) end"
+
+
+def test_E2_a_renamed_column_is_read_under_both_names() -> None:
+    renamed = {**SETTINGS, "renamed_columns": {"a": "b"}}
+    assert MACROS["_text_of"]("a", renamed) == "if(map_contains_key(after, 'a'), after['a'], after['b'])"
+    assert MACROS["_text_of"]("region", renamed) == "after['region']"
+
+
+def test_staging_names_every_error_code() -> None:
+    sql = MACROS["_staging_ctes"](SETTINGS, "lines_view")
+    for code in ("unparsable", "unknown_operation", "null_key", "null_sequence", "cast:"):
+        assert f"'{code}'" in sql
+    assert "not_allowed" not in sql
+    assert "'not_allowed'" in MACROS["_staging_ctes"]({**SETTINGS, "insert_only": True}, "lines_view")
+    assert "'not_allowed'" in MACROS["_staging_ctes"]({**SETTINGS, "key_changes": False}, "lines_view")
+
+
+def test_an_unknown_format_is_an_error_that_says_what_a_format_is() -> None:
+    with pytest.raises(CompilerError, match="there is no macro `morse_changes`"):
+        MACROS["format_changes"]("lines", {"format": "morse"})
+
+
+def test_a_feed_of_flat_rows_cannot_mix_tables() -> None:
+    with pytest.raises(CompilerError, match=r"\{table\}"):
+        MACROS["format_tables"]("lines", "rows")
