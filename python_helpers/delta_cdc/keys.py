@@ -38,9 +38,11 @@ def key_changes(
     from dbt.adapters.sparkdelta import Write
 
     state = dbt.table_state()
-    app_id = state["app_id"] or f"{dbt.this.identifier}@{state['version'] + 1 if state['exists'] else 0}"
     continued = state["exists"] and state["txn_version"] is not None and not state["replaced"]
     done = max(state["txn_version"], _noted(session, dbt.this)) if continued else -1
+    # a table that somebody restored or replaced is worked out anew, as a new application: Delta would skip the old one's batch
+    generation = state["version"] + 1 if state["exists"] else 0
+    app_id = state["app_id"] if continued else f"{dbt.this.identifier}@{generation}"
     staged = dbt.table_state(staging)
     if continued and staged["txn_version"] is not None and staged["txn_version"] <= done:
         return Write(None, skip=True)
@@ -64,7 +66,7 @@ def key_changes(
         known = session.table(str(dbt.this))
         links = links.union(known.where("key_before is not null").select("key_before"))
         links = links.union(known.where("key_after is not null").select("key_after"))
-    linked = links.select(F.col("_cdc_key").alias("linked_key")).distinct()
+    linked = links.select(F.col("_cdc_key").alias("linked_key")).distinct().localCheckpoint()
     at_linked_key = F.expr("_cdc_key <=> linked_key")
 
     touched = new.join(linked, at_linked_key, "left_semi").union(new.where("_cdc_key_before is not null"))
@@ -78,6 +80,7 @@ def key_changes(
 
     # a key change is at a linked key by its new key, so the linked keys' changes are all that matter; truncates end every row
     selected = changes.join(linked, at_linked_key, "left_semi").union(changes.where("_cdc_op = 'T'"))
+    selected = selected.localCheckpoint()  # the resolver reads it twice
     resolution = resolve(selected, pair_split_key_changes=pair_split_key_changes)
     rows = resolution.rows.withColumn("resolved_batch_id", F.lit(last).cast("bigint"))
     if state["exists"]:

@@ -94,8 +94,11 @@ def read_cases(paths: Sequence[Path]) -> list[RowsCase]:
     return [RowsCase(path, f"t{n:04d}", json.loads(path.read_text())) for n, path in enumerate(paths)]
 
 
-def run_cases(project: UserProject, cases: Sequence[RowsCase], *, command: str = "run") -> None:
-    """Deliver the change sets of all cases, one after another, with a dbt run for each."""
+def run_cases(project: UserProject, cases: Sequence[RowsCase], *, runs: int | None = None) -> None:
+    """Deliver the change sets of all cases, one after another, with a dbt run for each.
+
+    runs: at most so many; the last one finds all change sets that are left at once. None: as many as there are.
+    """
     landing = project.path / "landing"
     project.configure(
         "cases",
@@ -105,9 +108,11 @@ def run_cases(project: UserProject, cases: Sequence[RowsCase], *, command: str =
     project.generate()
     for case in cases:
         (landing / case.table).mkdir(parents=True)
-    for number in range(max(len(case.content["batches"]) for case in cases)):
+    most = max(len(case.content["batches"]) for case in cases)
+    for number in range(most):
         for case in cases:
             lines = case.change_set(number)
             if lines is not None:
                 (landing / case.table / f"{number:04d}.jsonl").write_text(lines)
-        project.dbt(command, quiet=True)
+        if runs is None or number < runs - 1 or number == most - 1:
+            project.dbt("run", quiet=True)

@@ -1,7 +1,11 @@
-"""Every rows-file of tests/cases, through generated models and real dbt runs: all of them at once, a run for each change set."""
+"""Every rows-file of tests/cases, through generated models and real dbt runs, all of them at once.
+
+A run for each of the first change sets, and a last one that finds the others together; DELTA_CDC_RUNS=10 gives each its own.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +21,7 @@ FILES = sorted([*ROWS, *(CASES / "random").glob("*.json")])
 
 @pytest.fixture(scope="module")
 def delivered(project: UserProject) -> Iterator[UserProject]:
-    run_cases(project, read_cases(FILES))
+    run_cases(project, read_cases(FILES), runs=int(os.environ.get("DELTA_CDC_RUNS", "3")))
     return project
 
 
