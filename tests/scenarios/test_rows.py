@@ -1,6 +1,6 @@
 """Every rows-file of tests/cases, through generated models and real dbt runs, all of them at once.
 
-A run for each of the first change sets, and a last one that finds the others together; DELTA_CDC_RUNS=10 gives each its own.
+A run for the first change sets, and one that finds all the others together; DELTA_CDC_RUNS=10 gives each a run of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILES = sorted([*ROWS, *(CASES / "random").glob("*.json")])
 
 @pytest.fixture(scope="module")
 def delivered(project: UserProject) -> Iterator[UserProject]:
-    run_cases(project, read_cases(FILES), runs=int(os.environ.get("DELTA_CDC_RUNS", "3")))
+    run_cases(project, read_cases(FILES), runs=int(os.environ.get("DELTA_CDC_RUNS", "2")))
     return project
 
 
