@@ -152,7 +152,7 @@ lives as (
   from new_changes
 ),
 states as (  -- partial images fold: an absent column keeps the value that the last change gave it
-  select * except ({{ delta_cdc.column_list(values) }}){% if not values %}{% endif %}
+  select * except ({{ delta_cdc.column_list(values) }})
   {%- for column in values %},
     last_value(if(array_contains(_cdc_missing, {{ delta_cdc.literal(column) }}) or _cdc_ends, null, struct({{ delta_cdc.quoted(column) }})), true) over life as {{ delta_cdc.quoted(column) }}
   {%- endfor %}

@@ -23,7 +23,6 @@
   {%- do adapter.create_listing_view('cdc_listing', patterns) -%}
   {%- set sql = delta_cdc._new_change_sets(feeds, known, last) -%}
   {%- set new = adapter.query_rows('select count(*) as found from (\n' ~ sql ~ '\n) as new_change_sets')[0]['found'] -%}
-  {%- set recovered = 0 -%}
   {%- if lost and last > 0 -%}
     {%- set sql = 'select * from (' ~ delta_cdc._ledger_from_tables() ~ ')\nunion all\nselect * from (\n' ~ sql ~ '\n)' -%}
   {%- endif -%}
