@@ -18,6 +18,7 @@
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
   {%- endif -%}
 
+  {%- if staged.notes.keys_may_move is sameas false -%}{%- set keys = none -%}{%- endif -%}
   {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew) -%}
   {%- set options = {
         'skip': plan.skip,
@@ -44,15 +45,16 @@
 {%- endmacro %}
 
 
-{#- {mode: on_time | late | rebuild, changes, partial, skip}. One query on the new changes. -#}
+{#- {mode: on_time | late | rebuild, changes, partial, skip}: what staging found out of the new changes; asked again where that is not known. -#}
 {% macro _final_plan(settings, staging, keys, state, staged, anew) %}
   {%- if anew or state.rebuild -%}{{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false}) }}{%- endif -%}
   {%- set found = adapter.recall(staging ~ ' after ' ~ state.batch_id ~ ' to ' ~ staged.batch_id) -%}
   {%- if found is none -%}
-    {%- set found = delta_cdc._ask_of_new_changes(staging, state.batch_id) -%}
+    {%- set new = '(select * from ' ~ staging ~ ' where _cdc_batch_id > ' ~ state.batch_id ~ ')' -%}
+    {%- set found = adapter.query_rows(delta_cdc.about_changes(new, delta_cdc.highest_position(staging, state.batch_id)))[0] -%}
   {%- endif -%}
-  {%- set resolved = keys is not none and adapter.query_rows(
-        'select 1 from ' ~ keys ~ ' where resolved_batch_id > ' ~ state.batch_id ~ ' limit 1') | length > 0 -%}
+  {#- the keys model commits only what it resolved anew -#}
+  {%- set resolved = keys is not none and (adapter.table_state(keys, keys.identifier).txn_version or -1) > state.batch_id -%}
   {%- if found.truncates > 0 -%}{%- set mode = 'rebuild' -%}
   {%- elif found.late > 0 or resolved -%}{%- set mode = 'late' -%}
   {%- else -%}{%- set mode = 'on_time' -%}
@@ -60,15 +62,6 @@
   {%- set has_values = settings['columns'] | reject('in', settings['keys']) | list | length > 0 -%}
   {{ return({'mode': mode, 'changes': found.rows_read - found.quarantined, 'partial': found.partial > 0 and has_values,
              'skip': found.rows_read == found.quarantined}) }}
-{% endmacro %}
-
-
-{% macro _ask_of_new_changes(staging, done) %}
-  {{ return(adapter.query_rows(
-"select count(*) as rows_read, 0 as quarantined, count_if(_cdc_op = 'T') as truncates, count_if(size(_cdc_missing) > 0) as partial,
-  count_if(struct(_cdc_sequence, _cdc_ordinal) <= (
-    select max(struct(_cdc_sequence, _cdc_ordinal)) from " ~ staging ~ " where _cdc_error is null and _cdc_batch_id <= " ~ done ~ ")) as late
-from " ~ staging ~ " where _cdc_error is null and _cdc_batch_id > " ~ done)[0]) }}
 {% endmacro %}
 
 

@@ -19,23 +19,24 @@
     {%- set lines = delta_cdc._lines_of_table(changes_from, settings, state.batch_id) -%}
     {%- if last is not none and state.exists and not delta_cdc._has_lines(changes_from, settings, state.batch_id) -%}
       {%- do adapter.plan_write(this, {'skip': true, 'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': 0}}) -%}
-      {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw(), none, true)) }}
+      {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw())) }}
     {%- endif -%}
   {%- endif -%}
 
   {%- if last is none -%}
     {%- do adapter.plan_write(this, {'skip': true}) -%}
-    {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw(), none, state.exists)) }}
+    {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw())) }}
   {%- endif -%}
 
   {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
   {%- do adapter.plan_write(this, {
         'skip': plan.rows_read == 0,
         'txn': {'app_id': state.app_id, 'version': last},
+        'notes': plan.notes,
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': plan.rows_read,
                    'rows_late': plan.late, 'rows_quarantined': plan.quarantined},
       }) -%}
-  {{ return(delta_cdc._staging_sql(settings, lines, this if plan.late or plan.quarantined else none, state.exists)) }}
+  {{ return(delta_cdc._staging_sql(settings, lines, plan.repeated, this if state.exists and (plan.late or plan.quarantined) else none)) }}
 {% endmacro %}
 
 
@@ -60,26 +61,33 @@
 {% endmacro %}
 
 
-{#- {rows_read, quarantined, late, truncates, partial}: late are the changes at or below the highest position staged before.
-    Kept for final, which asks the same of the same changes when it has come as far as staging had. -#}
+{#- What the changes of one load are (`about_changes`), and the notes that the load's commit keeps for the next:
+    highest        the highest position ever staged, as JSON, and its type: what is late is known without reading the table
+    keys_may_move  whether any change staged so far may be part of a key change
+    Kept for final too, which asks the same of the same changes when it has come as far as staging had. -#}
 {% macro _staging_plan(settings, lines, state, last) %}
-  {%- set highest = '(select max(struct(_cdc_sequence, _cdc_ordinal)) from ' ~ this ~ ' where _cdc_error is null)' if state.exists else 'null' -%}
-  {%- set sql -%}
-with {{ delta_cdc._staging_ctes(settings, lines) }}
-select count(*) as rows_read, count(_cdc_error) as quarantined,
-  count_if(_cdc_op = 'T' and _cdc_error is null) as truncates, count_if(size(_cdc_missing) > 0 and _cdc_error is null) as partial,
-  {{ 'count_if(_cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= ' ~ highest ~ ')' if state.exists else '0' }} as late
-from changes
-  {%- endset -%}
-  {%- set plan = adapter.query_rows(sql)[0] -%}
+  {%- set notes = state.notes -%}
+  {%- if not state.exists -%}{%- set highest = none -%}
+  {%- elif notes.highest -%}{%- set highest = delta_cdc.position_of(notes.highest, notes.highest_type) -%}
+  {%- else -%}{%- set highest = delta_cdc.highest_position(this) -%}
+  {%- endif -%}
+  {%- set about = delta_cdc.about_changes('changes', highest, content=delta_cdc._content_columns(settings), split_key_changes=settings.split_key_changes) -%}
+  {%- set plan = adapter.query_rows('with ' ~ delta_cdc._staging_ctes(settings, lines) ~ about)[0] -%}
+  {%- set can_be_noted = delta_cdc.can_be_noted(plan.highest_type) -%}
+  {%- do plan.update({'notes': {
+        'highest': plan.highest if can_be_noted else none,
+        'highest_type': plan.highest_type if can_be_noted else none,
+        'keys_may_move': (state.exists and notes.keys_may_move is not sameas false) or plan.keys_may_move}}) -%}
   {%- do adapter.remember(this ~ ' after ' ~ state.batch_id ~ ' to ' ~ last, plan) -%}
   {{ return(plan) }}
 {% endmacro %}
 
 
-{% macro _staging_sql(settings, lines, past, exists) -%}
+{#- repeated: whether any two changes of the load are equal. past: the staged changes that any of the load may repeat, or none. -#}
+{% macro _staging_sql(settings, lines, repeated=false, past=none) -%}
 {%- set content = delta_cdc._content_columns(settings) -%}
-with {{ delta_cdc._staging_ctes(settings, lines) }},
+with {{ delta_cdc._staging_ctes(settings, lines) }}
+{%- if repeated %},
 once as (  -- O4: the first of equal changes, and in one change set only what differs from the change directly before it
   select * from (
     select *,
@@ -94,12 +102,13 @@ once as (  -- O4: the first of equal changes, and in one change set only what di
     and not struct({{ content | join(', ') }}) <=> change_before
   {%- endif %}
 )
+{%- endif %}
 select {{ delta_cdc._staging_columns(settings) | join(', ') }}
-from once
+from {{ 'once' if repeated else 'changes' }} as changes
 {%- if past is not none %}
 where not exists (  -- only late and quarantined changes can have been staged before
   select 1 from {{ past }} as past
-  where {% for column in content %}past.{{ column }} <=> once.{{ column }}{{ ' and ' if not loop.last }}{% endfor %}
+  where {% for column in content %}past.{{ column }} <=> changes.{{ column }}{{ ' and ' if not loop.last }}{% endfor %}
 )
 {%- endif %}
 {%- endmacro %}

@@ -1,5 +1,5 @@
 {#-
-  How far a table has come, read without a Spark job: {exists, app_id, batch_id, rebuild, version}.
+  How far a table has come, read without a Spark job: {exists, app_id, batch_id, rebuild, version, notes}.
   batch_id: the highest batch that the table has done (-1: none): the version of its own Delta transaction (rules S2, S8), or a later
   batch that the closing commit of a run (`cdc_runs`) noted as holding nothing for it (S7).
   rebuild: the table holds data of unknown progress: created, restored or replaced by somebody else (S8).
@@ -17,6 +17,7 @@
       'batch_id': done,
       'rebuild': state.exists and not trusted,
       'version': state.version,
+      'notes': state.notes if trusted else {},
       'app_id': state.app_id if trusted else relation.identifier ~ '@' ~ generation,
       'next_app_id': relation.identifier ~ '@' ~ generation,
   }) }}
@@ -47,25 +48,41 @@
 {% macro pending_change_sets(ledger, settings, done) %}
   {%- if not adapter.table_state(ledger, ledger.identifier).exists -%}{{ return([]) }}{%- endif -%}
   {%- set root = adapter.qualified_path(delta_cdc.table_folder(settings.location, settings.source_table)) -%}
-  {%- set newest = adapter.cached_query(ledger, 'select feed, regexp_replace(change_set, "/[^/]*$", "") as folder, max(batch_id) as batch_id from ' ~ ledger ~ ' group by all') -%}
-  {%- set ns = namespace(highest=-1) -%}
-  {%- for row in newest if row['feed'] == settings.feed and row['folder'] == root -%}
-    {%- set ns.highest = [ns.highest, row['batch_id']] | max -%}
-  {%- endfor -%}
-  {%- if ns.highest <= done -%}{{ return([]) }}{%- endif -%}
-  {%- set sql -%}
-    select batch_id, change_set, unit, size, modified_at from (
-      select *, row_number() over (partition by change_set order by batch_id desc) as newest_first
-      from {{ ledger }}
-      where feed = {{ delta_cdc.literal(settings.feed) }} and status <> 'retracted'
-        and startswith(change_set, {{ delta_cdc.literal(root ~ '/') }})
-    )
-    where newest_first = 1 and batch_id > {{ done }}
-    order by batch_id
-  {%- endset -%}
-  {%- set pending = adapter.cached_query(ledger, sql) -%}
+  {%- set recorded = adapter.table_state(ledger, ledger.identifier).txn_version or 0 -%}
+  {%- set recently = [recorded - 2000, -1] | max -%}
+  {%- if done >= recently -%}
+    {%- set pending = [] -%}
+    {%- for change_set in adapter.cached_query(ledger, delta_cdc._change_sets_above(ledger, recently))
+          if change_set.feed == settings.feed and change_set.folder == root and change_set.batch_id > done -%}
+      {%- do pending.append(change_set) -%}
+    {%- endfor -%}
+  {%- elif delta_cdc._highest_recorded(ledger, settings.feed, root) <= done -%}
+    {%- set pending = [] -%}
+  {%- else -%}
+    {%- set pending = adapter.query_rows(delta_cdc._change_sets_above(ledger, done, settings.feed, root)) -%}
+  {%- endif -%}
   {%- do delta_cdc._check_unchanged(settings, pending) -%}
   {{ return(pending) }}
+{% endmacro %}
+
+
+{#- One query serves all tables of a run: those that are not far behind. -#}
+{% macro _change_sets_above(ledger, batch_id, feed=none, folder=none) -%}
+select * from (
+  select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, batch_id, change_set, unit, size, modified_at,
+    row_number() over (partition by feed, change_set order by batch_id desc) as newest_first
+  from {{ ledger }}
+  where batch_id > {{ batch_id }} and status <> 'retracted'
+  {%- if feed %} and feed = {{ delta_cdc.literal(feed) }} and startswith(change_set, {{ delta_cdc.literal(folder ~ '/') }}){% endif %}
+)
+where newest_first = 1
+order by batch_id
+{%- endmacro %}
+
+{% macro _highest_recorded(ledger, feed, folder) %}
+  {%- set sql = "select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, max(batch_id) as batch_id from " ~ ledger ~ ' group by all' -%}
+  {%- for row in adapter.cached_query(ledger, sql) if row.feed == feed and row.folder == folder %}{{ return(row.batch_id) }}{% endfor -%}
+  {{ return(-1) }}
 {% endmacro %}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from delta_cdc.resolver import ID, resolve
+from delta_cdc.resolver import ID, resolve, rows_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,16 +34,22 @@ def key_changes(
     (bigint: the batch whose load decided the row as it is).
     """
     from pyspark.sql import functions as F
+    from pyspark.sql.types import LongType
 
     from dbt.adapters.sparkdelta import Write
 
     state = dbt.table_state()
+    staged = dbt.table_state(staging)
     continued = state["exists"] and state["txn_version"] is not None and not state["replaced"]
-    done = max(state["txn_version"], _noted(session, dbt.this)) if continued else -1
     # a table that somebody restored or replaced is worked out anew, as a new application: Delta would skip the old one's batch
     generation = state["version"] + 1 if state["exists"] else 0
     app_id = state["app_id"] if continued else f"{dbt.this.identifier}@{generation}"
-    staged = dbt.table_state(staging)
+    if staged["notes"].get("keys_may_move") is False:  # most tables: no key has changed so far
+        if continued:
+            return Write(None, skip=True)
+        nothing = session.createDataFrame([], rows_schema(staging.schema, keys).add("resolved_batch_id", LongType()))
+        return Write(nothing, rebuild=state["exists"], txn={"app_id": app_id, "version": staged["txn_version"]})
+    done = max(state["txn_version"], _noted(session, dbt.this)) if continued else -1
     if continued and staged["txn_version"] is not None and staged["txn_version"] <= done:
         return Write(None, skip=True)
 

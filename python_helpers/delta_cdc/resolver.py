@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING
 from delta_cdc.errors import CdcError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
 ID = ("_cdc_batch_id", "_cdc_change_set", "_cdc_row")
 COLUMNS = (
@@ -141,6 +144,24 @@ def resolve(changes: DataFrame, *, pair_split_key_changes: bool = False) -> Reso
         raise ResolverError(f"Two changes have the same {', '.join(ID)}: each change must have its own.")
     entities, rounds = _jumped(links, joined["open"])
     return Resolution(rows=_rows(events, links, entities), rounds=rounds, **counts)
+
+
+def rows_schema(staging: StructType, keys: Sequence[str]) -> StructType:
+    """The schema of `Resolution.rows` for a staging table with these key columns, without resolving anything."""
+    from pyspark.sql.types import StringType, StructType
+
+    key, change = StructType([staging[name] for name in keys]), StructType([staging[name] for name in ID])
+    schema = StructType([staging[name] for name in (*ID, "_cdc_op", "_cdc_sequence", "_cdc_ordinal")])
+    for name, type_ in {
+        "entity": StringType(),
+        "key_before": key,
+        "key_after": key,
+        "origin": StringType(),
+        "displaced_entity": StringType(),
+        "acts_on": change,
+    }.items():
+        schema = schema.add(name, type_)
+    return schema
 
 
 def _cut(frame: DataFrame, **counted: Column) -> tuple[DataFrame, dict[str, int]]:

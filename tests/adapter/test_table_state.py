@@ -51,7 +51,7 @@ CREATE = "create or replace table {t} using delta as select 1 as id"
 
 
 def test_missing(table: Table) -> None:
-    expected = {"exists": False, "version": None, "app_id": None, "txn_version": None, "replaced": False}
+    expected = {"exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "replaced": False}
     assert table.state() == expected
     table.sql("create view {t} as select 1 as id")
     assert table.state() == expected
@@ -61,7 +61,7 @@ def test_never_ours(table: Table) -> None:
     table.sql(CREATE)
     table.write("app.xy@1", 4)
     table.write("app.x@one", 4)
-    expected = {"exists": True, "version": 2, "app_id": None, "txn_version": None, "replaced": False}
+    expected = {"exists": True, "version": 2, "app_id": None, "txn_version": None, "notes": {}, "replaced": False}
     assert table.state() == expected
 
 
@@ -71,7 +71,7 @@ def test_ours_without_a_spark_job(table: Table) -> None:
     table.sql("insert into {t} values (2)")
     context = table.session.sparkContext
     context.setJobGroup("table state", "")
-    expected = {"exists": True, "version": 2, "app_id": "app.x@1", "txn_version": 3, "replaced": False}
+    expected = {"exists": True, "version": 2, "app_id": "app.x@1", "txn_version": 3, "notes": {}, "replaced": False}
     assert table.state() == expected
     assert not context.statusTracker().getJobIdsForGroup("table state")
 

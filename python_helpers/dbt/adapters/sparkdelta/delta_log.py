@@ -133,7 +133,7 @@ def _commit_lines(session: SparkSession, uri: Any, version: int) -> list[str]:
 
 def table_state(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> dict[str, Any]:
     """What Delta knows of a table and of our last transaction on it: SparkdeltaAdapter.table_state."""
-    state = {"exists": False, "version": None, "app_id": None, "txn_version": None, "replaced": False}
+    state = {"exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "replaced": False}
     uri = location(session, schema, identifier)
     if uri is None:
         return state
@@ -142,12 +142,13 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
         state.update(exists=True, version=log.version)
         ours = re.compile(re.escape(app_prefix) + r"@(\d+)$")
         commits, app_id = log.history(20), None
-        app_id = _newest_app_id(commits, ours)
-        if app_id is None and len(commits) >= 20:
+        newest = _newest_of_ours(commits, ours)
+        if newest is None and len(commits) >= 20:
             commits = log.history(None)
-            app_id = _newest_app_id(commits, ours)
-        if app_id is not None:
-            state.update(app_id=app_id, txn_version=log.transaction_version(app_id))
+            newest = _newest_of_ours(commits, ours)
+        if newest is not None:
+            app_id = newest["app_id"]
+            state.update(app_id=app_id, txn_version=log.transaction_version(app_id), notes=newest.get("notes") or {})
         elif not commits or commits[-1]["version"] > 0:
             # the commits that named it are gone from the log; the snapshot still has the transactions
             known = (log if isinstance(log, _SparkLog) else _SparkLog(session, uri)).transactions()
@@ -162,22 +163,23 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
     return state
 
 
-def _our_id(commit: dict[str, Any], ours: re.Pattern[str]) -> str | None:
+def _of_ours(commit: dict[str, Any], ours: re.Pattern[str]) -> dict[str, Any] | None:
+    """What a commit of ours says of itself (app_id, version, notes); None for any other commit."""
     try:
-        app_id = json.loads(commit.get("userMetadata") or "null")["app_id"]
+        said = json.loads(commit.get("userMetadata") or "null")
+        return said if ours.match(said["app_id"]) else None
     except (ValueError, TypeError, KeyError):
         return None
-    return app_id if isinstance(app_id, str) and ours.match(app_id) else None
 
 
-def _newest_app_id(commits: list[dict[str, Any]], ours: re.Pattern[str]) -> str | None:
-    return next((app_id for commit in commits if (app_id := _our_id(commit, ours))), None)
+def _newest_of_ours(commits: list[dict[str, Any]], ours: re.Pattern[str]) -> dict[str, Any] | None:
+    return next((said for commit in commits if (said := _of_ours(commit, ours))), None)
 
 
 def _replaced(commits: list[dict[str, Any]], ours: re.Pattern[str]) -> bool:
     """Whether somebody else replaced the table's rows after our last commit. commits: newest first."""
     for commit in commits:
-        if _our_id(commit, ours):
+        if _of_ours(commit, ours):
             return False
         operation = str(commit.get("operation", "")).upper()
         parameters = commit.get("operationParameters") or {}

@@ -23,6 +23,7 @@ class WritePlan:
     rebuild: create or replace the table, although it exists.
     txn: `{"app_id": str, "version": int}`; Delta ignores the write when it has already committed that
         version, or a later one, of that application.
+    notes: with txn: a small mapping that the commit keeps, for `table_state` to hand back in the next run.
     predicates: SQL conditions, joined by AND: for merge added to its ON clause (aliases DBT_INTERNAL_DEST and
         DBT_INTERNAL_SOURCE), for replace_where the rows to replace (no alias).
     delete_unmatched: merge removes the rows that its source does not have: the source is the whole table.
@@ -32,6 +33,7 @@ class WritePlan:
     skip: bool = False
     rebuild: bool = False
     txn: Mapping[str, Any] | None = None
+    notes: Mapping[str, Any] | None = None
     predicates: Sequence[str] = ()
     delete_unmatched: bool = False
     report: Mapping[str, Any] | None = None
@@ -44,8 +46,11 @@ class WritePlan:
                 problems.append(f"`{name}` is {getattr(self, name)!r}; it wants true or false")
         if isinstance(self.predicates, str) or not all(isinstance(p, str) for p in self.predicates or ()):
             problems.append(f"`predicates` is {self.predicates!r}; it wants a list of SQL conditions")
-        if self.report is not None and not isinstance(self.report, Mapping):
-            problems.append(f"`report` is {self.report!r}; it wants a mapping")
+        for name in ("report", "notes"):
+            if getattr(self, name) is not None and not isinstance(getattr(self, name), Mapping):
+                problems.append(f"`{name}` is {getattr(self, name)!r}; it wants a mapping")
+        if self.notes and self.txn is None:
+            problems.append("`notes` are kept by a transaction; they want `txn` too")
         if self.txn is not None:
             txn = dict(self.txn) if isinstance(self.txn, Mapping) else {}
             version = txn.get("version")
@@ -82,7 +87,9 @@ class WritePlan:
         return {
             TXN_APP_ID: app_id,
             TXN_VERSION: str(version),
-            USER_METADATA: json.dumps({"app_id": app_id, "version": version}),
+            USER_METADATA: json.dumps(
+                {"app_id": app_id, "version": version, **({"notes": dict(self.notes)} if self.notes else {})}
+            ),
         }
 
 
