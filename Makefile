@@ -11,7 +11,10 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed-$(shell pwd -P | cksum | cut -d ' ' -f 1)
 JAVA := $(PY) python_helpers/delta_cdc/prerequisites.py --only java
 
-.PHONY: help setup demo test docs generate validate lint format clean distclean
+# make scenarios CASES="file-or-folder …" REPORT=report.json
+REPORT ?=
+
+.PHONY: help setup demo test scenarios docs generate validate lint format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +32,9 @@ test: $(STAMP) ## all tests
 	@$(JAVA) && failed=""; for part in unit spark adapter scenarios; do \
 	  $(PY) -m pytest tests/$$part -q || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
+
+scenarios: $(STAMP) ## run cases (CASES="file or folder …"), compare, write REPORT=report.json
+	@$(JAVA) && $(PY) -m tests.scenarios.runner $(CASES) $(if $(REPORT),--report "$(REPORT)")
 
 docs: $(STAMP) ## dbt's documentation of sources, models and lineage, in target/index.html
 	@$(JAVA) && DBT_PROFILES_DIR=profiles $(VENV)/bin/dbt docs generate --target docs

@@ -13,7 +13,7 @@
   {%- set state = delta_cdc.progress(this) -%}
   {%- set staged = delta_cdc.progress(staging) -%}
   {%- set anew = not is_incremental() -%}
-  {%- if not anew and not state.rebuild and staged.batch_id <= state.batch_id -%}
+  {%- if not anew and not state.rebuild and staged.committed <= state.batch_id -%}
     {%- do adapter.plan_write(this, {'skip': true}) -%}
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
   {%- endif -%}
@@ -22,8 +22,8 @@
   {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew) -%}
   {%- set options = {
         'skip': plan.skip,
-        'txn': {'app_id': state.next_app_id if plan.mode == 'rebuild' else state.app_id, 'version': [staged.batch_id, 0] | max},
-        'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.batch_id, 'rows_read': plan.changes, 'mode': plan.mode},
+        'txn': {'app_id': state.next_app_id if plan.mode == 'rebuild' else state.app_id, 'version': [staged.committed, 0] | max},
+        'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
       } -%}
 
   {%- if settings.insert_only or settings.keyless == 'append' -%}
@@ -48,7 +48,7 @@
 {#- {mode: on_time | late | rebuild, changes, partial, skip}: what staging found out of the new changes; asked again where that is not known. -#}
 {% macro _final_plan(settings, staging, keys, state, staged, anew) %}
   {%- if anew or state.rebuild -%}{{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false}) }}{%- endif -%}
-  {%- set found = adapter.recall(staging ~ ' after ' ~ state.batch_id ~ ' to ' ~ staged.batch_id) -%}
+  {%- set found = adapter.recall(staging ~ ' after ' ~ state.batch_id ~ ' to ' ~ staged.committed) -%}
   {%- if found is none -%}
     {%- set new = '(select * from ' ~ staging ~ ' where _cdc_batch_id > ' ~ state.batch_id ~ ')' -%}
     {%- set found = adapter.query_rows(delta_cdc.about_changes(new, delta_cdc.highest_position(staging, state.batch_id)))[0] -%}

@@ -78,7 +78,7 @@
         'highest': plan.highest if can_be_noted else none,
         'highest_type': plan.highest_type if can_be_noted else none,
         'keys_may_move': (state.exists and notes.keys_may_move is not sameas false) or plan.keys_may_move}}) -%}
-  {%- do adapter.remember(this ~ ' after ' ~ state.batch_id ~ ' to ' ~ last, plan) -%}
+  {%- do adapter.remember(this ~ ' after ' ~ state.committed ~ ' to ' ~ last, plan) -%}
   {{ return(plan) }}
 {% endmacro %}
 
@@ -151,6 +151,9 @@ typed as (  -- text to types
     {{ delta_cdc.format_value('before[' ~ delta_cdc.literal(key) ~ ']', types[key], settings, key) }} as _cdc_before_{{ loop.index }},
   {%- endfor %}
     filter(array({% for column in types %}{{ delta_cdc.literal(column) }}{{ ', ' if not loop.last }}{% endfor %}), column -> not coalesce({{ delta_cdc._is_present(settings) }}, false)) as _cdc_absent,
+  {%- if settings.get('ignore_null_updates') %}
+    filter(array({% for column in delta_cdc._null_means_absent(settings) %}{{ delta_cdc.literal(column) }}{{ ', ' if not loop.last }}{% endfor %}), column -> after[column] is null) as _cdc_null,
+  {%- endif %}
     case  -- the first column that holds a value that does not fit its type
   {%- for column, type in types.items() if type | lower | trim != 'string' %}
       {%- set text = delta_cdc._text_of(column, settings) %}
@@ -207,7 +210,7 @@ changes as (
     {{ 'cast(' ~ settings.ordinal ~ ' as bigint)' if settings.get('ordinal') else 'cast(null as bigint)' }} as _cdc_ordinal,
     {{ 'cast(' ~ settings.transaction ~ ' as string)' if settings.get('transaction') else 'cast(null as string)' }} as _cdc_transaction,
     {{ settings.get('occurred_at') or settings.sequence_by[0] }} as _cdc_occurred_at,
-    if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array()) as _cdc_missing,
+    {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif %}if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array()){{ ')' if settings.get('ignore_null_updates') }} as _cdc_missing,
     _cdc_error, if(_cdc_error is null, cast(null as string), _cdc_message) as _cdc_raw,
     _cdc_batch_id, _cdc_change_set, _cdc_row, current_timestamp() as _cdc_staged_at
   from checked
@@ -223,6 +226,12 @@ changes as (
     {%- set text = 'if(map_contains_key(after, ' ~ delta_cdc.literal(column) ~ '), ' ~ text ~ ', after[' ~ delta_cdc.literal(old) ~ '])' -%}
   {%- endif -%}
   {{ return(text) }}
+{% endmacro %}
+
+{#- The columns of which a null in an update means that they did not change (P1). -#}
+{% macro _null_means_absent(settings) %}
+  {%- set named = settings.ignore_null_updates -%}
+  {{ return(settings.column_types.keys() | reject('in', settings.get('keys') or []) | list if named is sameas true else named) }}
 {% endmacro %}
 
 {% macro _is_present(settings) %}

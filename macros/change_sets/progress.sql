@@ -1,13 +1,15 @@
 {#-
-  How far a table has come, read without a Spark job: {exists, app_id, batch_id, rebuild, version, notes}.
+  How far a table has come, read without a Spark job: {exists, app_id, batch_id, committed, rebuild, version, notes}.
   batch_id: the highest batch that the table has done (-1: none): the version of its own Delta transaction (rules S2, S8), or a later
   batch that the closing commit of a run (`cdc_runs`) noted as holding nothing for it (S7).
+  committed: the highest batch that brought it rows.
   rebuild: the table holds data of unknown progress: created, restored or replaced by somebody else (S8).
 -#}
 {% macro progress(relation) %}
   {%- set state = adapter.table_state(relation, relation.identifier) -%}
   {%- set trusted = state.exists and state.txn_version is not none and not state.replaced -%}
-  {%- set done = state.txn_version if trusted else -1 -%}
+  {%- set committed = state.txn_version if trusted else -1 -%}
+  {%- set done = committed -%}
   {%- if trusted -%}
     {%- set done = [done, delta_cdc._noted_batches().get(relation.identifier, -1)] | max -%}
   {%- endif -%}
@@ -15,6 +17,7 @@
   {{ return({
       'exists': state.exists,
       'batch_id': done,
+      'committed': committed,
       'rebuild': state.exists and not trusted,
       'version': state.version,
       'notes': state.notes if trusted else {},

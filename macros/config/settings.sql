@@ -45,6 +45,7 @@
   {%- for column in node.columns.values() -%}
     {%- do types.update({column.name: column.data_type}) -%}
   {%- endfor -%}
+  {%- do settings.update(delta_cdc._as_spelled(settings, types)) -%}
   {%- do settings.update({
         'feed': node.source_name,
         'table': node.name,
@@ -54,6 +55,35 @@
       }) -%}
   {%- do settings.update({'tracked': delta_cdc._tracked_columns(settings)}) -%}
   {{ return(settings) }}
+{% endmacro %}
+
+
+{#- The settings that name columns, with the columns as the table spells them: to Spark, case makes no difference. -#}
+{% macro _as_spelled(settings, types) %}
+  {%- set spelling = {} -%}
+  {%- for column in types %}{% do spelling.update({column | lower: column}) %}{% endfor -%}
+  {%- set out = {} -%}
+  {%- for name in ['keys', 'nullable_keys', 'old_keys', 'operation', 'columns', 'except_columns', 'track_columns', 'ignore_null_updates', 'cluster_by']
+        if settings.get(name) -%}
+    {%- do out.update({name: delta_cdc._spelled(settings[name], spelling)}) -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{% macro _spelled(value, spelling) %}
+  {%- if value is string -%}{{ return(spelling.get(value | lower, value)) }}{%- endif -%}
+  {%- if value is mapping -%}
+    {%- set out = {} -%}
+    {%- for key, item in value.items() -%}
+      {%- do out.update({delta_cdc._spelled(key, spelling): delta_cdc._spelled(item, spelling)}) -%}
+    {%- endfor -%}
+    {{ return(out) }}
+  {%- elif value is iterable -%}
+    {%- set out = [] -%}
+    {%- for item in value %}{% do out.append(delta_cdc._spelled(item, spelling)) %}{% endfor -%}
+    {{ return(out) }}
+  {%- endif -%}
+  {{ return(value) }}
 {% endmacro %}
 
 

@@ -228,6 +228,12 @@ class Settings(BaseModel):
         wants="true or false",
         example="true",
     )
+    ignore_null_updates: bool | list[Text] = _setting(
+        False,
+        "A null in an update means that the column did not change: for all columns, or for those listed.",
+        wants="true, false or a list of column names",
+        example="[phone, email]",
+    )
     full_images: bool = _setting(
         False,
         "The image before a change holds every column (REPLICA IDENTITY FULL). Otherwise only its keys are "

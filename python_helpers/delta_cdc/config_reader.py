@@ -270,11 +270,11 @@ class _Reader:
 
     def check_feed_lists(self, feed: str, block: _Block, columns: list[list[str]]) -> None:
         """Column lists that hold for all tables: each name must be a column of at least one of them."""
-        known = {name for names in columns for name in names}
+        known = {name.casefold(): name for names in columns for name in names}
         for setting in _FEED_COLUMN_LISTS:
             for name in _column_list(block.given.get(setting)):
-                if name not in known:
-                    hint = did_you_mean(name, known)
+                if name.casefold() not in known:
+                    hint = did_you_mean(name, known.values())
                     message = f"`{setting}` names `{name}`, a column of none of its tables. {hint}"
                     line = block.lines.get(setting)
                     self.problems.append(Problem(message, feed=feed, file=block.file, line=line))
@@ -301,7 +301,7 @@ class _Reader:
         table = Table(
             feed=feed,
             name=name,
-            settings=Settings.model_validate(merged),
+            settings=Settings.model_validate(_as_spelled(merged, [column.name for column in columns])),
             columns=columns,
             description=_text(node.get("description")),
             file=file,
@@ -402,7 +402,7 @@ class _Reader:
 
 
 # Column lists that a feed may give for all its tables at once.
-_FEED_COLUMN_LISTS = ("columns", "except_columns", "track_columns")
+_FEED_COLUMN_LISTS = ("columns", "except_columns", "track_columns", "ignore_null_updates")
 
 
 class _TableCheck:
@@ -465,7 +465,7 @@ class _TableCheck:
         if name is None or (self.format is None and name == expression):
             return
         known = [*self.names, *(self.format.fields if self.format else ())]
-        if name not in known:
+        if name.casefold() not in [each.casefold() for each in known]:
             message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
             self.problem(message, setting)
 
@@ -528,6 +528,7 @@ class _TableCheck:
             )
             self.problem(message, "columns" if self.level("columns") == 2 else "except_columns")
             return
+        self.known_columns("ignore_null_updates", _column_list(settings.ignore_null_updates))
         self.known_columns("columns", settings.columns or [])
         self.known_columns("except_columns", settings.except_columns)
         published = [column.name for column in table.published_columns]
@@ -625,10 +626,40 @@ def did_you_mean_value(name: str, value: object) -> str:
     return ""
 
 
+# Settings that name columns, in lists or mappings; the macro `_as_spelled` has the same list.
+_NAMING_COLUMNS = (
+    "keys",
+    "nullable_keys",
+    "old_keys",
+    "operation",
+    "columns",
+    "except_columns",
+    "track_columns",
+    "ignore_null_updates",
+    "cluster_by",
+)
+
+
+def _as_spelled(settings: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """The settings with columns as the table spells them: to Spark, case makes no difference."""
+    spelling = {name.casefold(): name for name in names}
+
+    def spelled(value: Any) -> Any:
+        if isinstance(value, str):
+            return spelling.get(value.casefold(), value)
+        if isinstance(value, list):
+            return [spelled(item) for item in value]
+        if isinstance(value, dict):
+            return {spelled(key): spelled(item) for key, item in value.items()}
+        return value
+
+    return {name: spelled(value) if name in _NAMING_COLUMNS else value for name, value in settings.items()}
+
+
 def _column_list(value: Any) -> list[str]:
     if isinstance(value, Mapping):
         value = value["except"]
-    return list(value or [])
+    return list(value) if isinstance(value, list) else []
 
 
 def _list(value: object) -> list[Any]:

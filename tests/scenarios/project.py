@@ -11,6 +11,7 @@ import yaml
 
 from delta_cdc import scaffold
 from delta_cdc.config import load_project
+from delta_cdc.errors import ConfigError, Problem
 
 # Tables of a few rows: more partitions are more tasks.
 SPARK_SETTINGS = {"spark.sql.shuffle.partitions": "1", "spark.databricks.delta.snapshotPartitions": "1"}
@@ -41,8 +42,11 @@ class UserProject:
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
         (self.path / name).write_text(yaml.safe_dump(content, sort_keys=False))
 
-    def configure(self, feed: str, *, settings: Mapping[str, Any], tables: Sequence[Mapping[str, Any]]) -> None:
-        """Declare a feed: settings of the feed, and per table name, settings (`cdc`) and columns {name: type}."""
+    def configure(self, feed: str, *, settings: Mapping[str, Any], tables: Sequence[Mapping[str, Any]]) -> Sequence[Problem]:
+        """Declare a feed: settings of the feed, and per table name, settings (`cdc`) and columns {name: type}.
+
+        Returns what is wrong with it.
+        """
         folder = self.path / "models" / feed
         folder.mkdir(parents=True, exist_ok=True)
         source = {
@@ -60,6 +64,11 @@ class UserProject:
             ],
         }
         (folder / "_sources.yml").write_text(yaml.safe_dump({"version": 2, "sources": [source]}, sort_keys=False))
+        try:
+            load_project(self.path)
+        except ConfigError as error:
+            return error.problems
+        return ()
 
     def generate(self) -> None:
         project = load_project(self.path)

@@ -21,7 +21,9 @@ FILES = sorted([*ROWS, *(CASES / "random").glob("*.json")])
 
 @pytest.fixture(scope="module")
 def delivered(project: UserProject) -> Iterator[UserProject]:
-    run_cases(project, read_cases(FILES), runs=int(os.environ.get("DELTA_CDC_RUNS", "2")))
+    cases = read_cases(FILES)
+    run_cases(project, cases, runs=int(os.environ.get("DELTA_CDC_RUNS", "2")))
+    assert not [refusal for case in cases for refusal in case.refusals]
     return project
 
 

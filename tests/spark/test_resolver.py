@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests import oracle
 from tests.histories import histories, wild_changes
 
-from delta_cdc.resolver import COLUMNS, ResolverError, resolve
+from delta_cdc.resolver import COLUMNS, ResolverError, resolve, rows_schema
 
 pytestmark = pytest.mark.spark
 
@@ -579,6 +579,14 @@ def test_O2_ids_of_entities_do_not_depend_on_arrival(spark):
 def test_no_changes_give_no_rows(spark):
     result = resolve(frame(spark, [THREE]).limit(0))
     assert (result.changes, result.rounds, result.rows.count()) == (0, 0, 0)
+
+
+def test_the_schema_is_known_without_resolving(spark):
+    staged = frame(spark, [numbered(*THREE)]).withColumn("id", F.col("_cdc_key")["id"])
+    found = resolve(frame(spark, [numbered(*THREE)])).rows.schema
+    assert [(f.name, f.dataType.simpleString()) for f in rows_schema(staged.schema, ["id"])] == [
+        (f.name, f.dataType.simpleString()) for f in found
+    ]
 
 
 def test_missing_columns_are_named(spark):

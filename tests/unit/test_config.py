@@ -189,7 +189,7 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
             {"keys": []},
             "`keys` is missing. Give the columns that identify a row, e.g. [id]; or say `insert_only",
         ),
-        ({"keys": ["Id"]}, "`keys` names `Id`, which is no column. Did you mean `id`?"),
+        ({"keys": ["Idd"]}, "`keys` names `Idd`, which is no column. Did you mean `id`?"),
         ({"keys": ["zzz"]}, "`keys` names `zzz`, which is no column. Known: `created`, `id`,"),
         ({"keys": ["id", "id"]}, "`keys` names `id` twice."),
         ({"insert_only": "yes"}, "`insert_only` is 'yes'. It takes true or false."),

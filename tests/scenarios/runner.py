@@ -1,0 +1,124 @@
+"""Run cases of any folder through generated models and real dbt runs: `make scenarios CASES="path …" REPORT=report.json`.
+
+Each rows-file (tests/cases/README.md) becomes one table; its change sets arrive one after another, a dbt run for each.
+The report is a list of {file, name, status, rule, detail}:
+
+    passed       the rows are those that the file expects, or what it says is refused is refused
+    difference   the contract says otherwise: tests/cases/differences.json has the rule, the reason and the rows that we give
+    failed       neither
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.scenarios.project import UserProject
+from tests.scenarios.rows_cases import RowsCase, difference, plain, read_cases, run_cases
+
+DIFFERENCES = Path(__file__).resolve().parents[1] / "cases" / "differences.json"
+
+
+def find(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """The rows-files and the feeds-folders at these paths, in order."""
+    missing = [str(path) for path in paths if not path.exists()]
+    if missing:
+        raise SystemExit(f"CASES names what is not there: {', '.join(missing)}. Give files or folders.")
+    files = [f for path in paths for f in ([path] if path.is_file() else sorted(path.rglob("*.json")))]
+    feeds = sorted({f.parent for f in files if f.name == "expected.json"})
+    rows = [f for f in files if f.parent not in feeds and _is_rows_file(f)]
+    return rows, feeds
+
+
+def _is_rows_file(path: Path) -> bool:
+    try:
+        content = json.loads(path.read_text())
+    except ValueError as error:
+        raise SystemExit(f"{path} is no JSON: {error}") from None
+    return isinstance(content, dict) and {"batches", "schema", "sequence"} <= set(content)
+
+
+def judge(case: RowsCase, found: list[dict[str, Any]] | None, differences: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The case's line of the report. found: the rows that its table holds; None: there is no table."""
+
+    def verdict(status: str, detail: str, rule: str | None = None) -> dict[str, Any]:
+        return {"file": str(case.path), "name": case.name, "status": status, "rule": rule, "detail": detail}
+
+    refusal = "\n".join(case.refusals)
+    if refusal and case.content.get("error"):
+        return verdict("passed", f"refused: {refusal}")
+    ours = differences.get(case.name)
+    if ours is not None and not refusal and found is not None:
+        against = difference(ours["rows"], [{k: v for k, v in row.items() if k in ours["columns"]} for row in found])
+        if against is None:
+            return verdict("difference", ours["why"], ours["rule"])
+        return verdict("failed", f"not the rows of its difference ({ours['rule']}; - listed, + found):\n{against}")
+    if refusal or found is None:
+        return verdict("failed", f"refused: {refusal or 'there is no table'}")
+    against = case.difference(found)
+    if against is not None or case.content.get("error"):
+        return verdict("failed", f"- expected, + found:\n{against or '  it is refused elsewhere'}")
+    return verdict("passed", "")
+
+
+def rows_of(project: UserProject, case: RowsCase) -> list[dict[str, Any]] | None:
+    from pyspark.errors import AnalysisException
+
+    try:
+        return [{k: plain(v) for k, v in row.items()} for row in project.rows(case.query)]
+    except AnalysisException as error:
+        if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
+            return None
+        case.refusals.append(str(error).splitlines()[0])
+        return None
+
+
+def run(paths: Sequence[Path], folder: Path) -> list[dict[str, Any]]:
+    rows, feeds = find(paths)
+    listed = {entry["name"]: entry for entry in json.loads(DIFFERENCES.read_text())}
+    report = []
+    cases = read_cases(rows)
+    if cases:
+        project = UserProject(folder / "project", lake=folder / "lake", schema="scenarios", threads=4)
+        run_cases(project, cases)
+        report += [judge(case, rows_of(project, case), listed) for case in cases]
+    report += [
+        {"file": str(feed), "name": feed.name, "status": "failed", "rule": None, "detail": "feeds-folders are not run yet"}
+        for feed in feeds
+    ]
+    return report
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make scenarios", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("cases", nargs="+", type=Path, help="rows-files, or folders that hold some")
+    parser.add_argument("--report", type=Path, help="where to write the report (JSON)")
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="scenarios-"))
+    try:
+        report = run(arguments.cases, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if arguments.report:
+        arguments.report.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    for line in report:
+        if line["status"] != "passed":
+            rule = f" ({line['rule']})" if line["rule"] else ""
+            print(f"{line['status']}{rule}: {line['file']}\n  {line['name']}\n{line['detail']}\n")
+    counts = Counter(line["status"] for line in report)
+    print(f"{len(report)} cases: " + ", ".join(f"{counts[s]} {s}" for s in ("passed", "difference", "failed")))
+    if counts["difference"] > max(1, len(report) // 10) and len(report) > 10:
+        print("More than a tenth are differences.")
+        return 1
+    return 1 if counts["failed"] or not report else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
