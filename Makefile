@@ -13,8 +13,9 @@ JAVA := $(PY) python_helpers/delta_cdc/prerequisites.py --only java
 
 # make scenarios CASES="file-or-folder …" REPORT=report.json
 REPORT ?=
+KILLS ?= 10
 
-.PHONY: help setup demo test scenarios docs generate validate lint format clean distclean
+.PHONY: help setup demo test scenarios chaos docs generate validate lint format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +36,9 @@ test: $(STAMP) ## all tests
 
 scenarios: $(STAMP) ## run cases (CASES="file or folder …"), compare, write REPORT=report.json
 	@$(JAVA) && $(PY) -m tests.scenarios.runner $(CASES) $(if $(REPORT),--report "$(REPORT)")
+
+chaos: $(STAMP) ## kill KILLS=10 runs at random moments, then compare
+	@$(JAVA) && $(PY) -m tests.scenarios.chaos --kills $(KILLS)
 
 docs: $(STAMP) ## dbt's documentation of sources, models and lineage, in target/index.html
 	@$(JAVA) && DBT_PROFILES_DIR=profiles $(VENV)/bin/dbt docs generate --target docs

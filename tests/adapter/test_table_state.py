@@ -22,8 +22,8 @@ class Table:
     def __init__(self, session: SparkSession, name: str) -> None:
         self.session, self.name = session, name
 
-    def write(self, app_id: str, version: int, sql: str = "insert into {t} values (1)") -> None:
-        plan = WritePlan.from_options({"txn": {"app_id": app_id, "version": version}})
+    def write(self, app_id: str, version: int, sql: str = "insert into {t} values (1)", notes: dict | None = None) -> None:
+        plan = WritePlan.from_options({"txn": {"app_id": app_id, "version": version}, "notes": notes})
         with settings_on(self.session, plan.settings):
             self.sql(sql)
 
@@ -74,6 +74,15 @@ def test_ours_without_a_spark_job(table: Table) -> None:
     expected = {"exists": True, "version": 2, "app_id": "app.x@1", "txn_version": 3, "notes": {}, "replaced": False}
     assert table.state() == expected
     assert not context.statusTracker().getJobIdsForGroup("table state")
+
+
+def test_the_newest_notes_are_handed_back(table: Table) -> None:
+    table.write("app.x@1", 1, CREATE, notes={"highest": '{"lsn":1}'})
+    table.write("app.x@1", 2, notes={"highest": '{"lsn":2}', "moved": True})
+    table.sql("insert into {t} values (2)")
+    assert table.state()["notes"] == {"highest": '{"lsn":2}', "moved": True}
+    table.write("app.x@1", 3)
+    assert table.state()["notes"] == {}
 
 
 def test_the_highest_generation_counts(table: Table) -> None:

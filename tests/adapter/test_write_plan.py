@@ -54,9 +54,9 @@ class TestWritePlan:
         assert len(history()) == 1
 
         # a transaction counts once, and the history names it
-        txn = {"txn": {"app_id": "planned@1", "version": 5}}
+        txn = {"txn": {"app_id": "planned@1", "version": 5}, "notes": {"highest": "7"}}
         assert self.run(3, txn)["planned"]["rows_updated"] == 3
-        assert json.loads(history()[0]["userMetadata"]) == {"app_id": "planned@1", "version": 5}
+        assert json.loads(history()[0]["userMetadata"]) == {"app_id": "planned@1", "version": 5, "notes": {"highest": "7"}}
         repeated = self.run(4, txn)["planned"]
         assert repeated["rows_affected"] == 0
         assert "table_version" not in repeated

@@ -35,12 +35,14 @@ class RowsCase:
         c = self.content
         cdc: dict[str, Any] = {"keys": list(c["keys"]), "sequence_by": [c["sequence"]]}
         names = {"delete_when": "deleted_when", "truncate_when": "truncated_when", "old_keys": "old_keys",
-                 "ordinal": "ordinal", "transaction": "transaction", "ignore_null": "ignore_null_updates"}
+                 "ordinal": "ordinal", "transaction": "transaction"}
         cdc |= {ours: c[theirs] for theirs, ours in names.items() if c.get(theirs)}
+        if c.get("ignore_null"):
+            cdc["ignore_null_updates"] = _columns_of(c["ignore_null"], [name for name in c["schema"] if name not in c["keys"]])
         cdc |= _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=list(c["schema"]))
         if c.get("track_history") is not None:
             chosen = _selection(c["track_history"], batch, "include", "except", all_columns=list(c["schema"]))
-            cdc["track_columns"] = chosen["include"] if "include" in chosen else chosen
+            cdc["track_columns"] = chosen.get("include", chosen)
         return {"name": self.table, "cdc": cdc, "columns": {n: t.lower() for n, t in c["schema"].items()}}
 
     def change_set(self, number: int) -> str | None:
@@ -93,6 +95,13 @@ def _selection(given: Any, batch: int, include: str, leave_out: str, *, all_colu
     if isinstance(given, Mapping) and "except" in given:
         return {leave_out: list(given["except"])}
     return {include: list(given["include"] if isinstance(given, Mapping) else given)}
+
+
+def _columns_of(given: Any, all_columns: list[str]) -> Any:
+    """true, a list, {include: […]} or {except: […]} as true or a list."""
+    if isinstance(given, Mapping):
+        return given.get("include") or [name for name in all_columns if name not in given["except"]]
+    return given
 
 
 def _comparable(row: Mapping[str, Any]) -> str:

@@ -56,7 +56,9 @@ def judge(case: RowsCase, found: list[dict[str, Any]] | None, differences: dict[
         return verdict("passed", f"refused: {refusal}")
     ours = differences.get(case.name)
     if ours is not None and not refusal and found is not None:
-        against = difference(ours["rows"], [{k: v for k, v in row.items() if k in ours["columns"]} for row in found])
+        columns = ours["rows"][0] if ours["rows"] else None
+        shown = found if columns is None else [{k: v for k, v in row.items() if k in columns} for row in found]
+        against = difference(ours["rows"], shown)
         if against is None:
             return verdict("difference", ours["why"], ours["rule"])
         return verdict("failed", f"not the rows of its difference ({ours['rule']}; - listed, + found):\n{against}")

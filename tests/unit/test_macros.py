@@ -93,3 +93,35 @@ def test_an_unknown_format_is_an_error_that_says_what_a_format_is() -> None:
 def test_a_feed_of_flat_rows_cannot_mix_tables() -> None:
     with pytest.raises(CompilerError, match=r"\{table\}"):
         MACROS["format_tables"]("lines", "rows")
+
+
+def test_P1_which_nulls_of_an_update_mean_absent() -> None:
+    assert "_cdc_null" not in MACROS["_staging_ctes"](SETTINGS, "lines_view")
+    every = {**SETTINGS, "ignore_null_updates": True}
+    assert MACROS["_null_means_absent"](every) == [name for name in SETTINGS["column_types"] if name != "id"]
+    some = {**SETTINGS, "ignore_null_updates": ["a"]}
+    assert "filter(array('a'), column -> after[column] is null) as _cdc_null" in MACROS["_staging_ctes"](some, "lines_view")
+
+
+def test_settings_name_columns_as_the_table_spells_them() -> None:
+    given = {"keys": ["ID"], "old_keys": {"Id": "OLD_ID"}, "track_columns": {"except": ["A"]}, "operation": "Op", "columns": None}
+    assert MACROS["_as_spelled"](given, SETTINGS["column_types"]) == {
+        "keys": ["id"], "old_keys": {"id": "old_id"}, "track_columns": {"except": ["a"]}, "operation": "op",
+    }
+
+
+@pytest.mark.parametrize(
+    ("sequence", "noted"),
+    [("lsn:bigint", True), ("at:timestamp,n:decimal(20,0)", True), ("x:double", False), ("a b:int", False)],
+)
+def test_a_position_is_noted_only_where_its_text_is_exact(sequence: str, noted: bool) -> None:
+    assert MACROS["can_be_noted"](f"struct<_cdc_sequence:struct<{sequence}>,_cdc_ordinal:bigint>") is noted
+
+
+def test_O4_a_load_is_compared_with_itself_and_the_past_only_where_it_may_repeat() -> None:
+    plain = MACROS["_staging_sql"](SETTINGS, "lines_view")
+    assert "once" not in plain
+    assert "not exists" not in plain
+    close = MACROS["_staging_sql"](SETTINGS, "lines_view", True, "s.stg")
+    assert "once as (" in close
+    assert "from s.stg as past" in close

@@ -84,16 +84,28 @@ def tables(session: SparkSession, schema: str) -> list[CatalogTable]:
 
 def location(session: SparkSession, schema: str, identifier: str) -> Any | None:
     """A Delta table's location (java.net.URI) in the session catalog; None if there is no such table."""
+    table = _catalog_table(session, schema, identifier)
+    if table is None or table.tableType().name() == "VIEW":
+        return None
+    return table.location()
+
+
+def _catalog_table(session: SparkSession, schema: str, identifier: str) -> Any | None:
+    """The catalog's entry, by the one request that leaves out what is not there."""
+    from py4j.protocol import Py4JJavaError
+
     jvm = session._jvm
     assert jvm is not None
     name = jvm.org.apache.spark.sql.catalyst.TableIdentifier(identifier, jvm.scala.Option.apply(schema))
-    catalog = session._jsparkSession.sessionState().catalog()
-    if not catalog.databaseExists(schema) or not catalog.tableExists(name):
-        return None
-    table = catalog.getTableMetadata(name)
-    if table.tableType().name() == "VIEW":
-        return None
-    return table.location()
+    names = jvm.java.util.ArrayList()
+    names.add(name)
+    try:
+        found = session._jsparkSession.sessionState().catalog().getTablesByName(jvm.PythonUtils.toSeq(names))
+    except Py4JJavaError as error:
+        if error.java_exception.getClass().getSimpleName() == "NoSuchDatabaseException":
+            return None
+        raise
+    return found.head() if found.nonEmpty() else None
 
 
 def owner_and_comment(session: SparkSession, schema: str, identifier: str) -> tuple[str, str | None]:

@@ -165,7 +165,8 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
 
         app_prefix: our transactions' application ids are `<app_prefix>@<generation>`, an integer.
         Returns exists (bool), version (int), app_id and txn_version (of the highest generation; None if
-        there is none), notes (dict: those of our newest commit), replaced (bool: after our last commit somebody else restored, replaced or emptied it).
+        there is none), notes (dict: those of our newest commit), replaced (bool: after our last commit
+        somebody else restored, replaced or emptied it).
         Raises DbtRuntimeError when the log cannot be read; a table that is not there has exists False.
         """
         if not self._in_process:
