@@ -55,6 +55,7 @@ def test_missing(table: Table) -> None:
     assert table.state() == expected
     table.sql("create view {t} as select 1 as id")
     assert table.state() == expected
+    assert delta_log.table_state(table.session, "no_such_schema", "t", "app.x") == expected
 
 
 def test_never_ours(table: Table) -> None:

@@ -92,7 +92,7 @@ def location(session: SparkSession, schema: str, identifier: str) -> Any | None:
 
 def _catalog_table(session: SparkSession, schema: str, identifier: str) -> Any | None:
     """The catalog's entry, by the one request that leaves out what is not there."""
-    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import AnalysisException
 
     jvm = session._jvm
     assert jvm is not None
@@ -101,8 +101,8 @@ def _catalog_table(session: SparkSession, schema: str, identifier: str) -> Any |
     names.add(name)
     try:
         found = session._jsparkSession.sessionState().catalog().getTablesByName(jvm.PythonUtils.toSeq(names))
-    except Py4JJavaError as error:
-        if error.java_exception.getClass().getSimpleName() == "NoSuchDatabaseException":
+    except AnalysisException as error:
+        if error.getCondition() == "SCHEMA_NOT_FOUND":
             return None
         raise
     return found.head() if found.nonEmpty() else None
