@@ -49,7 +49,10 @@ def changes_of(case):
                 "set": 0,
                 "row": number,
                 "values": {
-                    name: value for name, value in row.items() if name not in absent.get((batch, number), ())
+                    name: value
+                    for name, value in row.items()
+                    if name not in absent.get((batch, number), ())
+                    and not (value is None and name in (case.get("ignore_null") or ()))
                 },
             }
 
