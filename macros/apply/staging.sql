@@ -24,7 +24,8 @@
   {%- endif -%}
 
   {%- if last is none -%}
-    {%- do adapter.plan_write(this, {'skip': true}) -%}
+    {#- a table that is created before anything arrived carries its progress too: without one it would be taken for restored -#}
+    {%- do adapter.plan_write(this, {'skip': true, 'txn': {'app_id': state.app_id, 'version': 0}, 'notes': {'keys_may_move': false}}) -%}
     {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw())) }}
   {%- endif -%}
 

@@ -22,10 +22,12 @@ class Feed:
         self.project = project
         self.folder = project.path / "landing"
         self.sequence = 0
-        for table in ("one", "two"):
+        for table in ("one", "two", "log"):
             (self.folder / table).mkdir(parents=True)
+        insert_only = {"insert_only": True, "operation": "op", "sequence_by": ["seq"]}
         project.configure("odd", settings={"format": "rows", "location": f"{self.folder}/{{table}}", "change_set_order": "name"},
-                          tables=[{"name": t, "cdc": SETTINGS, "columns": COLUMNS} for t in ("one", "two")])
+                          tables=[{"name": "log", "cdc": insert_only, "columns": COLUMNS},
+                                  *({"name": t, "cdc": SETTINGS, "columns": COLUMNS} for t in ("one", "two"))])
         project.generate()
 
     def row(self, id: int | None, op: str = "I", **values: Any) -> dict[str, Any]:
@@ -44,7 +46,13 @@ class Feed:
         return {row["id"]: row["n"] for row in self.project.rows(f"select id, n from {{schema}}.final_{table}")}
 
     def version(self, table: str) -> int:
-        return DeltaTable(str(self.project.lake / "warehouse" / f"{self.project.schema}.db" / table)).version()
+        return self.delta(table).version()
+
+    def files(self, table: str) -> set[str]:
+        return set(self.delta(table).file_uris())
+
+    def delta(self, table: str) -> DeltaTable:
+        return DeltaTable(str(self.project.lake / "warehouse" / f"{self.project.schema}.db" / table))
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +64,7 @@ def feed(project: UserProject) -> Iterator[Feed]:
     return feed
 
 
-def test_Q1_bad_rows_are_marked_and_the_good_ones_go_on(feed: Feed) -> None:
+def test_Q1_Q2_bad_rows_are_marked_and_the_good_ones_go_on(feed: Feed) -> None:
     cut = json.dumps(feed.row(9))[:25]
     feed.deliver("0002", feed.row(4, n=4), feed.row(None), feed.row(5, op="?"), feed.row(6, n="many"), "no json\n", cut)
     feed.deliver("0003")
@@ -68,7 +76,7 @@ def test_Q1_bad_rows_are_marked_and_the_good_ones_go_on(feed: Feed) -> None:
     assert feed.project.rows(f"select `{ODD.replace('`', '``')}` as v from {{schema}}.final_one where id = 4") == [{"v": "v"}]
 
 
-def test_S4_a_change_set_that_is_gone_or_rewritten_before_its_load_stops_only_its_table(feed: Feed) -> None:
+def test_S3_S4_a_change_set_that_is_gone_or_rewritten_before_its_load_stops_only_its_table(feed: Feed) -> None:
     gone = feed.deliver("0004", feed.row(10))
     feed.deliver("0002", feed.row(2), table="two")
     feed.run("--select", "cdc_change_sets")
@@ -136,3 +144,23 @@ def test_S5_a_lost_ledger_is_rebuilt_and_batch_ids_go_on_growing(feed: Feed) -> 
 
 def test_A4_final_equals_its_rebuild(feed: Feed) -> None:
     feed.project.dbt("test", quiet=True)
+
+
+def test_A3_a_change_set_that_comes_again_changes_no_data_file(feed: Feed) -> None:
+    tables = ("stg_odd__one", "int_odd__one_keys", "final_one")
+    files = {table: feed.files(table) for table in tables}
+    for name in ("0001", "0010"):
+        feed.deliver(f"again_{name}", (feed.folder / "one" / f"{name}.jsonl").read_text())
+    feed.run()
+    assert files == {table: feed.files(table) for table in tables}
+    runs = feed.project.rows("select * from {schema}.cdc_runs where `table` = 'stg_odd__one' order by finished_at desc limit 1")
+    assert (runs[0]["rows_read"], runs[0]["rows_duplicate"], runs[0]["rows_inserted"]) == (5, 5, 0)
+
+
+def test_N2_an_insert_only_table_is_appended_to(feed: Feed) -> None:
+    for number in range(2):
+        feed.deliver(f"000{number}", feed.row(1), feed.row(1, op="U"), feed.row(2, op="D"), feed.row(number), table="log")
+        feed.run("--select", "cdc_change_sets", "stg_odd__log+")
+    assert [row["id"] for row in feed.project.rows("select id from {schema}.final_log order by seq")] == [1, 0, 1, 1]
+    errors = feed.project.rows("select distinct error from {schema}.cdc_quarantine where source_table = 'log'")
+    assert errors == [{"error": "not_allowed"}]

@@ -584,9 +584,9 @@ def test_no_changes_give_no_rows(spark):
 def test_the_schema_is_known_without_resolving(spark):
     from pyspark.sql import functions as F
 
-    staged = frame(spark, [numbered(*THREE)]).withColumn("id", F.col("_cdc_key")["id"])
+    staged = frame(spark, [numbered(*THREE)]).select("*", F.col("_cdc_key.history"), F.col("_cdc_key.id"))
     found = resolve(frame(spark, [numbered(*THREE)])).rows.schema
-    assert [(f.name, f.dataType.simpleString()) for f in rows_schema(staged.schema, ["id"])] == [
+    assert [(f.name, f.dataType.simpleString()) for f in rows_schema(staged.schema, ["history", "id"])] == [
         (f.name, f.dataType.simpleString()) for f in found
     ]
 

@@ -299,7 +299,7 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_in_a_table(tmp_path: Path, settings: dict[str, Any], expected: str) -> None:
+def test_Q5_a_mistake_in_a_table(tmp_path: Path, settings: dict[str, Any], expected: str) -> None:
     (problem,) = problems(tmp_path, source(tables={"invoice": TABLE | settings}))
     assert problem.startswith("feed shop, table invoice: ")
     assert expected in problem
@@ -332,7 +332,7 @@ def test_a_mistake_in_a_table(tmp_path: Path, settings: dict[str, Any], expected
         ("rows", "`cdc` is 'rows'. It takes a mapping of settings"),
     ],
 )
-def test_a_mistake_in_a_feed(tmp_path: Path, feed: Any, expected: str) -> None:
+def test_Q5_a_mistake_in_a_feed(tmp_path: Path, feed: Any, expected: str) -> None:
     found = problems(tmp_path, source(feed=FEED | feed if isinstance(feed, dict) else feed))
     assert found[0].startswith("feed shop: ")
     assert expected in found[0]
@@ -427,7 +427,7 @@ def test_a_feed_wide_default_is_no_contradiction_of_an_insert_only_table(tmp_pat
         ),
     ],
 )
-def test_a_mistake_in_a_column(tmp_path: Path, column: Any, expected: str) -> None:
+def test_Q5_a_mistake_in_a_column(tmp_path: Path, column: Any, expected: str) -> None:
     (problem,) = problems(tmp_path, source(columns=[*COLUMNS, column]))
     assert expected in problem
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from types import SimpleNamespace
+
 import pytest
 from tests.unit.macros import CompilerError, load
 
@@ -125,3 +128,59 @@ def test_O4_a_load_is_compared_with_itself_and_the_past_only_where_it_may_repeat
     close = MACROS["_staging_sql"](SETTINGS, "lines_view", True, "s.stg")
     assert "once as (" in close
     assert "from s.stg as past" in close
+
+
+def test_P3_of_the_image_before_only_keys_are_used() -> None:
+    assert set(re.findall(r"before\['(\w+)'\]", MACROS["_staging_ctes"](SETTINGS, "lines_view"))) == {"id"}
+
+
+def test_A5_on_time_changes_are_applied_without_the_past() -> None:
+    settings = {**SETTINGS, "columns": ["id", "a"], "partition_by": []}
+    for partial in (False, True):
+        sql = load(this="s.final")["_winners_on_time"](settings, "s.staging", 7, partial)
+        (where,) = re.findall(r"from s\.staging\s+where (.*)", sql)
+        assert where == "_cdc_batch_id > 7 and _cdc_error is null"
+
+
+class Adapter:
+    """Knows the state of tables and what the runs noted."""
+
+    def __init__(self, states: dict[str, dict], noted: list[dict]) -> None:
+        self.states, self.noted = states, noted
+
+    def table_state(self, relation: SimpleNamespace, prefix: str) -> dict:
+        missing = {"exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "replaced": False}
+        return self.states.get(prefix, missing)
+
+    def cached_query(self, relation: SimpleNamespace, sql: str) -> list[dict]:
+        return self.noted
+
+
+def progress(state: dict | None, noted: int | None = None) -> dict:
+    states = {} if state is None else {"t": {"exists": True, "version": 9, "notes": {"n": 1}, "replaced": False, **state}}
+    states["cdc_runs"] = {"exists": True}
+    notes = [] if noted is None else [{"table": "t", "batch_id": noted}]
+    ledger = SimpleNamespace(name="cdc_change_sets", database=None, schema="s")
+    relations = SimpleNamespace(create=lambda **parts: SimpleNamespace(**parts))
+    macros = load(
+        adapter=Adapter(states, notes),
+        graph=SimpleNamespace(nodes={"ledger": ledger}),
+        api=SimpleNamespace(Relation=relations),
+    )
+    return macros["progress"](SimpleNamespace(identifier="t"))
+
+
+def test_S7_a_batch_noted_as_empty_is_done_too() -> None:
+    ours = {"app_id": "t@0", "txn_version": 4}
+    assert progress(ours)["batch_id"] == 4
+    found = progress(ours, noted=6)
+    assert (found["batch_id"], found["committed"], found["app_id"]) == (6, 4, "t@0")
+
+
+def test_S8_a_table_that_somebody_replaced_is_not_continued() -> None:
+    assert progress(None, noted=6) == {
+        "exists": False, "batch_id": -1, "committed": -1, "rebuild": False, "version": None, "notes": {},
+        "app_id": "t@0", "next_app_id": "t@0",
+    }
+    found = progress({"app_id": "t@0", "txn_version": 4, "replaced": True}, noted=6)
+    assert (found["batch_id"], found["rebuild"], found["app_id"], found["notes"]) == (-1, True, "t@10", {})
