@@ -8,7 +8,7 @@ from dbt.tests.adapter.incremental.test_incremental_unique_id import BaseIncreme
 
 
 class TestIncrementalUniqueKey(BaseIncrementalUniqueKey):
-    """Four of the twelve: the others differ in how the same key is written."""
+    """Two of the ten: the others differ in how the same key is written."""
 
     test__no_unique_keys = None
     test__empty_str_unique_key = None
