@@ -74,7 +74,7 @@
   {%- endif -%}
   {%- set about = delta_cdc.about_changes('changes', highest, content=delta_cdc._content_columns(settings), split_key_changes=settings.split_key_changes) -%}
   {%- set plan = adapter.query_rows('with ' ~ delta_cdc._staging_ctes(settings, lines) ~ about)[0] -%}
-  {%- set can_be_noted = delta_cdc.can_be_noted(plan.highest_type) -%}
+  {%- set can_be_noted = delta_cdc.can_be_noted(plan.highest_type, plan.highest) -%}
   {%- do plan.update({'notes': {
         'highest': plan.highest if can_be_noted else none,
         'highest_type': plan.highest_type if can_be_noted else none,

@@ -36,11 +36,12 @@ from {{ changes }}
   {{ return('from_json(' ~ delta_cdc.literal(json) ~ ', ' ~ delta_cdc.literal(type) ~ ', ' ~ delta_cdc._position_options() ~ ')') }}
 {% endmacro %}
 
-{#- Whether a type's text can be read back: names that need no quotes, values whose JSON is exact. -#}
-{% macro can_be_noted(type) %}
-  {{ return(modules.re.match('^struct<_cdc_sequence:struct<([A-Za-z_][A-Za-z0-9_]*:(tinyint|smallint|int|bigint|string|date|boolean|timestamp|timestamp_ntz|decimal\\(\\d+,\\d+\\)),?)+>,_cdc_ordinal:bigint>$', type or '') is not none) }}
+{#- Whether a position's JSON can be read back as it was: names that need no quotes, types whose JSON is exact, no year of five
+    digits and none below zero (a moment that cannot be read would be null, and nothing late any more). -#}
+{% macro can_be_noted(type, json) %}
+  {{ return(modules.re.search('"[+-]', json or '') is none and modules.re.match('^struct<_cdc_sequence:struct<([A-Za-z_][A-Za-z0-9_]*:(tinyint|smallint|int|bigint|string|date|boolean|timestamp|timestamp_ntz|decimal\\(\\d+,\\d+\\)),?)+>,_cdc_ordinal:bigint>$', type or '') is not none) }}
 {% endmacro %}
 
 {% macro _position_options() %}
-  {{ return("map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\", 'ignoreNullFields', 'false')") }}
+  {{ return("map('timeZone', 'UTC', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\", 'ignoreNullFields', 'false')") }}
 {% endmacro %}

@@ -118,7 +118,9 @@ def test_settings_name_columns_as_the_table_spells_them() -> None:
     [("lsn:bigint", True), ("at:timestamp,n:decimal(20,0)", True), ("x:double", False), ("a b:int", False)],
 )
 def test_a_position_is_noted_only_where_its_text_is_exact(sequence: str, noted: bool) -> None:
-    assert MACROS["can_be_noted"](f"struct<_cdc_sequence:struct<{sequence}>,_cdc_ordinal:bigint>") is noted
+    type_ = f"struct<_cdc_sequence:struct<{sequence}>,_cdc_ordinal:bigint>"
+    assert MACROS["can_be_noted"](type_, '{"_cdc_sequence":{"n":-1,"at":"2026-01-01T00:00:00.000000Z"}}') is noted
+    assert not MACROS["can_be_noted"](type_, '{"_cdc_sequence":{"at":"+12026-01-01T00:00:00.000000Z"}}')
 
 
 def test_O4_a_load_is_compared_with_itself_and_the_past_only_where_it_may_repeat() -> None:

@@ -1,0 +1,37 @@
+"""A position that is noted as text is the same position when it is read back."""
+
+from __future__ import annotations
+
+from tests.unit.macros import load
+
+MACROS = load()
+FIELDS = {
+    "at": "timestamp'1830-05-01 10:00:00.123456'",  # Amsterdam's offset had seconds then
+    "local_at": "timestamp_ntz'2026-01-02 03:04:05.000001'",
+    "amount": "cast(1234567890123456789.000000001 as decimal(38,9))",
+    "text": "'q\"\\'\\\\ä'",
+    "lsn": "9223372036854775807",
+    "day": "date'0001-01-01'",
+    "flag": "true",
+    "nothing": "cast(null as int)",
+}
+
+
+def test_O1_a_noted_position_is_read_back_exactly(spark):
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "Europe/Amsterdam")
+    sequence = ", ".join(f"{value} as {name}" for name, value in FIELDS.items())
+    position = f"struct(struct({sequence}) as _cdc_sequence, cast(5 as bigint) as _cdc_ordinal)"
+    noted = session.sql(
+        f"select to_json({position}, {MACROS['_position_options']()}) as json, typeof({position}) as type"
+    ).first()
+    assert MACROS["can_be_noted"](noted.type, noted.json)
+    read_back = MACROS["position_of"](noted.json, noted.type)
+    assert session.sql(f"select {read_back} <=> {position}, {read_back} <= {position}").first() == (True, True)
+
+
+def test_O1_a_moment_that_json_cannot_hold_is_not_noted(spark):
+    position = "struct(struct(timestamp'+12026-01-01 00:00:00' as at) as _cdc_sequence, cast(null as bigint) as _cdc_ordinal)"
+    options = MACROS["_position_options"]()
+    noted = spark.sql(f"select to_json({position}, {options}) as json, typeof({position}) as type").first()
+    assert not MACROS["can_be_noted"](noted.type, noted.json)
