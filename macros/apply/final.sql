@@ -18,6 +18,7 @@
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
   {%- endif -%}
 
+  {#- no key has changed so far: each is its own entity, and the keys table is empty -#}
   {%- if staged.notes.keys_may_move is sameas false -%}{%- set keys = none -%}{%- endif -%}
   {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew) -%}
   {%- set options = {

@@ -72,7 +72,7 @@
   {%- elif notes.highest -%}{%- set highest = delta_cdc.position_of(notes.highest, notes.highest_type) -%}
   {%- else -%}{%- set highest = delta_cdc.highest_position(this) -%}
   {%- endif -%}
-  {%- set about = delta_cdc.about_changes('changes', highest, content=delta_cdc._content_columns(settings), split_key_changes=settings.split_key_changes) -%}
+  {%- set about = delta_cdc.about_changes('changes', highest, to_stage=settings) -%}
   {%- set plan = adapter.query_rows('with ' ~ delta_cdc._staging_ctes(settings, lines) ~ about)[0] -%}
   {%- set can_be_noted = delta_cdc.can_be_noted(plan.highest_type, plan.highest) -%}
   {%- do plan.update({'notes': {

@@ -49,10 +49,11 @@
 {#- The recorded change sets above a batch that a table must load: [{batch_id, change_set, unit, size, modified_at}], checked to be
     still as they were recorded (rule S4). A set that was rewritten before it was loaded is superseded by its newest record. -#}
 {% macro pending_change_sets(ledger, settings, done) %}
-  {%- if not adapter.table_state(ledger, ledger.identifier).exists -%}{{ return([]) }}{%- endif -%}
+  {%- set recorded = adapter.table_state(ledger, ledger.identifier) -%}
+  {%- if not recorded.exists -%}{{ return([]) }}{%- endif -%}
   {%- set root = adapter.qualified_path(delta_cdc.table_folder(settings.location, settings.source_table)) -%}
-  {%- set recorded = adapter.table_state(ledger, ledger.identifier).txn_version or 0 -%}
-  {%- set recently = [recorded - 2000, -1] | max -%}
+  {#- so few that all tables can be served from one query's rows, so many that a table behind them is a rare one -#}
+  {%- set recently = [(recorded.txn_version or 0) - 2000, -1] | max -%}
   {%- if done >= recently -%}
     {%- set pending = [] -%}
     {%- for change_set in adapter.cached_query(ledger, delta_cdc._change_sets_above(ledger, recently))

@@ -61,17 +61,16 @@
 {#- The settings that name columns, with the columns as the table spells them: to Spark, case makes no difference. -#}
 {% macro _as_spelled(settings, types) %}
   {%- set spelling = {} -%}
-  {%- for column in types %}{% do spelling.update({column | lower: column}) %}{% endfor -%}
+  {%- for column in types %}{% do spelling.update({column.casefold(): column}) %}{% endfor -%}
   {%- set out = {} -%}
-  {%- for name in ['keys', 'nullable_keys', 'old_keys', 'operation', 'columns', 'except_columns', 'track_columns', 'ignore_null_updates', 'cluster_by']
-        if settings.get(name) -%}
+  {%- for name in delta_cdc._defaults()['naming_columns'] if settings.get(name) -%}
     {%- do out.update({name: delta_cdc._spelled(settings[name], spelling)}) -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
 {% macro _spelled(value, spelling) %}
-  {%- if value is string -%}{{ return(spelling.get(value | lower, value)) }}{%- endif -%}
+  {%- if value is string -%}{{ return(spelling.get(value.casefold(), value)) }}{%- endif -%}
   {%- if value is mapping -%}
     {%- set out = {} -%}
     {%- for key, item in value.items() -%}

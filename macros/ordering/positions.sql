@@ -1,25 +1,26 @@
-{#- What a load's changes are, in one row: {rows_read, quarantined, repeated, truncates, partial, late, keys_may_move, highest, highest_type}.
-    changes   a relation with staging's `_cdc_` columns
-    highest   SQL of the highest position staged before (none: nothing was): changes at or below it are late
-    content   the columns that make two changes the same (O4), to learn whether any two are (`repeated`)
-    split_key_changes   whether a delete and an insert may be the halves of a key change (K6); a half that comes alone is late -#}
-{% macro about_changes(changes, highest, content=none, split_key_changes=false) -%}
+{#- What a load's changes are, in one row: {rows_read, quarantined, truncates, partial, late}.
+    changes    a relation with staging's `_cdc_` columns
+    highest    SQL of the highest position staged before (none: nothing was): changes at or below it are late
+    to_stage   settings of the table that they are to be staged in: adds {repeated, keys_may_move, highest, highest_type}, where
+               repeated says whether any two of them are the same (O4). Of a key change that comes as delete and insert (K6), a half
+               that comes alone is late -#}
+{% macro about_changes(changes, highest, to_stage=none) -%}
 {%- set position = 'if(_cdc_error is null, struct(_cdc_sequence, _cdc_ordinal), null)' -%}
-{%- set new_highest = 'greatest(max(' ~ position ~ '), ' ~ (highest or 'null') ~ ')' if highest else 'max(' ~ position ~ ')' -%}
+{%- set new_highest = 'greatest(max(' ~ position ~ '), ' ~ highest ~ ')' if highest else 'max(' ~ position ~ ')' -%}
 {%- set late = 'count_if(' ~ position ~ ' <= ' ~ highest ~ ')' if highest else '0' %}
 select
   count(*) as rows_read,
-  {%- if content %}
-  count(distinct xxhash64({{ content | join(', ') }})) < count(*) as repeated,  -- or two hashes met: then it is looked at closely for nothing
-  {%- endif %}
   count(_cdc_error) as quarantined,
   count_if(_cdc_op = 'T' and _cdc_error is null) as truncates,
   count_if(size(_cdc_missing) > 0 and _cdc_error is null) as partial,
-  {{ late }} as late,
+  {{ late }} as late
+  {%- if to_stage %},
+  count(distinct xxhash64({{ delta_cdc._content_columns(to_stage) | join(', ') }})) < count(*) as repeated,  -- or two hashes met: then it is looked at closely for nothing
   count_if(_cdc_key_before is not null and _cdc_error is null) > 0
-  {%- if split_key_changes %} or {{ late }} > 0 or (count_if(_cdc_op = 'D') > 0 and count_if(_cdc_op = 'I') > 0){% endif %} as keys_may_move,
+  {%- if to_stage.split_key_changes %} or {{ late }} > 0 or (count_if(_cdc_op = 'D') > 0 and count_if(_cdc_op = 'I') > 0){% endif %} as keys_may_move,
   to_json({{ new_highest }}, {{ delta_cdc._position_options() }}) as highest,
   typeof({{ new_highest }}) as highest_type
+  {%- endif %}
 from {{ changes }}
 {%- endmacro %}
 

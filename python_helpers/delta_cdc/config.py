@@ -26,13 +26,24 @@ ExceptColumns = TypedDict("ExceptColumns", {"except": Annotated[list[Text], Fiel
 Level = Literal["feed", "table", "both"]
 
 
-def _setting(default: Any, description: str, *, wants: str, example: str, level: Level = "both") -> Any:
-    """`wants` ends «It takes …» in errors; `example` is yml; `level` says where the setting may stand."""
+def _setting(
+    default: Any,
+    description: str,
+    *,
+    wants: str,
+    example: str,
+    level: Level = "both",
+    names_columns: bool = False,
+) -> Any:
+    """`wants` ends «It takes …» in errors; `example` is yml; `level` says where the setting may stand.
+
+    `names_columns`: its value names columns of the table, in any case.
+    """
     return Field(
         default,
         description=description,
         examples=[example],
-        json_schema_extra={"wants": wants, "level": level},
+        json_schema_extra={"wants": wants, "level": level, "names_columns": names_columns},
     )
 
 
@@ -133,6 +144,7 @@ class Settings(BaseModel):
         wants="a list of column names",
         example="[invoice_id]",
         level="table",
+        names_columns=True,
     )
     nullable_keys: list[Text] = _setting(
         [],
@@ -140,6 +152,7 @@ class Settings(BaseModel):
         wants="a list of key columns",
         example="[region]",
         level="table",
+        names_columns=True,
     )
     old_keys: dict[Text, Text] = _setting(
         {},
@@ -147,6 +160,7 @@ class Settings(BaseModel):
         wants="a mapping from key column to column",
         example="{invoice_id: old_invoice_id}",
         level="table",
+        names_columns=True,
     )
 
     renamed_columns: dict[Text, Text] = _setting(
@@ -195,6 +209,7 @@ class Settings(BaseModel):
         "upsert.",
         wants="a column name",
         example="op",
+        names_columns=True,
     )
     operation_codes: dict[Text, Literal["I", "U", "D", "R", "T"]] = _setting(
         {},
@@ -233,6 +248,7 @@ class Settings(BaseModel):
         "A null in an update means that the column did not change: for all columns, or for those listed.",
         wants="true, false or a list of column names",
         example="[phone, email]",
+        names_columns=True,
     )
     full_images: bool = _setting(
         False,
@@ -262,18 +278,21 @@ class Settings(BaseModel):
         "The only columns that history and final have. Staging always has all.",
         wants="a list of column names",
         example="[invoice_id, total]",
+        names_columns=True,
     )
     except_columns: list[Text] = _setting(
         [],
         "Columns that history and final do not have. By default `operation` and the columns of `old_keys`.",
         wants="a list of column names",
         example="[op, loaded_at]",
+        names_columns=True,
     )
     track_columns: Annotated[list[Text], Field(min_length=1)] | ExceptColumns | None = _setting(
         None,
         "The columns whose change begins a new version in history. By default all.",
         wants="a list of column names, or {except: [column names]}",
         example="{except: [last_seen]}",
+        names_columns=True,
     )
     final_name: Text | None = _setting(
         None,
@@ -294,6 +313,7 @@ class Settings(BaseModel):
         "The columns by which final is clustered (Delta's liquid clustering).",
         wants="a list of column names",
         example="[customer_id]",
+        names_columns=True,
     )
     apply: Literal["merge", "replace_partitions"] = _setting(
         "merge",
@@ -366,6 +386,11 @@ FORMATS: dict[str, Format] = {
 def setting_names(*levels: Level) -> list[str]:
     """The settings that may stand at one of the levels, in their declared order; without arguments all."""
     return [name for name in Settings.model_fields if not levels or _extra(name)["level"] in levels]
+
+
+def settings_naming_columns() -> list[str]:
+    """The settings whose values name columns of the table, in their declared order."""
+    return [name for name in Settings.model_fields if _extra(name)["names_columns"]]
 
 
 def setting_defaults() -> dict[str, Any]:

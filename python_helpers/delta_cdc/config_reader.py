@@ -22,6 +22,7 @@ from delta_cdc.config import (
     setting_defaults,
     setting_level,
     setting_names,
+    settings_naming_columns,
     unquoted,
     wants,
 )
@@ -626,20 +627,6 @@ def did_you_mean_value(name: str, value: object) -> str:
     return ""
 
 
-# Settings that name columns, in lists or mappings; the macro `_as_spelled` has the same list.
-_NAMING_COLUMNS = (
-    "keys",
-    "nullable_keys",
-    "old_keys",
-    "operation",
-    "columns",
-    "except_columns",
-    "track_columns",
-    "ignore_null_updates",
-    "cluster_by",
-)
-
-
 def _as_spelled(settings: dict[str, Any], names: list[str]) -> dict[str, Any]:
     """The settings with columns as the table spells them: to Spark, case makes no difference."""
     spelling = {name.casefold(): name for name in names}
@@ -653,7 +640,7 @@ def _as_spelled(settings: dict[str, Any], names: list[str]) -> dict[str, Any]:
             return {spelled(key): spelled(item) for key, item in value.items()}
         return value
 
-    return {name: spelled(value) if name in _NAMING_COLUMNS else value for name, value in settings.items()}
+    return settings | {name: spelled(settings[name]) for name in settings_naming_columns()}
 
 
 def _column_list(value: Any) -> list[str]:

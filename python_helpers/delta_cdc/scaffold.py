@@ -27,6 +27,7 @@ from delta_cdc.config import (
     Settings,
     Table,
     setting_defaults,
+    settings_naming_columns,
 )
 
 PACKAGE = "delta_cdc"
@@ -501,6 +502,7 @@ def defaults_file(root: Path) -> GeneratedFile:
         lines.append(f"    {jinja(group)}: {{")
         lines += [f"      {jinja(name)}: {jinja(value)}," for name, value in entries.items()]
         lines.append("    },")
+    lines.append(f"    'naming_columns': {jinja(settings_naming_columns())},")
     lines += ["  }) }}", "{% endmacro %}"]
     return GeneratedFile(DEFAULTS_FILE, "\n".join(lines) + "\n")
 

@@ -42,11 +42,8 @@ class UserProject:
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
         (self.path / name).write_text(yaml.safe_dump(content, sort_keys=False))
 
-    def configure(self, feed: str, *, settings: Mapping[str, Any], tables: Sequence[Mapping[str, Any]]) -> Sequence[Problem]:
-        """Declare a feed: settings of the feed, and per table name, settings (`cdc`) and columns {name: type}.
-
-        Returns what is wrong with it.
-        """
+    def configure(self, feed: str, *, settings: Mapping[str, Any], tables: Sequence[Mapping[str, Any]]) -> None:
+        """Declare a feed: settings of the feed, and per table name, settings (`cdc`) and columns {name: type}."""
         folder = self.path / "models" / feed
         folder.mkdir(parents=True, exist_ok=True)
         source = {
@@ -64,6 +61,9 @@ class UserProject:
             ],
         }
         (folder / "_sources.yml").write_text(yaml.safe_dump({"version": 2, "sources": [source]}, sort_keys=False))
+
+    def problems(self) -> Sequence[Problem]:
+        """What is wrong with the configuration."""
         try:
             load_project(self.path)
         except ConfigError as error:

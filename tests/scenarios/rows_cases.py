@@ -160,11 +160,12 @@ def _configure(project: UserProject, cases: Sequence[RowsCase], batch: int, land
     """Configure the feed with the cases that can be; returns them."""
     usable = list(cases)
     while usable:
-        refused = project.configure(
+        project.configure(
             FEED,
             settings={"format": "rows", "location": f"{landing}/{{table}}", "change_set_order": "name"},
             tables=[case.configuration(batch) for case in usable],
         )
+        refused = project.problems()
         for case in usable:
             case.refusals += [p.message for p in refused if p.table == case.table]
         if not refused:
@@ -172,7 +173,8 @@ def _configure(project: UserProject, cases: Sequence[RowsCase], batch: int, land
         if not any(p.table == case.table for p in refused for case in usable):
             raise AssertionError("\n".join(map(str, refused)))
         usable = [case for case in usable if not any(p.table == case.table for p in refused)]
-    project.generate()
+    if usable:
+        project.generate()
     return usable
 
 

@@ -13,7 +13,7 @@ import yaml
 from tests.projects import COLUMNS, FEED, TABLE, project, source
 
 from delta_cdc import scaffold
-from delta_cdc.config import FORMATS, load_project, setting_defaults
+from delta_cdc.config import FORMATS, load_project, setting_defaults, settings_naming_columns
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = [
@@ -117,6 +117,7 @@ def test_the_project_itself_gets_the_macros_defaults(tmp_path: Path) -> None:
             "settings": setting_defaults(),
             "formats": {name: dict(known.settings) for name, known in FORMATS.items()},
             "operation_codes": {"rows": {"x": "D"}},
+            "naming_columns": settings_naming_columns(),
         }
     ]
 

@@ -84,14 +84,14 @@ def tables(session: SparkSession, schema: str) -> list[CatalogTable]:
 
 def location(session: SparkSession, schema: str, identifier: str) -> Any | None:
     """A Delta table's location (java.net.URI) in the session catalog; None if there is no such table."""
-    table = _catalog_table(session, schema, identifier)
+    table = catalog_table(session, schema, identifier)
     if table is None or table.tableType().name() == "VIEW":
         return None
     return table.location()
 
 
-def _catalog_table(session: SparkSession, schema: str, identifier: str) -> Any | None:
-    """The catalog's entry, by the one request that leaves out what is not there."""
+def catalog_table(session: SparkSession, schema: str, identifier: str) -> Any | None:
+    """The catalog's entry of a table or view, None if there is none: the one request that leaves out what is not there."""
     from pyspark.errors import AnalysisException
 
     jvm = session._jvm

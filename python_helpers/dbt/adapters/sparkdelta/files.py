@@ -200,16 +200,10 @@ class FilesMixin(metaclass=AdapterMeta):
     @available.parse(lambda *_: False)
     def view_is(self, relation: BaseRelation, sql: str) -> bool:
         """Whether a view was created from this SQL. Spark does not keep the comments above it."""
-        session = self._session()
-        jvm = session._jvm
-        assert jvm is not None
-        name = jvm.org.apache.spark.sql.catalyst.TableIdentifier(
-            relation.identifier, jvm.scala.Option.apply(relation.schema)
-        )
-        catalog = session._jsparkSession.sessionState().catalog()
-        if not catalog.tableExists(name):
+        view = delta_log.catalog_table(self._session(), relation.schema, relation.identifier)
+        if view is None:
             return False
-        text = catalog.getTableMetadata(name).viewText()
+        text = view.viewText()
         before, found, after = sql.partition(str(text.get()).strip()) if text.isDefined() else (sql, "", "")
         comments = all(line.strip().startswith("--") for line in before.splitlines() if line.strip())
         return bool(found) and comments and not after.strip()
