@@ -47,7 +47,12 @@ def is_key_change(change):
 
 def entities(changes):
     """All entities that ever were, those alive with their key: [Entity], {key: Entity}."""
-    found, queues, touched_by = [], defaultdict(list), {}
+    return _walked(changes)[:2]
+
+
+def _walked(changes):
+    """`entities`, and the keys left without a row by a delete or a truncate, each with its last row: {key: Entity}."""
+    found, queues, touched_by, deleted = [], defaultdict(list), {}, {}
 
     def begins():
         found.append(Entity())
@@ -65,8 +70,15 @@ def entities(changes):
                 found.remove(newer)
                 del queue[1]
 
-    def leaves(key):  # K3: who has held the key longest
-        return queues[key].pop(0)[0] if queues[key] else None
+    def leaves(key, change):  # K3: who has held the key longest
+        if not queues[key]:
+            return None
+        entity = queues[key].pop(0)[0]
+        if change["op"] == "D":
+            deleted[key] = entity
+        else:
+            deleted.pop(key, None)  # A9: a key change leaves no soft row
+        return entity
 
     for change in in_order(changes):
         key, old_key, op = change["key"], change["key_before"], change["op"]
@@ -75,6 +87,7 @@ def entities(changes):
                 end_transaction(each)
                 for entity, _ in queues[each]:
                     entity.ended_by = change
+                    deleted[each] = entity
             queues.clear()
             continue
         transaction = (change["transaction"], change["transaction"] is None and change["sequence"])
@@ -83,12 +96,12 @@ def entities(changes):
                 end_transaction(each)
             touched_by[each] = transaction
         if op == "D":
-            entity = leaves(key)
+            entity = leaves(key, change)
             if entity is None:
                 continue  # A1: a delete of an unknown key changes nothing
             entity.ended_by = change
         elif is_key_change(change):
-            entity = leaves(old_key) or begins()  # K1; K5: an upsert where the old key is nowhere known
+            entity = leaves(old_key, change) or begins()  # K1; K5: an upsert where the old key is nowhere known
             queues[key].append((entity, change))
         elif op == "U" and queues[key]:
             entity = queues[key][0][0]
@@ -98,7 +111,8 @@ def entities(changes):
         entity.changes.append(change)
     for key in queues:
         end_transaction(key)
-    return found, {key: queue[0][0] for key, queue in queues.items() if queue}
+    live = {key: queue[0][0] for key, queue in queues.items() if queue}
+    return found, live, {key: entity for key, entity in deleted.items() if key not in live}
 
 
 def folded(changes):
@@ -114,7 +128,54 @@ def replay(changes):
     return {key: folded(entity.changes) for key, entity in entities(changes)[1].items()}
 
 
-def history(changes, *, tracked=None, time=lambda change: change["sequence"] and change["sequence"][0]):
+def _first(change):
+    return change["sequence"] and change["sequence"][0]
+
+
+def final(
+    changes,
+    *,
+    soft=False,
+    soft_nulls=False,
+    created_at=None,
+    updated_at=None,
+    set_on_insert=(),
+    time=_first,
+):
+    """Final with what A9 and A10 add: {key: values}. With `soft_nulls` a deleted row has no values but its key's."""
+    _, live, deleted = _walked(changes)
+    rows = {}
+    for key, entity in {**live, **(deleted if soft else {})}.items():
+        writes = [change for change in entity.changes if change["op"] != "D"]
+        born = writes[0]["values"]
+        row = {**folded(writes), **{name: born.get(name) for name in set_on_insert}}
+        if key not in live and soft_nulls:
+            row = {}
+        if created_at:
+            row[created_at] = time(writes[0])
+        if updated_at:
+            row[updated_at] = time(writes[-1])
+        if soft:
+            row |= {"_cdc_is_deleted": key not in live, "_cdc_deleted_at": None if key in live else time(entity.ended_by)}
+        rows[key] = row
+    return rows
+
+
+def as_of(changes, moment, *, time=_first, **shape):
+    """Final as it was at a source moment (H4): times as in history, a running maximum along the entity's positions (H1)."""
+    kept = [change for change in changes if change["op"] in "DT" and time(change) <= moment]
+    for entity in entities(changes)[0]:
+        latest = None
+        for change in entity.changes:
+            latest = max((at for at in (latest, time(change)) if at is not None), default=None)
+            if change in kept and latest is not None and latest > moment:
+                kept.remove(change)
+            elif change["op"] != "D" and (latest is None or latest <= moment):
+                kept.append(change)
+    return final(kept, time=time, **shape)
+
+
+def history(changes, *, tracked=None, time=_first, set_on_insert=()):
     """History (SCD2) as [(key, values, valid_from, valid_to)].
 
     valid_to None is open, valid_from None is «since before the feed» (O5). `tracked`: H3, by default all.
@@ -124,7 +185,8 @@ def history(changes, *, tracked=None, time=lambda change: change["sequence"] and
         moments, latest, values, ended_by = [], None, {}, entity.ended_by
         for change in [*(c for c in entity.changes if c is not ended_by), *([ended_by] if ended_by else [])]:
             latest = max((at for at in (latest, time(change)) if at is not None), default=None)  # H1
-            values = {**values, **change["values"]}
+            kept = {name: values.get(name) for name in set_on_insert} if moments else {}  # A10
+            values = {**values, **change["values"], **kept}
             moments.append((latest, change["key"], values))
         ends = [start for start, _, _ in moments[1:]] + ([] if ended_by else [_OPEN])
         merged = []

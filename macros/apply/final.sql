@@ -5,14 +5,16 @@
     on time   every new change is above all that was staged before: only the new changes are read (A5); what a partial image
               leaves open is taken from the live row
     late      a change is late, or a key change is involved: the touched keys are worked out again from staging
-    rebuild   first build, full refresh, a truncate, or a table that somebody restored: all of staging (A4, S8)
+    rebuild   first build, full refresh, a truncate, other settings of final's shape, or a table that somebody restored: all of
+              staging (A4, S8)
 -#}
 {% macro final(source_table, staging, keys=none) -%}
   {%- set settings = delta_cdc.settings(source_table) -%}
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- set state = delta_cdc.progress(this) -%}
   {%- set staged = delta_cdc.progress(staging) -%}
-  {%- set anew = not is_incremental() -%}
+  {%- set reshaped = is_incremental() and state.notes.get('shape') != delta_cdc._shape(settings) -%}
+  {%- set anew = not is_incremental() or reshaped -%}
   {%- if not anew and not state.rebuild and staged.committed <= state.batch_id -%}
     {%- do adapter.plan_write(this, {'skip': true}) -%}
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
@@ -23,7 +25,9 @@
   {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew) -%}
   {%- set options = {
         'skip': plan.skip,
+        'rebuild': reshaped,
         'txn': {'app_id': state.next_app_id if plan.mode == 'rebuild' else state.app_id, 'version': [staged.committed, 0] | max},
+        'notes': {'shape': delta_cdc._shape(settings)} if delta_cdc._shape(settings) else none,
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
       } -%}
 
@@ -95,7 +99,7 @@
 {%- endmacro %}
 
 
-{#- Every live row, from all of staging. -#}
+{#- Every row of final, from all of staging. -#}
 {% macro _final_rows(settings, staging, keys, where='true') -%}
 {%- if settings.insert_only or settings.keyless == 'append' -%}
 {{ delta_cdc._final_appended(settings, staging, -1) }}{{ ' and ' ~ where }}
@@ -103,9 +107,9 @@
 with changes as (
 {{ delta_cdc.changes_of_entities(settings, staging, keys, where) }}
 ),
-{{ delta_cdc._live(settings, staging) }}
-select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
-from live
+{{ delta_cdc._present(settings, staging) }}
+select {{ delta_cdc._final_select(settings) }}
+from present
 {%- endif -%}
 {%- endmacro %}
 
@@ -117,10 +121,10 @@ where _cdc_error is null and _cdc_op in ('I', 'R') and _cdc_batch_id > {{ done }
 {%- endmacro %}
 
 
-{#- What a merge needs: one row for each touched key, to be written or (`_cdc_is_deleted`) removed. -#}
+{#- What a merge needs: one row for each touched key, to be written or (`_cdc_is_gone`) removed. -#}
 {% macro _winners(settings, staging, keys, state, plan) -%}
 {%- if plan.mode == 'rebuild' -%}
-select *, false as _cdc_is_deleted from (
+select *, false as _cdc_is_gone from (
 {{ delta_cdc._final_rows(settings, staging, keys) }}
 )
 {%- elif plan.mode == 'late' -%}
@@ -134,21 +138,23 @@ select *, false as _cdc_is_deleted from (
 {% macro _winners_on_time(settings, staging, done, partial) -%}
 {%- set keys = settings['keys'] -%}
 {%- set values = settings['columns'] | reject('in', keys) | list -%}
+{%- set soft = settings.get('delete_mode') == 'soft' -%}
+{%- set continues = partial or soft or settings.get('created_at') or settings.get('set_on_insert') -%}
 with new_changes as (
   select *, _cdc_op = 'D' as _cdc_ends
   from {{ staging }}
   where _cdc_batch_id > {{ done }} and _cdc_error is null
 ),
-{%- if partial %}
+{%- if continues %}
 lives as (
   select *, count_if(_cdc_ends) over (
     partition by {{ delta_cdc.column_list(keys) }} order by {{ delta_cdc.order_by() }} rows between unbounded preceding and 1 preceding) as _cdc_life
   from new_changes
 ),
 states as (  -- partial images fold: an absent column keeps the value that the last change gave it
-  select * except ({{ delta_cdc.column_list(values) }})
+  select *{% if values %} except ({{ delta_cdc.column_list(values) }}){% endif %}{{ delta_cdc._of_life(settings) }}
   {%- for column in values %},
-    last_value(if(array_contains(_cdc_missing, {{ delta_cdc.literal(column) }}) or _cdc_ends, null, struct({{ delta_cdc.quoted(column) }})), true) over life as {{ delta_cdc.quoted(column) }}
+    {{ delta_cdc.folded(settings, column) }} as {{ delta_cdc.quoted(column) }}
   {%- endfor %}
   from lives
   window life as (
@@ -157,27 +163,52 @@ states as (  -- partial images fold: an absent column keeps the value that the l
 {%- endif %}
 ranked as (
   select *, row_number() over (partition by {{ delta_cdc.column_list(keys) }} order by {{ delta_cdc.order_by('desc') }}) as _cdc_newest_first
-  from {{ 'states' if partial else 'new_changes' }}
+  from {{ 'states' if continues else 'new_changes' }}
+{%- if soft %}
+  where _cdc_lived or _cdc_life = 0  -- what is deleted already is not deleted again
+{%- endif %}
 ),
-{%- if partial %}
-winners as (  -- what the new changes leave open is as it was in the live row, unless a delete came between
-  select
-    {{ delta_cdc.column_list(keys, 'r.') }}
-  {%- for column in values %},
-    if(r.{{ delta_cdc.quoted(column) }} is null and r._cdc_life = 0, live.{{ delta_cdc.quoted(column) }}, r.{{ delta_cdc.quoted(column) }}.{{ delta_cdc.quoted(column) }}) as {{ delta_cdc.quoted(column) }}
-  {%- endfor %},
-    r._cdc_ends
-  from ranked as r
-  left join {{ this }} as live on {{ delta_cdc.same_columns(keys, 'live', 'r') }}
-  where r._cdc_newest_first = 1
+{%- if continues %}
+winners as (
+{{ delta_cdc._continued(settings, values, soft) }}
 )
 {%- else %}
 winners as (
-  select * from ranked where _cdc_newest_first = 1
+  select *{{ ', _cdc_occurred_at as _cdc_updated_at' if settings.get('updated_at') }} from ranked where _cdc_newest_first = 1
 )
 {%- endif %}
-select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}, _cdc_ends as _cdc_is_deleted
+select {{ delta_cdc._final_select(settings) }}, {{ '_cdc_is_gone' if soft else '_cdc_ends as _cdc_is_gone' }}
 from winners
+{%- endmacro %}
+
+
+{#- What the new changes leave open is as it was in final's row, unless a delete came between. -#}
+{% macro _continued(settings, values, soft) -%}
+{%- set keys = settings['keys'] -%}
+{%- set first = settings.get('set_on_insert') or [] -%}
+{%- set goes_on = 'r._cdc_life = 0' ~ (' and (not live._cdc_is_deleted or not r._cdc_lived)' if soft else '') -%}
+  select
+    {{ delta_cdc.column_list(keys, 'r.') }}, r._cdc_ends
+  {%- for column in values %}
+    {%- set name = delta_cdc.quoted(column) %},
+    {% if soft and settings.get('soft_delete_nulls') %}if(r._cdc_ends, null, {% endif -%}
+    if({{ goes_on }} and {{ 'live._cdc_is_there' if column in first else 'r.' ~ name ~ ' is null' }}, live.{{ name }}, r.{{ name }}.{{ name }})
+    {%- if soft and settings.get('soft_delete_nulls') %}){% endif %} as {{ name }}
+  {%- endfor %}
+  {%- if settings.get('created_at') %},
+    if({{ goes_on }} and live._cdc_is_there, live.{{ delta_cdc.quoted(settings.created_at) }}, r._cdc_created_at) as _cdc_created_at
+  {%- endif %}
+  {%- if settings.get('updated_at') %},
+    {{ 'if(r._cdc_lived, r._cdc_updated_at, live.' ~ delta_cdc.quoted(settings.updated_at) ~ ') as _cdc_updated_at' if soft else 'r._cdc_updated_at' }}
+  {%- endif %}
+  {%- if soft %},
+    r._cdc_ends as _cdc_is_deleted,
+    case when r._cdc_ends then if(not r._cdc_lived and live._cdc_is_deleted, live._cdc_deleted_at, r._cdc_occurred_at) end as _cdc_deleted_at,
+    not r._cdc_lived and live._cdc_is_there is null as _cdc_is_gone
+  {%- endif %}
+  from ranked as r
+  left join (select *, true as _cdc_is_there from {{ this }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'r') }}
+  where r._cdc_newest_first = 1
 {%- endmacro %}
 
 
@@ -185,8 +216,25 @@ from winners
     part of one are: few, for most keys never change. -#}
 {% macro _winners_late(settings, staging, keys_table, done) -%}
 {%- set keys = settings['keys'] -%}
-{%- set values = settings['columns'] | reject('in', keys) | list -%}
-with touched_keys as (
+with {{ delta_cdc.at_touched_keys(settings, staging, keys_table, done) }},
+changes as (
+{{ delta_cdc.changes_of_entities(settings, 'at_touched_keys', keys_table) }}
+),
+{{ delta_cdc._present(settings, staging) }},
+winners as (
+  select {{ delta_cdc.column_list(keys, 'k.') }}, present.* except ({{ delta_cdc.column_list(keys) }}), present._cdc_entity is null as _cdc_is_gone
+  from touched_keys as k
+  left join present on {{ delta_cdc.same_columns(keys, 'present', 'k') }}
+)
+select {{ delta_cdc._final_select(settings) }}, _cdc_is_gone
+from winners
+{%- endmacro %}
+
+
+{#- The CTEs touched_keys and at_touched_keys: all of staging's changes at the keys that the new ones touch. -#}
+{% macro at_touched_keys(settings, staging, keys_table, done) -%}
+{%- set keys = settings['keys'] -%}
+touched_keys as (
   select distinct * from (
     select {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_batch_id > {{ done }} and _cdc_error is null
 {%- if keys_table is not none %}
@@ -197,31 +245,50 @@ with touched_keys as (
 ),
 at_touched_keys as (
   select s.* from {{ staging }} as s left semi join touched_keys on {{ delta_cdc.same_columns(keys, 's', 'touched_keys') }}
-),
-changes as (
-{{ delta_cdc.changes_of_entities(settings, 'at_touched_keys', keys_table) }}
-),
-{{ delta_cdc._live(settings, staging) }},
-winners as (
-  select {{ delta_cdc.column_list(keys, 'k.') }}
-  {%- for column in values %}, live.{{ delta_cdc.quoted(column) }}{% endfor %}, live._cdc_entity is null as _cdc_is_deleted
-  from touched_keys as k
-  left join live on {{ delta_cdc.same_columns(keys, 'live', 'k') }}
 )
-select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}, _cdc_is_deleted
-from winners
 {%- endmacro %}
 
 
-{#- The CTEs from `changes` to `live`: the last state of each entity, if it lives. -#}
-{% macro _live(settings, staging) -%}
-{{ delta_cdc.entity_states(settings, staging) }},
+{#- The CTEs from `changes` to `present`: the rows that final holds. Those that live; with soft deletes also, of each key without a
+    live row, the one that held it last, unless a key change took it elsewhere. -#}
+{% macro _present(settings, staging) -%}
+{{ delta_cdc.entity_states(settings, staging, with_life=true) }},
+{%- if settings.get('delete_mode') != 'soft' %}
 newest as (
-  select *, row_number() over (partition by _cdc_entity order by _cdc_epoch desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) as _cdc_newest_first
+  select *, row_number() over (partition by _cdc_entity order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_first
   from states
 ),
-live as (
+present as (
   select * from newest
   where _cdc_newest_first = 1 and not _cdc_ends and _cdc_epoch = size(_cdc_truncates)
 )
+{%- else %}
+  {%- set place = 'struct(' ~ delta_cdc.order_of_states() ~ ')' %}
+  {%- set values = settings['columns'] | reject('in', settings['keys']) | list %}
+held as (
+  select *, lead({{ place }}) over (partition by _cdc_entity order by {{ delta_cdc.order_of_states() }}) as _cdc_next
+  from states where _cdc_lived
+),
+ended as (  -- when a row's hold of its key ended: at its next change, at its delete, at the truncate above it; null: it lives
+  select *, _cdc_epoch < size(_cdc_truncates) as _cdc_is_truncated,
+    coalesce(_cdc_next, case
+      when _cdc_ends then {{ place }}
+      when _cdc_epoch < size(_cdc_truncates) then {{ place | replace('_cdc_after', '1 as _cdc_after') }}
+    end) as _cdc_held_until
+  from held
+),
+newest as (
+  select *, row_number() over (
+    partition by {{ delta_cdc.column_list(settings['keys']) }} order by _cdc_held_until desc nulls first, _cdc_next is null desc) as _cdc_newest_first
+  from ended
+),
+present as (
+  select * {% if settings.get('soft_delete_nulls') and values %}except ({{ delta_cdc.column_list(values) }})
+  {%- for column in values %}, if(_cdc_held_until is null, {{ delta_cdc.quoted(column) }}, null) as {{ delta_cdc.quoted(column) }}{% endfor %}{% endif %},
+    _cdc_held_until is not null as _cdc_is_deleted,
+    case when _cdc_ends then _cdc_occurred_at when _cdc_is_truncated then _cdc_truncates[_cdc_epoch]._cdc_occurred_at end as _cdc_deleted_at
+  from newest
+  where _cdc_newest_first = 1 and _cdc_next is null
+)
+{%- endif %}
 {%- endmacro %}

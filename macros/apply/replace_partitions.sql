@@ -3,23 +3,23 @@
 {% macro _touched_partitions(settings, winners, plan) %}
   {%- set keys = settings['keys'] -%}
   {%- set parts = delta_cdc._partition_columns(settings) -%}
-  {%- set columns = settings['columns'] -%}
+  {%- set columns = delta_cdc._final_columns(settings) -%}
   {%- set sql -%}
 with winners as (
 {{ winners }}
 ),
 compared as (
-  select w._cdc_is_deleted, live._is_live
+  select w._cdc_is_gone, live._is_live
   {%- for part in parts %}, w.{{ delta_cdc.quoted(part) }} as new_{{ loop.index }}, live.{{ delta_cdc.quoted(part) }} as old_{{ loop.index }}{% endfor %}
   from winners as w
   {{ 'full' if plan.mode == 'rebuild' else 'left' }} join (select *, true as _is_live from {{ this }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'w') }}
   where not (
-    (w._cdc_is_deleted and live._is_live is null)
-    or (not w._cdc_is_deleted and live._is_live and {{ delta_cdc.same_columns(columns, 'live', 'w') }})
-  ) or w._cdc_is_deleted is null
+    (w._cdc_is_gone and live._is_live is null)
+    or (not w._cdc_is_gone and live._is_live and {{ delta_cdc.same_columns(columns, 'live', 'w') }})
+  ) or w._cdc_is_gone is null
 ),
 touched as (
-  select {% for part in parts %}new_{{ loop.index }} as p{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from compared where not _cdc_is_deleted
+  select {% for part in parts %}new_{{ loop.index }} as p{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from compared where not _cdc_is_gone
   union
   select {% for part in parts %}old_{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from compared where _is_live
 )
@@ -46,7 +46,7 @@ from touched order by all
 
 {#- The touched partitions as they will be: what lives there and is not touched, and the winners that live. -#}
 {% macro _partitions_rewritten(settings, winners, touched, plan) -%}
-{%- set columns = settings['columns'] + delta_cdc._derived_partitions(settings) | map(attribute='name') | list -%}
+{%- set columns = delta_cdc._final_columns(settings) + delta_cdc._derived_partitions(settings) | map(attribute='name') | list -%}
 with winners as (
 {{ winners }}
 ),
@@ -56,5 +56,5 @@ kept as (
 )
 select * from kept
 union all
-select {{ delta_cdc.column_list(columns) }} from winners where not _cdc_is_deleted and ({{ touched or 'false' }})
+select {{ delta_cdc.column_list(columns) }} from winners where not _cdc_is_gone and ({{ touched or 'false' }})
 {%- endmacro %}

@@ -53,6 +53,10 @@
         'column_types': types,
         'columns': delta_cdc._published_columns(settings, types.keys() | list),
       }) -%}
+  {%- if settings.insert_only or settings.keyless == 'append' -%}
+    {#- what only the feed says of changed and deleted rows is for its other tables -#}
+    {%- do settings.update({'delete_mode': 'hard', 'created_at': none, 'updated_at': none, 'set_on_insert': []}) -%}
+  {%- endif -%}
   {%- do settings.update({'tracked': delta_cdc._tracked_columns(settings)}) -%}
   {{ return(settings) }}
 {% endmacro %}

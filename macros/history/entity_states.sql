@@ -3,7 +3,7 @@
   row that a key change displaced an event with _cdc_ends = true) to `states`: one row a change, with the entity's columns as they
   are after it. Partial images fold in order inside one life (P1, P2); a delete, a displacement or a truncate ends the life (P4).
 -#}
-{% macro entity_states(settings, staging) -%}
+{% macro entity_states(settings, staging, with_life=false) -%}
 {%- set keys = settings['keys'] -%}
 {%- set values = settings['columns'] | reject('in', keys) | list -%}
 truncates as (  -- few: one array, so that each change can count those below it
@@ -24,10 +24,10 @@ lives as (
 ),
 states as (
   select
-    _cdc_entity, _cdc_epoch, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, _cdc_truncates,
+    _cdc_entity, _cdc_epoch, 0 as _cdc_after, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, _cdc_truncates{{ delta_cdc._of_life(settings) if with_life }},
     {{ delta_cdc.column_list(keys) }}
   {%- for column in values %},
-    last_value(if(array_contains(_cdc_missing, {{ delta_cdc.literal(column) }}) or _cdc_ends, null, struct({{ delta_cdc.quoted(column) }})), true) over life.{{ delta_cdc.quoted(column) }} as {{ delta_cdc.quoted(column) }}
+    {{ delta_cdc.folded(settings, column) }}.{{ delta_cdc.quoted(column) }} as {{ delta_cdc.quoted(column) }}
   {%- endfor %}
   from lives
   window life as (
@@ -35,6 +35,14 @@ states as (
     rows between unbounded preceding and current row)
 )
 {%- endmacro %}
+
+
+{#- The order of an entity's states. A truncate comes after all states of its epoch (`_cdc_after`). -#}
+{% macro order_of_states(direction='') %}
+  {%- set out = [] -%}
+  {%- for column in ['_cdc_epoch', '_cdc_after'] + delta_cdc.order_columns() + ['_cdc_ends'] %}{% do out.append((column ~ ' ' ~ direction) | trim) %}{% endfor -%}
+  {{ return(out | join(', ')) }}
+{% endmacro %}
 
 
 {#- `changes` for entity_states: staged changes with who they belong to.

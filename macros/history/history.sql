@@ -1,39 +1,113 @@
 {#-
   hist_<feed>__<table> (SCD2): one row a version, by source time (rules H1 to H3).
   valid_from inclusive, valid_to exclusive, null = open.
+
+  A view; with `history: table` a table that equals it: the versions at the keys that new changes touch are worked out again, and
+  those that differ are merged (`_history_merged`). First build, a truncate, other columns, a table that somebody restored: all of it.
 -#}
 {% macro history(source_table, staging, keys=none) -%}
-{%- set settings = delta_cdc.settings(source_table) -%}
-{%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
-{%- set published = settings['columns'] -%}
-{%- set tracked = settings['tracked'] + (settings['keys'] | reject('in', settings['tracked']) | list) -%}
+  {%- set settings = delta_cdc.settings(source_table) -%}
+  {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
+  {%- if settings.get('history') != 'table' -%}{{ return(delta_cdc._history_rows(settings, staging, keys)) }}{%- endif -%}
+  {%- set state = delta_cdc.progress(this) -%}
+  {%- set staged = delta_cdc.progress(staging) -%}
+  {%- set shape = settings['columns'] ~ ' by ' ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert']) -%}
+  {%- set reshaped = is_incremental() and state.notes.get('shape') != shape -%}
+  {%- set anew = not is_incremental() or reshaped -%}
+  {%- if not anew and not state.rebuild and staged.committed <= state.batch_id -%}
+    {%- do adapter.plan_write(this, {'skip': true}) -%}
+    {{ return(delta_cdc._history_rows(settings, staging, none)) }}
+  {%- endif -%}
+  {%- if staged.notes.keys_may_move is sameas false -%}{%- set keys = none -%}{%- endif -%}
+  {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew) -%}
+  {%- do adapter.plan_write(this, {
+        'skip': plan.skip,
+        'rebuild': reshaped,
+        'delete_unmatched': plan.mode == 'rebuild',
+        'txn': {'app_id': state.next_app_id if plan.mode == 'rebuild' else state.app_id, 'version': [staged.committed, 0] | max},
+        'notes': {'shape': shape},
+        'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
+      }) -%}
+  {%- if anew -%}{{ return(delta_cdc._history_rows(settings, staging, keys)) }}{%- endif -%}
+  {{ return(delta_cdc._history_merged(settings, staging, keys, none if plan.mode == 'rebuild' else state.batch_id)) }}
+{%- endmacro %}
+
+
+{#- Every version, from all of staging. -#}
+{% macro _history_rows(settings, staging, keys) -%}
 with changes as (
 {{ delta_cdc.changes_of_entities(settings, staging, keys) }}
 ),
+{{ delta_cdc._spans(settings, staging) }}
+select {{ delta_cdc._history_columns(settings) }}
+from spans
+where not _cdc_ends
+{%- endmacro %}
+
+
+{#- What a merge needs: the versions at the touched keys as they are now, and (`_cdc_is_gone`) those that are no more.
+    done: the batches that the table has; none: all versions, and the merge removes what is not among them. -#}
+{% macro _history_merged(settings, staging, keys, done) -%}
+{%- if done is none -%}
+select *, false as _cdc_is_gone from (
+{{ delta_cdc._history_rows(settings, staging, keys) }}
+)
+{%- else -%}
+with {{ delta_cdc.at_touched_keys(settings, staging, keys, done) }},
+changes as (
+{{ delta_cdc.changes_of_entities(settings, 'at_touched_keys', keys) }}
+),
+{{ delta_cdc._spans(settings, staging) }},
+history as (
+  select {{ delta_cdc._history_columns(settings) }}
+  from spans
+  where not _cdc_ends
+)
+select *, false as _cdc_is_gone from history
+union all
+select {{ delta_cdc._history_columns(settings, of_table=true) }}, true
+from {{ this }} as past left semi join touched_keys on {{ delta_cdc.same_columns(settings['keys'], 'past', 'touched_keys') }}
+where not exists (select 1 from history where history._cdc_entity = past._cdc_entity and history.valid_from <=> past.valid_from)
+{%- endif -%}
+{%- endmacro %}
+
+
+{% macro _history_columns(settings, of_table=false) -%}
+{{ delta_cdc.column_list(settings['columns']) }}, _cdc_entity
+{%- if of_table %}, valid_from, valid_to, is_current, _cdc_sequence
+{%- else %}, _cdc_began as valid_from, _cdc_ended as valid_to, _cdc_is_last as is_current, _cdc_sequence
+{%- endif -%}
+{%- endmacro %}
+
+
+{#- The CTEs from `changes` to `spans`: the versions, and the gaps between them (_cdc_ends). -#}
+{% macro _spans(settings, staging) -%}
+{%- set published = settings['columns'] -%}
+{%- set tracked = settings['tracked'] + (settings['keys'] | reject('in', settings['tracked']) | list) -%}
 {{ delta_cdc.entity_states(settings, staging) }},
 with_truncates as (  -- a truncate ends what lives below it
-  select *, 0 as _cdc_after from states
+  select * from states
   union all
-  select * except (_cdc_newest_first), 1 from (
+  select * except (_cdc_newest_first) from (
     select
-      _cdc_entity, _cdc_epoch, _cdc_truncates[_cdc_epoch]._cdc_sequence as _cdc_sequence, _cdc_truncates[_cdc_epoch]._cdc_ordinal as _cdc_ordinal,
+      _cdc_entity, _cdc_epoch, 1 as _cdc_after, _cdc_truncates[_cdc_epoch]._cdc_sequence as _cdc_sequence, _cdc_truncates[_cdc_epoch]._cdc_ordinal as _cdc_ordinal,
       _cdc_truncates[_cdc_epoch]._cdc_batch_id as _cdc_batch_id, _cdc_truncates[_cdc_epoch]._cdc_row as _cdc_row,
       _cdc_truncates[_cdc_epoch]._cdc_occurred_at as _cdc_occurred_at, true as _cdc_ends, _cdc_truncates,
       {{ delta_cdc.column_list(settings['keys'] + (published | reject('in', settings['keys']) | list)) }},
-      row_number() over (partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) as _cdc_newest_first
+      row_number() over (partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_first
     from states where _cdc_epoch < size(_cdc_truncates)
   ) where _cdc_newest_first = 1
 ),
 timed as (  -- source time never runs backwards along the order
   select *, max(_cdc_occurred_at) over (
-    partition by _cdc_entity order by _cdc_epoch, _cdc_after, {{ delta_cdc.order_by() }}, _cdc_ends
+    partition by _cdc_entity order by {{ delta_cdc.order_of_states() }}
     rows between unbounded preceding and current row) as _cdc_time
   from with_truncates
 ),
 moments as (  -- of several states at one moment the last one counts: a version of zero length is none
   select * except (_cdc_newest_first) from (
     select *, row_number() over (
-      partition by _cdc_entity, _cdc_time order by _cdc_epoch desc, _cdc_after desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) as _cdc_newest_first
+      partition by _cdc_entity, _cdc_time order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_first
     from timed
   ) where _cdc_newest_first = 1
 ),
@@ -42,28 +116,23 @@ marked as (  -- where what is tracked differs from the state before, a version b
     if(_cdc_ends, null, struct({{ delta_cdc.column_list(tracked) }})) is distinct from lag(if(_cdc_ends, null, struct({{ delta_cdc.column_list(tracked) }}))) over entity
       or row_number() over entity = 1 as _cdc_begins
   from moments
-  window entity as (partition by _cdc_entity order by _cdc_epoch, _cdc_after, {{ delta_cdc.order_by() }}, _cdc_ends)
+  window entity as (partition by _cdc_entity order by {{ delta_cdc.order_of_states() }})
 ),
 numbered as (
   select *, count_if(_cdc_begins) over (
-    partition by _cdc_entity order by _cdc_epoch, _cdc_after, {{ delta_cdc.order_by() }}, _cdc_ends
+    partition by _cdc_entity order by {{ delta_cdc.order_of_states() }}
     rows between unbounded preceding and current row) as _cdc_version
   from marked
 ),
 versions as (
   select *, first_value(_cdc_time) over version_in_order as _cdc_began,
-    row_number() over (partition by _cdc_entity, _cdc_version order by _cdc_epoch desc, _cdc_after desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) as _cdc_newest_first
+    row_number() over (partition by _cdc_entity, _cdc_version order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_first
   from numbered
-  window version_in_order as (partition by _cdc_entity, _cdc_version order by _cdc_epoch, _cdc_after, {{ delta_cdc.order_by() }}, _cdc_ends
+  window version_in_order as (partition by _cdc_entity, _cdc_version order by {{ delta_cdc.order_of_states() }}
     rows between unbounded preceding and unbounded following)
 ),
 spans as (
   select *, lead(_cdc_began) over (partition by _cdc_entity order by _cdc_version) as _cdc_ended, lead(_cdc_version) over (partition by _cdc_entity order by _cdc_version) is null as _cdc_is_last
   from versions where _cdc_newest_first = 1
 )
-select
-  {{ delta_cdc.column_list(published) }},
-  _cdc_entity, _cdc_began as valid_from, _cdc_ended as valid_to, _cdc_is_last as is_current, _cdc_sequence
-from spans
-where not _cdc_ends
 {%- endmacro %}

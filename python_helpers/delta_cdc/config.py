@@ -294,6 +294,46 @@ class Settings(BaseModel):
         example="{except: [last_seen]}",
         names_columns=True,
     )
+    history: Literal["view", "table"] = _setting(
+        "view",
+        "History is worked out from staging whenever it is read, or kept as a table that each run brings up to date.",
+        wants="`view` or `table`",
+        example="table",
+    )
+    delete_mode: Literal["hard", "soft"] = _setting(
+        "hard",
+        "What a delete or truncate does to final's row: `hard` removes it; `soft` keeps it with its last "
+        "values, with "
+        "`_cdc_is_deleted` and `_cdc_deleted_at`. Final is built anew where this changes.",
+        wants="`hard` or `soft`",
+        example="soft",
+    )
+    soft_delete_nulls: bool = _setting(
+        False,
+        "A softly deleted row keeps only its key; its other columns become null (with `delete_mode: soft`).",
+        wants="true or false",
+        example="true",
+    )
+    created_at: Text | None = _setting(
+        None,
+        "Name of a column that final gains: when the row's life began at the source (`occurred_at` of its "
+        "first change; null if it is older than the feed).",
+        wants="a name of letters, digits and underscores",
+        example="row_created_at",
+    )
+    updated_at: Text | None = _setting(
+        None,
+        "Name of a column that final gains: when the row was last written at the source.",
+        wants="a name of letters, digits and underscores",
+        example="row_updated_at",
+    )
+    set_on_insert: list[Text] = _setting(
+        [],
+        "Columns that keep, in history and final, what the insert that began the row's life gave them.",
+        wants="a list of column names",
+        example="[signup_channel]",
+        names_columns=True,
+    )
     final_name: Text | None = _setting(
         None,
         "Name of the final table. By default final_<table>.",
@@ -515,6 +555,21 @@ class Table:
         if not left_out:
             left_out = {*self.settings.old_keys.values(), self.settings.operation or ""}
         return tuple(c for c in self.columns if c.name not in left_out)
+
+    @property
+    def deletes_softly(self) -> bool:
+        return self.settings.delete_mode == "soft" and not self.appends_only
+
+    @property
+    def time_columns(self) -> tuple[tuple[str, str], ...]:
+        """The derived columns of final, each with what it tells."""
+        if self.appends_only:
+            return ()
+        given = (
+            (self.settings.created_at, "When the row's life began at the source; null: before the feed."),
+            (self.settings.updated_at, "When the row was last written at the source."),
+        )
+        return tuple((name, text) for name, text in given if name)
 
     @property
     def partition_columns(self) -> tuple[PartitionColumn, ...]:

@@ -403,7 +403,7 @@ class _Reader:
 
 
 # Column lists that a feed may give for all its tables at once.
-_FEED_COLUMN_LISTS = ("columns", "except_columns", "track_columns", "ignore_null_updates")
+_FEED_COLUMN_LISTS = ("columns", "except_columns", "track_columns", "ignore_null_updates", "set_on_insert")
 
 
 class _TableCheck:
@@ -425,6 +425,7 @@ class _TableCheck:
         self.operations()
         self.columns()
         self.partitions()
+        self.lives()
         self.contradictions()
 
     def level(self, name: str) -> int:
@@ -595,6 +596,33 @@ class _TableCheck:
                 "apply",
             )
 
+    def lives(self) -> None:
+        """What final tells of a row's life: `created_at`, `updated_at`, `set_on_insert`, soft deletes."""
+        settings, table = self.settings, self.table
+        taken = {c.name.casefold(): "a column of final" for c in table.published_columns}
+        taken |= {c.name.casefold(): "made by `partition_by`" for c in table.partition_columns if c.derived}
+        for setting in ("created_at", "updated_at"):
+            name = getattr(settings, setting)
+            if name is None or table.appends_only:
+                continue
+            if not IDENTIFIER.fullmatch(name) or name.startswith("_cdc_"):
+                self.problem(
+                    f"`{setting}` is {shown(name)}. It takes {wants(setting)}, not beginning with _cdc_.",
+                    setting,
+                )
+            elif name.casefold() in taken:
+                message = f"`{setting}` names `{name}`, which is {taken[name.casefold()]} already. Give it another name."
+                self.problem(message, setting)
+            taken[name.casefold()] = f"given by `{setting}`"
+        self.known_columns("set_on_insert", settings.set_on_insert)
+        for name in settings.set_on_insert:
+            if name in settings.keys:
+                message = f"`set_on_insert` names `{name}`, which is one of `keys`. A key is always the row's own."
+                self.problem(message, "set_on_insert")
+        if settings.soft_delete_nulls and settings.delete_mode == "hard" and "delete_mode" not in self.broken:
+            message = "`soft_delete_nulls` is for `delete_mode: soft`. Add that, or take it out."
+            self.problem(message, "soft_delete_nulls")
+
     def contradictions(self) -> None:
         settings = self.settings
         if settings.final_name is not None and not IDENTIFIER.fullmatch(settings.final_name):
@@ -608,6 +636,11 @@ class _TableCheck:
                 ("old_keys", bool(settings.old_keys)),
                 ("key_changes", bool(settings.key_changes)),
                 ("apply", settings.apply == "replace_partitions"),
+                ("history", settings.history == "table"),
+                ("delete_mode", settings.delete_mode == "soft"),
+                ("created_at", settings.created_at is not None),
+                ("updated_at", settings.updated_at is not None),
+                ("set_on_insert", bool(settings.set_on_insert)),
             ):
                 # what only the feed says is a default for its other tables
                 if given and self.level(setting) and self.level(setting) >= self.level(why):

@@ -98,6 +98,10 @@ KEYS_COLUMNS: AddedColumns = (
     ),
     ("resolved_batch_id", "bigint", "Batch whose load decided the row as it is."),
 )
+SOFT_DELETE_COLUMNS: AddedColumns = (
+    ("_cdc_is_deleted", "boolean", "The row was deleted; its columns are as they were last."),
+    ("_cdc_deleted_at", None, "When it was deleted at the source."),
+)
 HISTORY_COLUMNS: AddedColumns = (
     ("_cdc_entity", "string", "Identity of the row across key changes."),
     ("valid_from", None, "Source time from which the version holds, inclusive; null: since before the feed."),
@@ -214,7 +218,15 @@ def keys_model(table: Table) -> str:
 
 
 def history_model(table: Table) -> str:
-    config = {"materialized": "view", "keep_unchanged": True, "tags": tags_of(table)}
+    config: dict[str, Any] = {"materialized": "view", "keep_unchanged": True}
+    if table.settings.history == "table":
+        config = {
+            "materialized": "incremental",
+            **_merge_config(["_cdc_entity", "valid_from"]),
+            "full_refresh": False,
+            **_properties(table, table.published_columns, deletion_vectors=table.settings.deletion_vectors),
+        }
+    config["tags"] = tags_of(table)
     return (
         f"-- {table.history_name}: the versions of each row of {table.feed}.{table.name} (SCD2)\n"
         f"{config_call(config)}\n"
@@ -239,14 +251,7 @@ def final_config(table: Table) -> dict[str, Any]:
         config["incremental_strategy"] = "replace_where"
         config["unique_key"] = list(settings.keys)
     else:
-        config |= {
-            "incremental_strategy": "merge",
-            "unique_key": list(settings.keys),
-            "merge_only_changed": True,
-            "matched_delete_condition": "DBT_INTERNAL_SOURCE._cdc_is_deleted",
-            "not_matched_condition": "not DBT_INTERNAL_SOURCE._cdc_is_deleted",
-            "merge_source_only_columns": ["_cdc_is_deleted"],
-        }
+        config |= _merge_config(list(settings.keys))
     if settings.partition_by:
         # dbt-spark writes these as they are
         config["partition_by"] = [_sql_name(column.name) for column in table.partition_columns]
@@ -257,10 +262,24 @@ def final_config(table: Table) -> dict[str, Any]:
     return config
 
 
+def _merge_config(unique_key: list[str]) -> dict[str, Any]:
+    """A merge of rows that are to be written or (`_cdc_is_gone`) removed."""
+    return {
+        "incremental_strategy": "merge",
+        "unique_key": unique_key,
+        "merge_only_changed": True,
+        "matched_delete_condition": "DBT_INTERNAL_SOURCE._cdc_is_gone",
+        "not_matched_condition": "not DBT_INTERNAL_SOURCE._cdc_is_gone",
+        "merge_source_only_columns": ["_cdc_is_gone"],
+    }
+
+
 def final_columns(table: Table) -> list[Column]:
-    """The columns of a final table: the published ones, and those that only partition it."""
+    """The columns of a final table: the published ones, those that only partition it, and the added ones."""
     derived = [_partition_as_column(c) for c in table.partition_columns if c.derived]
-    return [*table.published_columns, *derived]
+    times = _added(table, tuple((name, None, text) for name, text in table.time_columns))
+    deleted = _added(table, SOFT_DELETE_COLUMNS) if table.deletes_softly else []
+    return [*table.published_columns, *derived, *times, *deleted]
 
 
 def _partition_as_column(column: PartitionColumn) -> Column:
@@ -279,6 +298,7 @@ def tags_of(table: Table) -> list[str]:
 
 def _final_is(table: Table) -> str:
     rows = "the rows" if table.appends_only else "the live rows"
+    rows += ", and those that were deleted," if table.deletes_softly else ""
     return f"{rows} of {table.feed}.{table.name}"
 
 
@@ -386,6 +406,7 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
     if table.keys_name:
         rebuilt_from["keys"] = f"ref('{table.keys_name}')"
     equals_rebuild = {"delta_cdc.final_equals_rebuild_from_staging": {"arguments": rebuilt_from}}
+    equals_view = {"delta_cdc.history_equals_rebuild_from_staging": {"arguments": rebuilt_from}}
     yield _model(
         table.staging_name,
         f"Every change of {name} ever received, once, in order.{about}",
@@ -407,6 +428,7 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
             [
                 {"delta_cdc.one_current_row_per_key": {"arguments": {"keys": keys}}},
                 "delta_cdc.history_intervals_do_not_overlap",
+                *([equals_view] if table.settings.history == "table" else []),
             ],
         )
     yield _model(

@@ -2,7 +2,7 @@
 {% test final_equals_rebuild_from_staging(model, source_table, staging, keys=none) %}
 {%- set settings = delta_cdc.settings(source_table) -%}
 {%- if execute -%}
-{%- set columns = delta_cdc.column_list(settings['columns']) -%}
+{%- set columns = delta_cdc.column_list(delta_cdc._final_columns(settings)) -%}
 with rebuilt as (
 {{ delta_cdc._final_rows(settings, staging, keys) }}
 )

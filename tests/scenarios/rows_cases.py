@@ -14,6 +14,8 @@ from typing import Any
 from tests.scenarios.project import UserProject
 
 FEED = "cases"
+# Settings that a file gives under their own names.
+SETTINGS = ("history", "delete_mode", "soft_delete_nulls", "created_at", "updated_at", "set_on_insert", "partition_by", "apply")
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -37,6 +39,7 @@ class RowsCase:
         names = {"delete_when": "deleted_when", "truncate_when": "truncated_when", "old_keys": "old_keys",
                  "ordinal": "ordinal", "transaction": "transaction"}
         cdc |= {ours: c[theirs] for theirs, ours in names.items() if c.get(theirs)}
+        cdc |= {name: c[name] for name in SETTINGS if c.get(name)}
         if c.get("ignore_null"):
             cdc["ignore_null_updates"] = _columns_of(c["ignore_null"], [name for name in c["schema"] if name not in c["keys"]])
         cdc |= _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=list(c["schema"]))

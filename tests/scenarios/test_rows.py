@@ -5,36 +5,93 @@ A run for the first change sets, and one that finds all the others together; DEL
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.oracle_cases import changes_of, expected
 from tests.scenarios.project import UserProject
-from tests.scenarios.rows_cases import RowsCase, read_cases, run_cases
+from tests.scenarios.rows_cases import FEED, RowsCase, difference, read_cases, run_cases
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 ROWS = [path for path in (CASES / "rows").glob("*.json") if not path.name.startswith("autocdc__")]
 FILES = sorted([*ROWS, *(CASES / "random").glob("*.json")])
+# Random changes whose final tells of deleted rows and of each row's life (A9, A10), by both ways to apply them.
+SHAPED = {"keys_0005": "merge", "shift_0007": "merge", "partial_0022": "merge", "partial_0006": "replace_partitions",
+          "plain_0016": "replace_partitions", "plain_0024": "merge"}
+
+
+def shaped_cases(names: Mapping[str, str]) -> list[RowsCase]:
+    cases = []
+    for number, (name, apply) in enumerate(names.items()):
+        path = CASES / "random" / f"random__{name}.json"
+        content = json.loads(path.read_text()) | {
+            "history": "table", "delete_mode": "soft", "soft_delete_nulls": number % 3 == 2,
+            "created_at": "born", "updated_at": "touched",
+            "set_on_insert": ["a"], "apply": apply, "partition_by": ["b"] if apply == "replace_partitions" else [],
+        }
+        cases.append(RowsCase(path.with_stem(f"{path.stem}__soft"), f"s{number:04d}", content | {"expected": expected(content)}))
+    return cases
+
+
+def all_cases() -> Sequence[RowsCase]:
+    return [*read_cases(FILES), *shaped_cases(SHAPED)]
 
 
 @pytest.fixture(scope="module")
 def delivered(project: UserProject) -> Iterator[UserProject]:
-    cases = read_cases(FILES)
+    cases = all_cases()
     run_cases(project, cases, runs=int(os.environ.get("DELTA_CDC_RUNS", "2")))
     assert not [refusal for case in cases for refusal in case.refusals]
     return project
 
 
-@pytest.mark.parametrize("case", read_cases(FILES), ids=lambda case: case.path.stem)
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.path.stem)
 def test_a_rows_file_gives_the_rows_that_it_expects(delivered: UserProject, case: RowsCase) -> None:
     difference = case.difference(delivered.rows(case.query))
     assert difference is None, f"{case.path.name} (- expected, + found):\n{difference}"
 
 
 def test_A4_every_final_equals_its_rebuild_from_staging(delivered: UserProject) -> None:
-    delivered.dbt("test", "--select", "test_name:final_equals_rebuild_from_staging", quiet=True)
+    names = ("final_equals_rebuild_from_staging", "history_equals_rebuild_from_staging")
+    delivered.dbt("test", "--select", *(f"test_name:{name}" for name in names), quiet=True)
+
+
+@pytest.mark.parametrize("case", shaped_cases(SHAPED), ids=lambda case: case.path.stem)
+def test_H1_a_history_kept_as_a_table_has_the_versions_of_all_changes(delivered: UserProject, case: RowsCase) -> None:
+    versions = replace(case, content=case.content | {"scd": 2, "expected": expected({**case.content, "scd": 2})})
+    assert versions.difference(delivered.rows(versions.query)) is None
+
+
+def test_H4_final_as_it_was_at_a_moment_and_as_it_was_known_then(delivered: UserProject) -> None:
+    """All questions in one query: final now, at a moment, as known after the first change set, and both."""
+    asked = []
+    for case in shaped_cases(SHAPED):
+        known_at = delivered.rows(
+            f"select cast(max(_cdc_staged_at) as string) as at from {{schema}}.stg_{FEED}__{case.table}"
+            " where endswith(_cdc_change_set, '0000.jsonl')"
+        )[0]["at"]
+        moments = sorted({change["sequence"][0] for change in changes_of(case.content)})
+        half = moments[len(moments) // 2]
+        asked += [(case, half, None, None), (case, moments[2], None, None)]
+        asked += [(case, None, known_at, 1), (case, half, known_at, 1)]
+    questions = [
+        f"select {number} as question, to_json(struct(*), map('ignoreNullFields', 'false')) as row from"
+        f" ({{{{ delta_cdc.as_of(ref('final_{case.table}'), {moment or 'none'}, known_at={known_at!r}) }}}})"
+        for number, (case, moment, known_at, _) in enumerate(asked)
+    ]
+    sql = "\nunion all\n".join(questions).replace("known_at=None", "known_at=none")
+    shown = delivered.dbt("show", "--inline", sql, "--limit", "-1", quiet=True).result.results[0].agate_table
+    assert len(shown.rows) > 50
+    for number, (case, moment, known_at, batches) in enumerate(asked):
+        found = [json.loads(row["row"]) for row in shown.rows if row["question"] == number]
+        wanted = expected(case.content, batches=batches, moment=moment)
+        differs = difference(wanted, found)
+        assert differs is None, f"{case.path.stem} at {moment}, known at {known_at} (- expected, + found):\n{differs}"
 
 
 def test_S6_nothing_new_is_no_commit(delivered: UserProject) -> None:

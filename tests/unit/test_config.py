@@ -279,6 +279,28 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
             {"final_name": "final-x"},
             "`final_name` is 'final-x'. It takes a name of letters, digits and underscores",
         ),
+        (
+            {"delete_mode": "sof"},
+            "`delete_mode` is 'sof'. It takes `hard` or `soft`. Did you mean `soft`?",
+        ),
+        ({"soft_delete_nulls": True}, "`soft_delete_nulls` is for `delete_mode: soft`. Add that"),
+        ({"created_at": "a b"}, "`created_at` is 'a b'. It takes a name of letters, digits and underscores"),
+        ({"created_at": "_cdc_x"}, "`created_at` is '_cdc_x'. It takes a name"),
+        ({"created_at": "Created"}, "`created_at` names `Created`, which is a column of final already."),
+        (
+            {"updated_at": "y", "partition_by": ["year(created) as y"]},
+            "`updated_at` names `y`, which is made by `partition_by` already.",
+        ),
+        (
+            {"created_at": "at", "updated_at": "at"},
+            "`updated_at` names `at`, which is given by `created_at` already.",
+        ),
+        ({"set_on_insert": ["opp"]}, "`set_on_insert` names `opp`, which is no column. Did you mean `op`?"),
+        ({"set_on_insert": ["id"]}, "`set_on_insert` names `id`, which is one of `keys`."),
+        (
+            {"insert_only": True, "delete_mode": "soft"},
+            "`delete_mode` has no meaning with `insert_only: true`",
+        ),
         ({"keyless": "append"}, "`keyless` is append, and `keys` are given. Take one of them out."),
         (
             {"insert_only": True, "track_columns": ["op"]},
@@ -386,7 +408,7 @@ def test_settings_of_flat_rows_elsewhere(tmp_path: Path, setting: dict[str, Any]
 
 
 def test_a_feed_wide_default_is_no_contradiction_of_an_insert_only_table(tmp_path: Path) -> None:
-    feed = FEED | {"track_columns": {"except": ["op"]}}
+    feed = FEED | {"track_columns": {"except": ["op"]}, "delete_mode": "soft", "created_at": "born"}
     assert loaded(tmp_path, source(feed=feed, tables={"t": TABLE | {"insert_only": True}, "u": TABLE}))
     both = FEED | {"track_columns": {"except": ["op"]}, "insert_only": True}
     (problem,) = problems(tmp_path, source(feed=both, tables={"t": TABLE}))

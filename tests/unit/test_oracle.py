@@ -3,66 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from tests import oracle
 from tests.histories import histories
+from tests.oracle_cases import expected
 
 CASES = Path(__file__).parents[1] / "cases"
-NAMES = ("keys_", "partial_", "truncate_", "pitfalls_", "ties_", "history_")
+NAMES = ("keys_", "partial_", "truncate_", "pitfalls_", "ties_", "history_", "soft_", "life_")
 FILES = sorted(CASES.glob("random/*.json")) + sorted(
     path for path in CASES.glob("rows/*.json") if path.name.startswith(NAMES)
 )
-
-
-def changes_of(case):
-    """A case's rows as the oracle's changes."""
-
-    def says(condition, row):
-        column, value = re.fullmatch(r"(\w+) = '(\w+)'", condition).groups() if condition else (None, None)
-        return column is not None and row[column] == value
-
-    (op_column,) = {name for name in case["schema"] if name in ("op", "type", "changeType")}
-    absent = {(batch, row): columns for batch, row, columns in case.get("missing", [])}
-    old_names = case.get("old_keys", {})
-    for batch, rows in enumerate(case["batches"]):
-        for number, row in enumerate(rows):
-            key = tuple(row[name] for name in case["keys"])
-            before = tuple(row[old_names[name]] for name in case["keys"]) if old_names else None
-            before = None if before is None or all(part is None for part in before) else before
-            op = row[op_column][0].upper()
-            if says(case["delete_when"], row):
-                op, key, before = "D", before or key, None
-            elif says(case.get("truncate_when"), row):
-                op, key, before = "T", None, None
-            yield {
-                "op": op,
-                "key": key,
-                "key_before": before,
-                "sequence": (row[case["sequence"]],),
-                "ordinal": row.get(case.get("ordinal")),
-                "transaction": str(row[case["transaction"]]) if case.get("transaction") else None,
-                "batch": batch,
-                "set": 0,
-                "row": number,
-                "values": {
-                    name: value
-                    for name, value in row.items()
-                    if name not in absent.get((batch, number), ())
-                    and not (value is None and name in (case.get("ignore_null") or ()))
-                },
-            }
-
-
-def columns_of(case):
-    """Which columns the expected rows hold."""
-    wanted = case["columns"]
-    if isinstance(wanted, list):
-        return wanted
-    return wanted.get("include") or [name for name in case["schema"] if name not in wanted["except"]]
 
 
 def in_any_order(rows):
@@ -76,16 +29,7 @@ def test_cases_are_there():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_oracle_gives_the_published_result(path):
     case = json.loads(path.read_text(encoding="utf-8"))
-    changes = oracle.without_duplicates(changes_of(case))
-    columns = columns_of(case)
-    if case["scd"] == 1:
-        rows = [{name: row.get(name) for name in columns} for row in oracle.replay(changes).values()]
-    else:
-        rows = [
-            {name: values.get(name) for name in columns} | {"__START_AT": start, "__END_AT": end}
-            for _, values, start, end in oracle.history(changes, tracked=columns)
-        ]
-    assert in_any_order(rows) == in_any_order(case["expected"])
+    assert in_any_order(expected(case)) == in_any_order(case["expected"])
 
 
 def change(op, key, sequence, *, before=None, row=0, batch=0, ordinal=None, transaction=None, **values):

@@ -185,9 +185,9 @@ def test_keys_and_who_reads_them(tmp_path: Path) -> None:
                 "incremental_strategy": "merge",
                 "unique_key": ["id"],
                 "merge_only_changed": True,
-                "matched_delete_condition": "DBT_INTERNAL_SOURCE._cdc_is_deleted",
-                "not_matched_condition": "not DBT_INTERNAL_SOURCE._cdc_is_deleted",
-                "merge_source_only_columns": ["_cdc_is_deleted"],
+                "matched_delete_condition": "DBT_INTERNAL_SOURCE._cdc_is_gone",
+                "not_matched_condition": "not DBT_INTERNAL_SOURCE._cdc_is_gone",
+                "merge_source_only_columns": ["_cdc_is_gone"],
                 "tblproperties": {"delta.enableDeletionVectors": "true"},
             },
             ["partition_by", "liquid_clustered_by"],
@@ -218,6 +218,34 @@ def test_final(tmp_path: Path, settings: dict[str, Any], expected: dict[str, Any
     assert calls == [("final", "source ('shop', 't')", "ref stg_shop__t", {})]
 
 
+def test_A9_A10_the_columns_that_final_gains(tmp_path: Path) -> None:
+    feed = FEED | {"delete_mode": "soft", "created_at": "born", "updated_at": "touched", "occurred_at": "created"}
+    tables = {"t": TABLE | {"partition_by": ["year(created)"]}, "log": TABLE | {"insert_only": True}}
+    files = generated(tmp_path, source(feed=feed, tables=tables, columns=COLUMNS[:5]))
+    columns = {m["name"]: m["columns"] for m in yaml.safe_load(files["models/shop/_models.yml"])["models"]}
+    assert [(c["name"], c["data_type"]) for c in columns["final_t"][-5:]] == [
+        ("year_created", "int"),
+        ("born", "date"),
+        ("touched", "date"),
+        ("_cdc_is_deleted", "boolean"),
+        ("_cdc_deleted_at", "date"),
+    ]
+    assert columns["final_log"][-1]["name"] == "created"
+
+
+def test_history_is_a_view_or_a_table(tmp_path: Path) -> None:
+    tables = {"seen": TABLE, "kept": TABLE | {"history": "table"}}
+    files = generated(tmp_path, source(tables=tables, columns=COLUMNS[:5]))
+    assert rendered(files["models/shop/history/hist_shop__seen.sql"])[0]["materialized"] == "view"
+    config, calls = rendered(files["models/shop/history/hist_shop__kept.sql"])
+    assert (config["materialized"], config["unique_key"]) == ("incremental", ["_cdc_entity", "valid_from"])
+    assert config["full_refresh"] is False
+    assert calls == [("history", "source ('shop', 'kept')", "ref stg_shop__kept", {})]
+    models = {m["name"]: m for m in yaml.safe_load(files["models/shop/_models.yml"])["models"]}
+    assert "history_equals_rebuild_from_staging" not in str(models["hist_shop__seen"]["data_tests"])
+    assert "history_equals_rebuild_from_staging" in str(models["hist_shop__kept"]["data_tests"])
+
+
 def test_column_mapping_only_where_delta_needs_it(tmp_path: Path) -> None:
     files = generated(tmp_path, source(tables={"t": TABLE | {"except_columns": ["total amount"]}}))
     assert "columnMapping" in files["models/shop/staging/stg_shop__t.sql"]
@@ -226,7 +254,7 @@ def test_column_mapping_only_where_delta_needs_it(tmp_path: Path) -> None:
 
 def test_every_model_is_described_typed_and_tested(tmp_path: Path) -> None:
     feed = {"format": "wal2json_v2", "location": "landing"}
-    tables = {"t": {"keys": ["id"], "partition_by": ["year(created)"]}, "log": {"insert_only": True}}
+    tables = {"t": {"keys": ["id"], "partition_by": ["year(created)"], "history": "table"}, "log": {"insert_only": True}}
     files = generated(tmp_path, source(feed=feed, tables=tables))
     described = yaml.safe_load(files["models/shop/_models.yml"])
     models = {model["name"]: model for model in described["models"]}
@@ -242,6 +270,7 @@ def test_every_model_is_described_typed_and_tested(tmp_path: Path) -> None:
         next(iter(t)) if isinstance(t, dict) else t for m in models.values() for t in m.get("data_tests", [])
     }
     assert tests == {
+        "delta_cdc.history_equals_rebuild_from_staging",
         "delta_cdc.each_change_once",
         "delta_cdc.one_current_row_per_key",
         "delta_cdc.history_intervals_do_not_overlap",

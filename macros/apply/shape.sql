@@ -1,0 +1,45 @@
+{#- The columns of final beyond the published ones (rules A9, A10), and what their settings change. -#}
+
+{#- What final selects: the published columns, the derived partition columns, the added ones. -#}
+{% macro _final_select(settings) -%}
+{{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
+{%- if settings.get('created_at') %}, _cdc_created_at as {{ delta_cdc.quoted(settings.created_at) }}{% endif %}
+{%- if settings.get('updated_at') %}, _cdc_updated_at as {{ delta_cdc.quoted(settings.updated_at) }}{% endif %}
+{%- if settings.get('delete_mode') == 'soft' %}, _cdc_is_deleted, _cdc_deleted_at{% endif %}
+{%- endmacro %}
+
+{#- The names of final's columns, without the derived partition columns. -#}
+{% macro _final_columns(settings) %}
+  {%- set added = [settings.get('created_at'), settings.get('updated_at')] | select | list -%}
+  {{ return(settings['columns'] + added + (['_cdc_is_deleted', '_cdc_deleted_at'] if settings.get('delete_mode') == 'soft' else [])) }}
+{% endmacro %}
+
+{#- The settings that shape rows already written, as text: where they are others than a table was written with, it is built anew. -#}
+{% macro _shape(settings, names=['delete_mode', 'soft_delete_nulls', 'created_at', 'updated_at', 'set_on_insert']) %}
+  {%- set out = [] -%}
+  {%- for name in names -%}
+    {%- if settings.get(name) and settings[name] != 'hard' %}{% do out.append(name ~ ': ' ~ settings[name]) %}{% endif -%}
+  {%- endfor -%}
+  {{ return(out | join(', ') or none) }}
+{% endmacro %}
+
+
+{#- A column as it is after a change, as a struct: what the last change that carries it gave it; `set_on_insert` takes only what the
+    first change of the life gave. -#}
+{% macro folded(settings, column) -%}
+{%- set given = 'if(array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends, null, struct(' ~ delta_cdc.quoted(column) ~ '))' -%}
+{{ 'first_value(' ~ given ~ ')' if column in (settings.get('set_on_insert') or []) else 'last_value(' ~ given ~ ', true)' }} over life
+{%- endmacro %}
+
+{#- What final's added columns need to know of the life that a change belongs to. -#}
+{% macro _of_life(settings) -%}
+{%- if settings.get('created_at') %},
+    first_value(_cdc_occurred_at) over life as _cdc_created_at
+{%- endif -%}
+{%- if settings.get('updated_at') %},
+    last_value(if(_cdc_ends, null, struct(_cdc_occurred_at)), true) over life._cdc_occurred_at as _cdc_updated_at
+{%- endif -%}
+{%- if settings.get('delete_mode') == 'soft' %},
+    count_if(not _cdc_ends) over life > 0 as _cdc_lived
+{%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,81 @@
+"""Rows-files (tests/cases/README.md) as the oracle reads them."""
+
+from __future__ import annotations
+
+import re
+
+from tests import oracle
+
+
+def changes_of(case):
+    """A case's rows as the oracle's changes."""
+
+    def says(condition, row):
+        column, value = re.fullmatch(r"(\w+) = '(\w+)'", condition).groups() if condition else (None, None)
+        return column is not None and row[column] == value
+
+    (op_column,) = {name for name in case["schema"] if name in ("op", "type", "changeType")}
+    absent = {(batch, row): columns for batch, row, columns in case.get("missing", [])}
+    old_names = case.get("old_keys", {})
+    for batch, rows in enumerate(case["batches"]):
+        for number, row in enumerate(rows):
+            key = tuple(row[name] for name in case["keys"])
+            before = tuple(row[old_names[name]] for name in case["keys"]) if old_names else None
+            before = None if before is None or all(part is None for part in before) else before
+            op = row[op_column][0].upper()
+            if says(case["delete_when"], row):
+                op, key, before = "D", before or key, None
+            elif says(case.get("truncate_when"), row):
+                op, key, before = "T", None, None
+            yield {
+                "op": op,
+                "key": key,
+                "key_before": before,
+                "sequence": (row[case["sequence"]],),
+                "ordinal": row.get(case.get("ordinal")),
+                "transaction": str(row[case["transaction"]]) if case.get("transaction") else None,
+                "batch": batch,
+                "set": 0,
+                "row": number,
+                "values": {
+                    name: value
+                    for name, value in row.items()
+                    if name not in absent.get((batch, number), ())
+                    and not (value is None and name in (case.get("ignore_null") or ()))
+                },
+            }
+
+
+def columns_of(case):
+    """Which columns the expected rows hold."""
+    wanted = case["columns"]
+    if isinstance(wanted, list):
+        return wanted
+    return wanted.get("include") or [name for name in case["schema"] if name not in wanted["except"]]
+
+
+def expected(case, *, batches=None, moment=None):
+    """The rows that the oracle gives for a case: final or history, by its `scd`.
+
+    batches: only the first so many are known. moment: final as it was then, in sequence terms.
+    """
+    changes = [change for change in changes_of(case) if batches is None or change["batch"] < batches]
+    changes = oracle.without_duplicates(changes)
+    columns = columns_of(case)
+    set_on_insert = case.get("set_on_insert") or ()
+    if case["scd"] == 2:
+        versions = oracle.history(changes, tracked=columns, set_on_insert=set_on_insert)
+        return [
+            {name: {**values, **dict(zip(case["keys"], key, strict=True))}.get(name) for name in columns}
+            | {"__START_AT": start, "__END_AT": end}
+            for key, values, start, end in versions
+        ]
+    soft = case.get("delete_mode") == "soft"
+    times = {name: case.get(name) for name in ("created_at", "updated_at")}
+    shape = {"soft": soft, "soft_nulls": case.get("soft_delete_nulls"), "set_on_insert": set_on_insert, **times}
+    rows = oracle.final(changes, **shape) if moment is None else oracle.as_of(changes, moment, **shape)
+    added = [*filter(None, times.values()), *(["_cdc_is_deleted", "_cdc_deleted_at"] if soft else [])]
+    return [
+        {name: {**row, **dict(zip(case["keys"], key, strict=True))}.get(name) for name in [*columns, *added]}
+        for key, row in rows.items()
+    ]
