@@ -53,21 +53,9 @@ def key_changes(
     if continued and staged["txn_version"] is not None and staged["txn_version"] <= done:
         return Write(None, skip=True)
 
-    changes = staging.where(F.col("_cdc_error").isNull()).select(
-        *ID,
-        "_cdc_op",
-        F.when(F.col("_cdc_op") != "T", F.struct(*[F.col(_quoted(k)) for k in keys])).alias("_cdc_key"),
-        "_cdc_key_before",
-        "_cdc_sequence",
-        "_cdc_ordinal",
-        "_cdc_transaction",
-        F.lit(0).cast("bigint").alias("_cdc_change_set_order"),
-    )
+    changes = _usable_changes(staging, keys)
     new = changes.where(F.col("_cdc_batch_id") > done)
-    movers = changes.where(F.col("_cdc_key_before").isNotNull())
-    links = movers.select("_cdc_key").union(movers.select(F.col("_cdc_key_before").alias("_cdc_key")))
-    if pair_split_key_changes:
-        links = links.union(_pairs(changes).select("_cdc_key"))
+    links = _linked_keys(changes, pair_split_key_changes)
     if state["exists"]:
         known = session.table(str(dbt.this))
         links = links.union(known.where("key_before is not null").select("key_before"))
@@ -95,6 +83,47 @@ def key_changes(
         rows = rows.alias("a").join(before, reduce(lambda x, y: x & y, same), "left_anti")
     report |= {"rounds": resolution.rounds, "unresolved": resolution.unresolved}
     return Write(rows, txn={"app_id": app_id, "version": max(last, 0)}, report=report)
+
+
+def known_key_changes(
+    session: SparkSession, *, staging: str, keys: list[str], pair_split_key_changes: bool = False
+) -> DataFrame:
+    """Who is who by some of the changes alone: the rows that a keys table would have if staging held no others.
+
+    staging: SQL of a relation with the columns of a staging table. keys: its key columns.
+    """
+    from pyspark.sql import functions as F
+
+    changes = _usable_changes(session.sql(f"select * from {staging}"), keys)
+    linked = _linked_keys(changes, pair_split_key_changes).select(F.col("_cdc_key").alias("linked_key")).distinct()
+    at_linked_keys = changes.join(linked, F.expr("_cdc_key <=> linked_key"), "left_semi")
+    selected = at_linked_keys.union(changes.where("_cdc_op = 'T'")).localCheckpoint()
+    return resolve(selected, pair_split_key_changes=pair_split_key_changes).rows
+
+
+def _usable_changes(staging: DataFrame, keys: list[str]) -> DataFrame:
+    """What the resolver takes of a staging table."""
+    from pyspark.sql import functions as F
+
+    return staging.where(F.col("_cdc_error").isNull()).select(
+        *ID,
+        "_cdc_op",
+        F.when(F.col("_cdc_op") != "T", F.struct(*[F.col(_quoted(k)) for k in keys])).alias("_cdc_key"),
+        "_cdc_key_before",
+        "_cdc_sequence",
+        "_cdc_ordinal",
+        "_cdc_transaction",
+        F.lit(0).cast("bigint").alias("_cdc_change_set_order"),
+    )
+
+
+def _linked_keys(changes: DataFrame, pair_split_key_changes: bool) -> DataFrame:
+    """The keys (`_cdc_key`) that these changes make part of a key change."""
+    from pyspark.sql import functions as F
+
+    movers = changes.where(F.col("_cdc_key_before").isNotNull())
+    links = movers.select("_cdc_key").union(movers.select(F.col("_cdc_key_before").alias("_cdc_key")))
+    return links.union(_pairs(changes).select("_cdc_key")) if pair_split_key_changes else links
 
 
 def _noted(session: SparkSession, this: Any) -> int:

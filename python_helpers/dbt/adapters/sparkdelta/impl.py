@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import threading
 from collections.abc import Iterable, Mapping
@@ -175,7 +176,15 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
             return _no_state()
         return delta_log.table_state(self._session(), relation.schema, relation.identifier, app_prefix)
 
-    # --- Python models
+    # --- Python
+
+    @available.parse_none
+    def create_view_from_python(self, name: str, function: str, arguments: Mapping[str, Any] | None = None) -> None:
+        """A temporary view of this thread's session: the DataFrame that `function`, by its dotted name, returns for the
+        session and the arguments."""
+        module, _, attribute = function.rpartition(".")
+        made = getattr(importlib.import_module(module), attribute)(self._session(), **(arguments or {}))
+        made.createOrReplaceTempView(quoted(name))
 
     @property
     def default_python_submission_method(self) -> str:

@@ -1,0 +1,67 @@
+{#-
+  Final as it was at a moment of the source (H4), with `known_at` as it was known then: both from staging, nothing is kept for it.
+      select * from ({{ delta_cdc.as_of(ref('final_invoice'), '2026-06-30 23:59:59', known_at='2026-07-02') }})
+  table      the final model, by ref
+  moment     text or number: changes up to it count, by `occurred_at`; none: all
+  known_at   text: only what was staged until then; none: all
+-#}
+{% macro as_of(table, moment=none, known_at=none) -%}
+  {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
+  {%- set parents = delta_cdc._parents_of_final(table) -%}
+  {%- set settings = delta_cdc._table_settings(parents.source) -%}
+  {%- set keys = parents.keys -%}
+  {%- set known = parents.staging -%}
+  {%- if known_at is not none -%}
+    {%- set known = '(select * from ' ~ known ~ ' where _cdc_staged_at <= ' ~ delta_cdc._moment(known_at) ~ ')' -%}
+  {%- endif -%}
+  {%- if known_at is not none and keys is not none -%}
+    {#- the keys table tells who is who by all that is known today -#}
+    {%- set keys = table.identifier ~ '__keys_known_' ~ local_md5(known_at | string) -%}
+    {%- do adapter.create_view_from_python(keys, 'delta_cdc.keys.known_key_changes', {
+          'staging': known, 'keys': settings['keys'], 'pair_split_key_changes': settings.split_key_changes}) -%}
+  {%- endif -%}
+  {%- if moment is none -%}{{ return(delta_cdc._final_rows(settings, known, keys)) }}{%- endif -%}
+  {%- set until = '(_cdc_occurred_at is null or _cdc_occurred_at <= ' ~ delta_cdc._moment(moment) ~ ')' -%}
+  {%- set of_moment = '(select * from ' ~ known ~ ' where ' ~ until ~ ')' -%}
+  {%- if settings.insert_only or settings.keyless == 'append' -%}
+    {{ return(delta_cdc._final_rows(settings, of_moment, none)) }}
+  {%- endif -%}
+  {{ return(delta_cdc._final_as_of(settings, known, keys, of_moment, until)) }}
+{%- endmacro %}
+
+
+{#- As in history, a change counts from the highest time on that its entity has seen: time never runs backwards along the order. -#}
+{% macro _final_as_of(settings, known, keys, of_moment, until) -%}
+with timed as (
+  select *, max(_cdc_occurred_at) over (
+    partition by _cdc_entity order by {{ delta_cdc.order_by() }}, _cdc_ends rows between unbounded preceding and current row) as _cdc_time
+  from (
+{{ delta_cdc.changes_of_entities(settings, known, keys) }}
+  )
+),
+changes as (
+  select * from timed where {{ until | replace('_cdc_occurred_at', '_cdc_time') }}
+),
+{{ delta_cdc._present(settings, of_moment) }}
+select {{ delta_cdc._final_select(settings) }}
+from present
+{%- endmacro %}
+
+
+{#- {source, staging, keys}: what a final model is made from. -#}
+{% macro _parents_of_final(table) %}
+  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.relation_name == table | string -%}
+    {%- set found = {'source': none, 'staging': none, 'keys': none} -%}
+    {%- for parent in node.depends_on.nodes -%}
+      {%- if parent in graph.sources -%}{%- do found.update({'source': graph.sources[parent]}) -%}
+      {%- elif parent in graph.nodes -%}
+        {%- set layer = delta_cdc._layer(graph.nodes[parent].name) -%}
+        {%- if layer in found -%}{%- do found.update({layer: graph.nodes[parent].relation_name}) -%}{%- endif -%}
+      {%- endif -%}
+    {%- endfor -%}
+    {%- if found.source is not none and found.staging is not none -%}{{ return(found) }}{%- endif -%}
+  {%- endfor -%}
+  {%- do exceptions.raise_compiler_error("delta_cdc.as_of: " ~ table ~ " is not a final model of this project. Pass ref('final_<table>').") -%}
+{% endmacro %}
+
+{% macro _moment(value) %}{{ return(value | string if value is number else delta_cdc.literal(value)) }}{% endmacro %}
