@@ -9,7 +9,7 @@
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- set parents = delta_cdc._parents_of_final(table) -%}
   {%- set settings = delta_cdc._table_settings(parents.source) -%}
-  {%- set keys = parents.keys -%}
+  {%- set keys = parents['keys'] -%}
   {%- set known = parents.staging -%}
   {%- if known_at is not none -%}
     {%- set known = '(select * from ' ~ known ~ ' where _cdc_staged_at <= ' ~ delta_cdc._moment(known_at) ~ ')' -%}

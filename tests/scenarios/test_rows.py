@@ -68,17 +68,16 @@ def test_H1_a_history_kept_as_a_table_has_the_versions_of_all_changes(delivered:
 
 
 def test_H4_final_as_it_was_at_a_moment_and_as_it_was_known_then(delivered: UserProject) -> None:
-    """All questions in one query: final now, at a moment, as known after the first change set, and both."""
+    """All questions in one query: final at a moment, as known after the first change set, and both."""
     asked = []
-    for case in shaped_cases(SHAPED):
+    for case in shaped_cases(SHAPED)[::5]:  # one with key changes, and one that is delivered out of order
         known_at = delivered.rows(
             f"select cast(max(_cdc_staged_at) as string) as at from {{schema}}.stg_{FEED}__{case.table}"
             " where endswith(_cdc_change_set, '0000.jsonl')"
         )[0]["at"]
         moments = sorted({change["sequence"][0] for change in changes_of(case.content)})
         half = moments[len(moments) // 2]
-        asked += [(case, half, None, None), (case, moments[2], None, None)]
-        asked += [(case, None, known_at, 1), (case, half, known_at, 1)]
+        asked += [(case, half, None, None), (case, None, known_at, 1), (case, half, known_at, 1)]
     questions = [
         f"select {number} as question, to_json(struct(*), map('ignoreNullFields', 'false')) as row from"
         f" ({{{{ delta_cdc.as_of(ref('final_{case.table}'), {moment or 'none'}, known_at={known_at!r}) }}}})"
@@ -86,7 +85,7 @@ def test_H4_final_as_it_was_at_a_moment_and_as_it_was_known_then(delivered: User
     ]
     sql = "\nunion all\n".join(questions).replace("known_at=None", "known_at=none")
     shown = delivered.dbt("show", "--inline", sql, "--limit", "-1", quiet=True).result.results[0].agate_table
-    assert len(shown.rows) > 50
+    assert len(shown.rows) > 20
     for number, (case, moment, known_at, batches) in enumerate(asked):
         found = [json.loads(row["row"]) for row in shown.rows if row["question"] == number]
         wanted = expected(case.content, batches=batches, moment=moment)
