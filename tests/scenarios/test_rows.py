@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -75,9 +76,10 @@ def test_H4_final_as_it_was_at_a_moment_and_as_it_was_known_then(delivered: User
             f"select cast(max(_cdc_staged_at) as string) as at from {{schema}}.stg_{FEED}__{case.table}"
             " where endswith(_cdc_change_set, '0000.jsonl')"
         )[0]["at"]
-        moments = sorted({change["sequence"][0] for change in changes_of(case.content)})
-        half = moments[len(moments) // 2]
-        asked += [(case, half, None, None), (case, None, known_at, 1), (case, half, known_at, 1)]
+        changes = list(changes_of(case.content))
+        first = changes[: len(case.content["batches"][0])]
+        moment, known = (statistics.median_low(change["sequence"][0] for change in some) for some in (changes, first))
+        asked += [(case, moment, None, None), (case, None, known_at, 1), (case, known, known_at, 1)]
     questions = [
         f"select {number} as question, to_json(struct(*), map('ignoreNullFields', 'false')) as row from"
         f" ({{{{ delta_cdc.as_of(ref('final_{case.table}'), {moment or 'none'}, known_at={known_at!r}) }}}})"
