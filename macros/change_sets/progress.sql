@@ -31,11 +31,9 @@
 {% macro _noted_batches() %}
   {%- set runs = delta_cdc._runs_relation() -%}
   {%- set noted = {} -%}
-  {%- if adapter.table_state(runs, 'cdc_runs').exists -%}
-    {%- set rows = adapter.cached_query(runs,
-          "select `table`, max(last_batch_id) as batch_id from " ~ runs ~ " where status = 'success' and rows_written = 0 group by `table`") -%}
-    {%- for row in rows %}{% do noted.update({row['table']: row['batch_id']}) %}{% endfor -%}
-  {%- endif -%}
+  {%- set rows = adapter.cached_query(runs,
+        "select `table`, max(last_batch_id) as batch_id from " ~ runs ~ " where status = 'success' and rows_written = 0 group by `table`") -%}
+  {%- for row in rows %}{% do noted.update({row['table']: row['batch_id']}) %}{% endfor -%}
   {{ return(noted) }}
 {% endmacro %}
 

@@ -49,7 +49,7 @@ def key_changes(
             return Write(None, skip=True)
         nothing = session.createDataFrame([], rows_schema(staging.schema, keys).add("resolved_batch_id", LongType()))
         return Write(nothing, rebuild=state["exists"], txn={"app_id": app_id, "version": staged["txn_version"]})
-    done = max(state["txn_version"], _noted(session, dbt.this)) if continued else -1
+    done = max(state["txn_version"], _noted(dbt)) if continued else -1
     if continued and staged["txn_version"] is not None and staged["txn_version"] <= done:
         return Write(None, skip=True)
 
@@ -64,9 +64,9 @@ def key_changes(
     at_linked_key = F.expr("_cdc_key <=> linked_key")
 
     touched = new.join(linked, at_linked_key, "left_semi").union(new.where("_cdc_key_before is not null"))
-    counts = new.agg(F.max("_cdc_batch_id").alias("last"), F.count_if(F.col("_cdc_op") == "T").alias("truncates"))
+    counts = new.agg(F.count_if(F.col("_cdc_op") == "T").alias("truncates"))
     row = counts.crossJoin(touched.agg(F.count("*").alias("touched"))).collect()[0]
-    last = row["last"] if row["last"] is not None else done
+    last = max(done, staged["txn_version"] or 0)
     report = {"first_batch_id": done + 1, "last_batch_id": last, "rows_read": row["touched"]}
     truncated = row["truncates"] > 0 and state["exists"]
     if state["exists"] and not truncated and row["touched"] == 0:
@@ -126,14 +126,14 @@ def _linked_keys(changes: DataFrame, pair_split_key_changes: bool) -> DataFrame:
     return links.union(_pairs(changes).select("_cdc_key")) if pair_split_key_changes else links
 
 
-def _noted(session: SparkSession, this: Any) -> int:
+def _noted(dbt: Any) -> int:
     """The highest batch that a run found to hold nothing for this table (S7)."""
-    runs = f"{_quoted(this.schema)}.cdc_runs"
-    if not session.catalog.tableExists(runs):
-        return -1
-    noted = session.table(runs).where("status = 'success' and rows_written = 0")
-    row = noted.where(noted["table"] == this.identifier).agg({"last_batch_id": "max"}).collect()[0]
-    return -1 if row[0] is None else int(row[0])
+    noted = (
+        f"select `table`, max(last_batch_id) as batch_id from {_quoted(dbt.this.schema)}.cdc_runs"
+        " where status = 'success' and rows_written = 0 group by `table`"
+    )
+    found = {row["table"]: row["batch_id"] for row in dbt.cached_query("cdc_runs", noted)}
+    return int(found.get(dbt.this.identifier, -1))
 
 
 def _pairs(changes: DataFrame) -> DataFrame:

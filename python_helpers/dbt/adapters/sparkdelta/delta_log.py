@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -53,6 +54,11 @@ def operation_metrics(session: SparkSession, table: str, version: int) -> dict[s
     return None
 
 
+# Where tables are, as dbt's listing at the start of a run found them: a request to the metastore costs more than
+# everything else that an idle table needs.
+_locations: dict[tuple[str, str], str] = {}
+
+
 class CatalogTable(NamedTuple):
     name: str
     is_view: bool
@@ -72,22 +78,30 @@ def tables(session: SparkSession, schema: str) -> list[CatalogTable]:
     while each.hasNext():
         table = each.next()
         provider = table.provider()
+        name, is_view = table.identifier().table(), table.tableType().name() == "VIEW"
+        if not is_view and table.storage().locationUri().isDefined():
+            _locations[schema.lower(), name.lower()] = table.location().toString()
         found.append(
             CatalogTable(
-                name=table.identifier().table(),
-                is_view=table.tableType().name() == "VIEW",
+                name=name,
+                is_view=is_view,
                 provider=provider.get().lower() if provider.isDefined() else None,
             )
         )
     return found
 
 
-def location(session: SparkSession, schema: str, identifier: str) -> Any | None:
-    """A Delta table's location (java.net.URI) in the session catalog; None if there is no such table."""
+def location(session: SparkSession, schema: str, identifier: str) -> str | None:
+    """A table's location (a URI) in the session catalog; None if there is no such table."""
+    name = (schema.lower(), identifier.lower())
+    known = local_path(_locations[name]) if name in _locations else None
+    if known is not None and (known / "_delta_log").is_dir():  # a table that was dropped has left it
+        return _locations[name]
     table = catalog_table(session, schema, identifier)
     if table is None or table.tableType().name() == "VIEW":
         return None
-    return table.location()
+    _locations[name] = str(table.location().toString())
+    return _locations[name]
 
 
 def catalog_table(session: SparkSession, schema: str, identifier: str) -> Any | None:
@@ -118,12 +132,13 @@ def owner_and_comment(session: SparkSession, schema: str, identifier: str) -> tu
     return table.owner(), comment.get() if comment.isDefined() else None
 
 
-def local_path(uri: Any) -> Path | None:
+def local_path(uri: str) -> Path | None:
     """The path of a local location; None for one on another file system."""
-    return Path(uri.getPath()) if uri.getScheme() in (None, "file") else None
+    parts = urlsplit(uri)
+    return Path(unquote(parts.path)) if parts.scheme in ("", "file") else None
 
 
-def _commit_lines(session: SparkSession, uri: Any, version: int) -> list[str]:
+def _commit_lines(session: SparkSession, uri: str, version: int) -> list[str]:
     name = f"_delta_log/{version:020d}.json"
     path = local_path(uri)
     if path is not None:
@@ -134,7 +149,7 @@ def _commit_lines(session: SparkSession, uri: Any, version: int) -> list[str]:
             return []
     jvm = session._jvm
     assert jvm is not None
-    file = jvm.org.apache.hadoop.fs.Path(jvm.org.apache.hadoop.fs.Path(uri), name)
+    file = jvm.org.apache.hadoop.fs.Path(jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri)), name)
     system = file.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
     reader = jvm.java.io.BufferedReader(jvm.java.io.InputStreamReader(system.open(file), "UTF-8"))
     try:
@@ -228,11 +243,11 @@ class _LocalLog:
 class _SparkLog:
     """A log anywhere, read by Delta in the JVM (this may run Spark jobs)."""
 
-    def __init__(self, session: SparkSession, uri: Any) -> None:
+    def __init__(self, session: SparkSession, uri: str) -> None:
         jvm = session._jvm
         assert jvm is not None
         self._session = session
-        path = jvm.org.apache.hadoop.fs.Path(uri)
+        path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
         self._path = path.toString()
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
         self._snapshot = log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty())
@@ -260,7 +275,7 @@ class _SparkLog:
         return found
 
 
-def _open_log(session: SparkSession, uri: Any) -> _LocalLog | _SparkLog:
+def _open_log(session: SparkSession, uri: str) -> _LocalLog | _SparkLog:
     path = local_path(uri)
     if path is not None:
         try:

@@ -100,6 +100,23 @@ def query_rows(session: SparkSession, sql: str) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in session.sql(sql).collect()]
 
 
+def cached_query(session: SparkSession, schema: str, identifier: str, sql: str) -> list[dict[str, Any]]:
+    """`query_rows` of a query that reads this Delta table alone, kept until the table has another version; none without it."""
+    version = delta_log.table_state(session, schema, identifier, "")["version"]
+    if version is None:
+        return []
+    with _kept_lock:
+        kept_version, rows = _kept.get((schema, identifier, sql), (None, []))
+        if kept_version != version:
+            rows = query_rows(session, sql)
+            _kept[schema, identifier, sql] = (version, rows)
+    return rows
+
+
+_kept: dict[tuple[str, str, str], tuple[int, list[dict[str, Any]]]] = {}
+_kept_lock = threading.Lock()
+
+
 def _file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
     jvm = session._jvm
     assert jvm is not None
@@ -135,8 +152,6 @@ def _quoted(name: str) -> str:
 class FilesMixin(metaclass=AdapterMeta):
     """The functions above for macros, on this thread's session."""
 
-    _cache: ClassVar[dict[tuple[str, str], tuple[int, list[dict[str, Any]]]]] = {}
-    _cache_lock = threading.Lock()
     _remembered: ClassVar[dict[str, Any]] = {}
 
     def _session(self) -> SparkSession:
@@ -154,16 +169,8 @@ class FilesMixin(metaclass=AdapterMeta):
 
     @available.parse(lambda *_: [])
     def cached_query(self, relation: BaseRelation, sql: str) -> list[dict[str, Any]]:
-        """`query_rows` of a query that reads this Delta table alone, kept until the table has another version."""
-        session = self._session()
-        state = delta_log.table_state(session, relation.schema, relation.identifier, "")
-        key = (f"{relation}", sql)
-        with self._cache_lock:
-            version, rows = self._cache.get(key, (None, []))
-            if version is None or version != state["version"]:
-                rows = query_rows(session, sql)
-                self._cache[key] = (state["version"], rows)
-        return rows
+        """`query_rows` of a query that reads this one Delta table, kept until the table has another version; none without it."""
+        return cached_query(self._session(), relation.schema, relation.identifier, sql)
 
     @available.parse_none
     def remember(self, name: str, value: Any) -> None:

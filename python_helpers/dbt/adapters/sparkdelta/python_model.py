@@ -12,6 +12,7 @@ from dbt.adapters.base import PythonJobHelper
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta.files import cached_query
 from dbt.adapters.sparkdelta.write_plan import Write, WritePlan
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class SessionPythonModel(PythonJobHelper):
             exec(compile(compiled_code, self._path, "exec"), names)
             dbt = names["dbtObj"](self._table)
             dbt.table_state = partial(self._table_state, dbt)
+            dbt.cached_query = partial(cached_query, self._session, dbt.this.schema)
             returned = names["model"](dbt, self._session)
             write = returned if isinstance(returned, Write) else Write(returned)
             if write.df is not None:
