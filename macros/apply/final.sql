@@ -15,8 +15,8 @@
   {%- set staged = delta_cdc.progress(staging) -%}
   {%- set reshaped = is_incremental() and state.notes.get('shape') != delta_cdc._shape(settings) -%}
   {%- set anew = not is_incremental() or reshaped -%}
-  {%- if not anew and not state.rebuild and staged.committed <= state.batch_id -%}
-    {%- do adapter.plan_write(this, {'skip': true}) -%}
+  {%- if not anew and not state.rebuild and delta_cdc.nothing_new(staged, state.batch_id) -%}
+    {%- do adapter.plan_write(this, {'skip': true, 'report': delta_cdc._looked_at(staged, state.batch_id)}) -%}
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
   {%- endif -%}
 

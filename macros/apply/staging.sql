@@ -65,6 +65,7 @@
 {#- What the changes of one load are (`about_changes`), and the notes that the load's commit keeps for the next:
     highest        the highest position ever staged, as JSON, and its type: what is late is known without reading the table
     keys_may_move  whether any change staged so far may be part of a key change
+    after          the batch that the commit before had come to: where this one brings no rows, nothing is new above that
     Kept for final too, which asks the same of the same changes when it has come as far as staging had. -#}
 {% macro _staging_plan(settings, lines, state, last) %}
   {%- set notes = state.notes -%}
@@ -78,7 +79,8 @@
   {%- do plan.update({'notes': {
         'highest': plan.highest if can_be_noted else none,
         'highest_type': plan.highest_type if can_be_noted else none,
-        'keys_may_move': (state.exists and notes.keys_may_move is not sameas false) or plan.keys_may_move}}) -%}
+        'keys_may_move': (state.exists and notes.keys_may_move is not sameas false) or plan.keys_may_move,
+        'after': state.committed}}) -%}
   {%- do adapter.remember(this ~ ' after ' ~ state.committed ~ ' to ' ~ last, plan) -%}
   {{ return(plan) }}
 {% endmacro %}

@@ -1,8 +1,8 @@
 {#-
-  How far a table has come, read without a Spark job: {exists, app_id, batch_id, committed, rebuild, version, notes}.
+  How far a table has come, read without a Spark job: {exists, app_id, batch_id, committed, rows, rebuild, version, notes}.
   batch_id: the highest batch that the table has done (-1: none): the version of its own Delta transaction (rules S2, S8), or a later
   batch that the closing commit of a run (`cdc_runs`) noted as holding nothing for it (S7).
-  committed: the highest batch that brought it rows.
+  committed: the highest batch that it committed. rows: how many rows that commit wrote; none if that is not known.
   rebuild: the table holds data of unknown progress: created, restored or replaced by somebody else (S8).
 -#}
 {% macro progress(relation) %}
@@ -18,12 +18,24 @@
       'exists': state.exists,
       'batch_id': done,
       'committed': committed,
+      'rows': state.rows if trusted else none,
       'rebuild': state.exists and not trusted,
       'version': state.version,
       'notes': state.notes if trusted else {},
       'app_id': state.app_id if trusted else relation.identifier ~ '@' ~ generation,
       'next_app_id': relation.identifier ~ '@' ~ generation,
   }) }}
+{% endmacro %}
+
+
+{#- Whether staging holds no change above a batch: it has come no further, or its newest commit found only duplicates. -#}
+{% macro nothing_new(staged, done) %}
+  {{ return(staged.committed <= done or (staged.rows == 0 and staged.notes.get('after', staged.committed) <= done)) }}
+{% endmacro %}
+
+{#- The report of a table that was looked at and needed nothing: none if that is known already. -#}
+{% macro _looked_at(staged, done) %}
+  {{ return({'first_batch_id': done + 1, 'last_batch_id': staged.committed, 'rows_read': 0} if staged.committed > done else none) }}
 {% endmacro %}
 
 

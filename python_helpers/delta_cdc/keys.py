@@ -50,8 +50,13 @@ def key_changes(
         nothing = session.createDataFrame([], rows_schema(staging.schema, keys).add("resolved_batch_id", LongType()))
         return Write(nothing, rebuild=state["exists"], txn={"app_id": app_id, "version": staged["txn_version"]})
     done = max(state["txn_version"], _noted(dbt)) if continued else -1
-    if continued and staged["txn_version"] is not None and staged["txn_version"] <= done:
+    newest = staged["txn_version"] or 0
+    # nothing new: staging has come no further, or its newest commit found only duplicates
+    if continued and newest <= done:
         return Write(None, skip=True)
+    report = {"first_batch_id": done + 1, "last_batch_id": newest, "rows_read": 0}
+    if continued and staged["rows"] == 0 and staged["notes"].get("after", newest) <= done:
+        return Write(None, skip=True, report=report)
 
     changes = _usable_changes(staging, keys)
     new = changes.where(F.col("_cdc_batch_id") > done)
@@ -66,23 +71,22 @@ def key_changes(
     touched = new.join(linked, at_linked_key, "left_semi").union(new.where("_cdc_key_before is not null"))
     counts = new.agg(F.count_if(F.col("_cdc_op") == "T").alias("truncates"))
     row = counts.crossJoin(touched.agg(F.count("*").alias("touched"))).collect()[0]
-    last = max(done, staged["txn_version"] or 0)
-    report = {"first_batch_id": done + 1, "last_batch_id": last, "rows_read": row["touched"]}
+    report["rows_read"] = row["touched"]
     truncated = row["truncates"] > 0 and state["exists"]
     if state["exists"] and not truncated and row["touched"] == 0:
-        return Write(None, skip=True, report=report if last > done else {})
+        return Write(None, skip=True, report=report)
 
     # a key change is at a linked key by its new key, so the linked keys' changes are all that matter; truncates end every row
     selected = changes.join(linked, at_linked_key, "left_semi").union(changes.where("_cdc_op = 'T'"))
     selected = selected.localCheckpoint()  # the resolver reads it twice
     resolution = resolve(selected, pair_split_key_changes=pair_split_key_changes)
-    rows = resolution.rows.withColumn("resolved_batch_id", F.lit(last).cast("bigint"))
+    rows = resolution.rows.withColumn("resolved_batch_id", F.lit(newest).cast("bigint"))
     if state["exists"]:
         before = session.table(str(dbt.this)).alias("b")
         same = [F.col(f"a.{c}").eqNullSafe(F.col(f"b.{c}")) for c in (*ID, *_RESOLVED)]
         rows = rows.alias("a").join(before, reduce(lambda x, y: x & y, same), "left_anti")
     report |= {"rounds": resolution.rounds, "unresolved": resolution.unresolved}
-    return Write(rows, txn={"app_id": app_id, "version": max(last, 0)}, report=report)
+    return Write(rows, txn={"app_id": app_id, "version": newest}, report=report)
 
 
 def known_key_changes(

@@ -51,7 +51,7 @@ CREATE = "create or replace table {t} using delta as select 1 as id"
 
 
 def test_missing(table: Table) -> None:
-    expected = {"exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "replaced": False}
+    expected = {"exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "rows": None, "replaced": False}
     assert table.state() == expected
     table.sql("create view {t} as select 1 as id")
     assert table.state() == expected
@@ -62,7 +62,7 @@ def test_never_ours(table: Table) -> None:
     table.sql(CREATE)
     table.write("app.xy@1", 4)
     table.write("app.x@one", 4)
-    expected = {"exists": True, "version": 2, "app_id": None, "txn_version": None, "notes": {}, "replaced": False}
+    expected = {"exists": True, "version": 2, "app_id": None, "txn_version": None, "notes": {}, "rows": None, "replaced": False}
     assert table.state() == expected
 
 
@@ -72,7 +72,7 @@ def test_ours_without_a_spark_job(table: Table) -> None:
     table.sql("insert into {t} values (2)")
     context = table.session.sparkContext
     context.setJobGroup("table state", "")
-    expected = {"exists": True, "version": 2, "app_id": "app.x@1", "txn_version": 3, "notes": {}, "replaced": False}
+    expected = {"exists": True, "version": 2, "app_id": "app.x@1", "txn_version": 3, "notes": {}, "rows": 1, "replaced": False}
     assert table.state() == expected
     assert not context.statusTracker().getJobIdsForGroup("table state")
 
@@ -82,8 +82,8 @@ def test_the_newest_notes_are_handed_back(table: Table) -> None:
     table.write("app.x@1", 2, notes={"highest": '{"lsn":2}', "moved": True})
     table.sql("insert into {t} values (2)")
     assert table.state()["notes"] == {"highest": '{"lsn":2}', "moved": True}
-    table.write("app.x@1", 3)
-    assert table.state()["notes"] == {}
+    table.write("app.x@1", 3, "insert into {t} select 1 where false")
+    assert (table.state()["notes"], table.state()["rows"]) == ({}, 0)
 
 
 def test_the_highest_generation_counts(table: Table) -> None:

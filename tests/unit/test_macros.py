@@ -193,7 +193,7 @@ def test_S7_a_batch_noted_as_empty_is_done_too() -> None:
 
 def test_S8_a_table_that_somebody_replaced_is_not_continued() -> None:
     assert progress(None, noted=6) == {
-        "exists": False, "batch_id": -1, "committed": -1, "rebuild": False, "version": None, "notes": {},
+        "exists": False, "batch_id": -1, "committed": -1, "rows": None, "rebuild": False, "version": None, "notes": {},
         "app_id": "t@0", "next_app_id": "t@0",
     }
     found = progress({"app_id": "t@0", "txn_version": 4, "replaced": True}, noted=6)

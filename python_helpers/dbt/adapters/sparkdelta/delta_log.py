@@ -158,9 +158,16 @@ def _commit_lines(session: SparkSession, uri: str, version: int) -> list[str]:
         reader.close()
 
 
+def no_state() -> dict[str, Any]:
+    """What `table_state` returns of a table that is not there."""
+    return {
+        "exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "rows": None, "replaced": False,
+    }
+
+
 def table_state(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> dict[str, Any]:
     """What Delta knows of a table and of our last transaction on it: SparkdeltaAdapter.table_state."""
-    state = {"exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "replaced": False}
+    state = no_state()
     uri = location(session, schema, identifier)
     if uri is None:
         return state
@@ -175,7 +182,12 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
             newest = _newest_of_ours(commits, ours)
         if newest is not None:
             app_id = newest["app_id"]
-            state.update(app_id=app_id, txn_version=log.transaction_version(app_id), notes=newest.get("notes") or {})
+            state.update(
+                app_id=app_id,
+                txn_version=log.transaction_version(app_id),
+                notes=newest.get("notes") or {},
+                rows=newest.get("rows"),
+            )
         elif not commits or commits[-1]["version"] > 0:
             # the commits that named it are gone from the log; the snapshot still has the transactions
             known = (log if isinstance(log, _SparkLog) else _SparkLog(session, uri)).transactions()
@@ -200,7 +212,11 @@ def _of_ours(commit: dict[str, Any], ours: re.Pattern[str]) -> dict[str, Any] | 
 
 
 def _newest_of_ours(commits: list[dict[str, Any]], ours: re.Pattern[str]) -> dict[str, Any] | None:
-    return next((said for commit in commits if (said := _of_ours(commit, ours))), None)
+    for commit in commits:
+        if said := _of_ours(commit, ours):
+            rows = (commit.get("operationMetrics") or {}).get("numOutputRows")
+            return {**said, "rows": None if rows is None else int(rows)}
+    return None
 
 
 def _replaced(commits: list[dict[str, Any]], ours: re.Pattern[str]) -> bool:

@@ -73,7 +73,7 @@ def unquoted(name: str) -> str:
 
 
 def _no_state(*_: Any, **__: Any) -> dict[str, Any]:
-    return {"exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "replaced": False}
+    return delta_log.no_state()
 
 
 class SparkdeltaAdapter(FilesMixin, SparkAdapter):
@@ -166,8 +166,8 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
 
         app_prefix: our transactions' application ids are `<app_prefix>@<generation>`, an integer.
         Returns exists (bool), version (int), app_id and txn_version (of the highest generation; None if
-        there is none), notes (dict: those of our newest commit), replaced (bool: after our last commit
-        somebody else restored, replaced or emptied it).
+        there is none), notes (dict) and rows (int: those that it wrote; None if not known) of our newest commit,
+        replaced (bool: after our last commit somebody else restored, replaced or emptied it).
         Raises DbtRuntimeError when the log cannot be read; a table that is not there has exists False.
         """
         if not self._in_process:
