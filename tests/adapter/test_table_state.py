@@ -51,7 +51,7 @@ CREATE = "create or replace table {t} using delta as select 1 as id"
 
 
 def test_missing(table: Table) -> None:
-    expected = {"exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "rows": None, "replaced": False}
+    expected = delta_log.no_state()
     assert table.state() == expected
     table.sql("create view {t} as select 1 as id")
     assert table.state() == expected
