@@ -14,8 +14,8 @@
   {%- set shape = settings['columns'] ~ ' by ' ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert']) -%}
   {%- set reshaped = is_incremental() and state.notes.get('shape') != shape -%}
   {%- set anew = not is_incremental() or reshaped -%}
-  {%- if not anew and not state.rebuild and staged.committed <= state.batch_id -%}
-    {%- do adapter.plan_write(this, {'skip': true}) -%}
+  {%- if not anew and not state.rebuild and delta_cdc.nothing_new(staged, state.batch_id) -%}
+    {%- do adapter.plan_write(this, {'skip': true, 'report': delta_cdc._looked_at(staged, state.batch_id)}) -%}
     {{ return(delta_cdc._history_rows(settings, staging, none)) }}
   {%- endif -%}
   {%- if staged.notes.keys_may_move is sameas false -%}{%- set keys = none -%}{%- endif -%}
