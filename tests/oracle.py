@@ -207,6 +207,21 @@ def _told(values, tracked):
     return {k: v for k, v in values.items() if v is not None and (tracked is None or k in tracked)}
 
 
+def multiset(changes):
+    """N1, a table without a key: the rows, each its values. D removes one equal row, if there is one; U by `old_values` too."""
+    rows = []
+    for change in in_order(changes):
+        if change["op"] == "T":
+            rows.clear()
+            continue
+        gone = change["values"] if change["op"] == "D" else change.get("old_values")
+        if gone in rows:
+            rows.remove(gone)
+        if change["op"] != "D":
+            rows.append(change["values"])
+    return rows
+
+
 def with_pairs(changes):
     """K6: a delete and a create of another key at one position and transaction are one key change."""
     places = defaultdict(list)

@@ -13,32 +13,38 @@
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- set state = delta_cdc.progress(this) -%}
   {%- set staged = delta_cdc.progress(staging) -%}
-  {%- set reshaped = is_incremental() and state.notes.get('shape') != delta_cdc._shape(settings) -%}
+  {%- set evolution = delta_cdc._final_evolution(settings, staging, staged, state) -%}
+  {%- set reshaped = evolution.rebuild or (is_incremental() and state.notes.get('shape') != delta_cdc._shape(settings)) -%}
   {%- set anew = not is_incremental() or reshaped -%}
-  {%- if not anew and not state.rebuild and delta_cdc.nothing_new(staged, state.batch_id) -%}
-    {%- do adapter.plan_write(this, {'skip': true, 'report': delta_cdc._looked_at(staged, state.batch_id)}) -%}
+  {%- if not anew and not state.rebuild and not evolution.backfill and delta_cdc.nothing_new(staged, state.batch_id) -%}
+    {%- do adapter.plan_write(this, {'skip': true, 'columns': evolution.columns, 'report': delta_cdc._looked_at(staged, state.batch_id)}) -%}
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
   {%- endif -%}
 
   {#- no key has changed so far: each is its own entity, and the keys table is empty -#}
   {%- if staged.notes.keys_may_move is sameas false -%}{%- set keys = none -%}{%- endif -%}
-  {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew) -%}
+  {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew or evolution.backfill) -%}
   {%- set options = {
         'skip': plan.skip,
         'rebuild': reshaped,
+        'columns': evolution.columns,
         'txn': {'app_id': state.next_app_id if plan.mode == 'rebuild' else state.app_id, 'version': [staged.committed, 0] | max},
-        'notes': {'shape': delta_cdc._shape(settings)} if delta_cdc._shape(settings) else none,
+        'notes': delta_cdc._final_notes(settings),
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
       } -%}
 
   {%- if settings.insert_only or settings.keyless == 'append' -%}
-    {%- do options.update({'rebuild': state.rebuild}) -%}
+    {%- do options.update({'rebuild': state.exists and plan.mode == 'rebuild'}) -%}
     {%- set sql = delta_cdc._final_appended(settings, staging, -1 if plan.mode == 'rebuild' else state.batch_id) -%}
+  {%- elif settings.keyless == 'multiset' and settings.surrogate == 'none' -%}
+    {%- set only_more = plan.mode == 'on_time' and not plan.removals -%}
+    {%- do options.update({'rebuild': state.exists and not only_more}) -%}
+    {%- set sql = delta_cdc._final_appended(settings, staging, state.batch_id) if only_more else delta_cdc._final_rows(settings, staging, none) -%}
   {%- elif anew -%}
     {%- set sql = delta_cdc._final_rows(settings, staging, keys) -%}
   {%- elif settings.apply == 'replace_partitions' -%}
     {%- set winners = delta_cdc._winners(settings, staging, keys, state, plan) -%}
-    {%- set touched = delta_cdc._touched_partitions(settings, winners, plan) -%}
+    {%- set touched = delta_cdc._touched_partitions(settings, winners, plan, evolution.new) -%}
     {%- do options.update({'skip': not touched, 'predicates': [touched]}) -%}
     {%- set sql = delta_cdc._partitions_rewritten(settings, winners, touched, plan) -%}
   {%- else -%}
@@ -48,6 +54,99 @@
   {%- do adapter.plan_write(this, options) -%}
   {{ return(sql) }}
 {%- endmacro %}
+
+
+{#- How final follows the columns of the configuration and of staging (E1, E3, E4). `settings.columns` becomes what final has then.
+    {columns: what is added or widened first, or none; new: {column: type} of those that are added; backfill: staging has old values of a new column;
+     rebuild: final is made anew, for Delta cannot alter it so} -#}
+{% macro _final_evolution(settings, staging, staged, state) %}
+  {%- set found = {'columns': none, 'new': {}, 'backfill': false, 'rebuild': false} -%}
+  {%- if not state.exists or not staged.exists -%}{{ return(found) }}{%- endif -%}
+  {%- set wish = settings.on_schema_change -%}
+  {%- do delta_cdc._refuse_changed_expressions(settings, state) -%}
+  {%- do delta_cdc.note_renamed(settings, staged.columns) -%}
+  {%- do delta_cdc._publish_retired(settings, delta_cdc._retired_columns(settings, staged.columns), state.columns) -%}
+  {%- set made = settings.get('expressions') or {} -%}
+  {%- set types = {} -%}
+  {%- for column, type in staged.columns.items() %}{% do types.update({column | lower: type}) %}{% endfor -%}
+  {%- set wanted = {} -%}
+  {%- for column in settings['columns'] if column | lower in types and column not in made %}{% do wanted.update({column: types[column | lower]}) %}{% endfor -%}
+  {%- set evolved = adapter.evolved(state.columns, wanted) -%}
+  {%- set stay = (delta_cdc._final_columns(settings) + delta_cdc._derived_partitions(settings) | map(attribute='name') | list) | map('lower') | list -%}
+  {%- set gone = [] -%}
+  {%- for column in state.columns if column | lower not in stay %}{% do gone.append(column) %}{% endfor -%}
+  {%- set retyped = evolved.widen + evolved.rewrite + evolved.cast.keys() | list + evolved.add[evolved.new | length:] -%}
+  {%- if wish == 'fail' and (evolved.new or gone or retyped) and is_incremental() -%}
+    {%- do exceptions.raise_compiler_error("feed " ~ settings.feed ~ ", table " ~ settings.table ~ ": the columns of " ~ this
+          ~ " would change, and `on_schema_change` is fail. New: " ~ (evolved.new | join(', ') or 'none') ~ "; gone: " ~ (gone | join(', ') or 'none')
+          ~ "; of another type: " ~ (retyped | join(', ') or 'none') ~ ". Set another on_schema_change, or run with --full-refresh.") -%}
+  {%- endif -%}
+  {%- if wish == 'ignore' and is_incremental() -%}
+    {%- do settings.update({'columns': settings['columns'] | reject('in', evolved.new) | list}) -%}
+    {%- for column in evolved.new %}{% do evolved.types.pop(column) %}{% endfor -%}
+  {%- else -%}
+    {%- for column in evolved.new %}{% do found.new.update({column: evolved.types[column]}) %}{% endfor -%}
+  {%- endif -%}
+  {%- set to_make = made.keys() | reject('in', state.columns) | list -%}
+  {%- if to_make and wish == 'ignore' and is_incremental() -%}
+    {%- do settings.update({'columns': settings['columns'] | reject('in', to_make) | list}) -%}
+    {%- set to_make = [] -%}
+  {%- endif -%}
+  {%- set renamed = settings.renamed_in_staging.values() | select('in', state.columns) | list -%}
+  {%- if evolved.rewrite or evolved.cast or to_make or renamed or (wish == 'sync_all_columns' and gone) -%}
+    {%- do found.update({'rebuild': true}) -%}
+  {%- elif found.new or retyped -%}
+    {%- do found.update({'columns': evolved.types, 'backfill': delta_cdc._has_values(delta_cdc.staged_rows(settings, staging), found.new, state.batch_id)}) -%}
+  {%- endif -%}
+  {{ return(found) }}
+{% endmacro %}
+
+
+{#- Final holds what an expression made of older rows: with another one it would be of two kinds (E7). -#}
+{% macro _refuse_changed_expressions(settings, state) %}
+  {%- set now, before = settings.get('expressions') or {}, state.notes.get('expressions') or {} -%}
+  {%- for column in (now.keys() | list + before.keys() | list) | unique if column in state.columns and now.get(column) != before.get(column) and is_incremental() -%}
+    {%- do exceptions.raise_compiler_error("feed " ~ settings.feed ~ ", table " ~ settings.table ~ ": `expressions` makes `" ~ column ~ "` as "
+          ~ (now.get(column) or 'it came') ~ ", and " ~ this ~ " was built with " ~ (before.get(column) or 'it as it came') ~ ". Rebuild it: dbt run --full-refresh --select " ~ this.identifier) -%}
+  {%- endfor -%}
+{% endmacro %}
+
+
+{#- The columns of staging that the configuration no longer has. -#}
+{% macro _retired_columns(settings, staged) %}
+  {%- set out = [] -%}
+  {%- if staged and settings.on_schema_change in ['append_new_columns', 'ignore'] -%}
+    {%- set known = delta_cdc._known_columns(settings) | map('lower') | list -%}
+    {%- for column in staged if column | lower not in known and not column.startswith('_cdc_') %}{% do out.append(column) %}{% endfor -%}
+  {%- endif -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{#- They stay where they were published (E3), null from then on. -#}
+{% macro _publish_retired(settings, retired, published) %}
+  {%- set stay = retired | select('in', published) | list -%}
+  {%- do settings.update({'columns': settings['columns'] + stay}) -%}
+  {%- if settings.get('track_columns') is none or settings.track_columns is mapping -%}
+    {%- do settings.update({'tracked': settings['tracked'] + stay}) -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{#- What final's commits say it was built with. -#}
+{% macro _final_notes(settings) %}
+  {%- set notes = {} -%}
+  {%- if delta_cdc._shape(settings) %}{% do notes.update({'shape': delta_cdc._shape(settings)}) %}{% endif -%}
+  {%- if settings.get('expressions') %}{% do notes.update({'expressions': settings.expressions}) %}{% endif -%}
+  {{ return(notes or none) }}
+{% endmacro %}
+
+
+{% macro _has_values(staging, columns, done) %}
+  {%- set any = [] -%}
+  {%- for column in columns %}{% do any.append(delta_cdc.quoted(column) ~ ' is not null') %}{% endfor -%}
+  {{ return(any and adapter.query_rows('select 1 as found from ' ~ staging ~ ' where _cdc_batch_id <= ' ~ done ~ ' and _cdc_error is null and ('
+      ~ any | join(' or ') ~ ') limit 1') | length > 0) }}
+{% endmacro %}
 
 
 {#- {mode: on_time | late | rebuild, changes, partial, skip}: what staging found out of the new changes; asked again where that is not known. -#}
@@ -61,11 +160,11 @@
   {#- the keys model commits only what it resolved anew -#}
   {%- set resolved = keys is not none and (adapter.table_state(keys, keys.identifier).txn_version or -1) > state.batch_id -%}
   {%- if found.truncates > 0 -%}{%- set mode = 'rebuild' -%}
-  {%- elif found.late > 0 or resolved -%}{%- set mode = 'late' -%}
+  {%- elif found.late > 0 or resolved or (settings.get('expressions') and (found.partial > 0 or delta_cdc._shape(settings))) -%}{%- set mode = 'late' -%}
   {%- else -%}{%- set mode = 'on_time' -%}
   {%- endif -%}
   {%- set has_values = settings['columns'] | reject('in', settings['keys']) | list | length > 0 -%}
-  {{ return({'mode': mode, 'changes': found.rows_read - found.quarantined, 'partial': found.partial > 0 and has_values,
+  {{ return({'mode': mode, 'changes': found.rows_read - found.quarantined, 'removals': found.removals, 'partial': found.partial > 0 and has_values,
              'skip': found.rows_read == found.quarantined}) }}
 {% endmacro %}
 
@@ -103,6 +202,11 @@
 {% macro _final_rows(settings, staging, keys, where='true') -%}
 {%- if settings.insert_only or settings.keyless == 'append' -%}
 {{ delta_cdc._final_appended(settings, staging, -1) }}{{ ' and ' ~ where }}
+{%- elif settings.keyless == 'multiset' -%}
+select * except (_cdc_is_gone) from (
+{{ delta_cdc.multiset_rows(settings, staging) }}
+)
+where not _cdc_is_gone and {{ where }}
 {%- else -%}
 with changes as (
 {{ delta_cdc.changes_of_entities(settings, staging, keys, where) }}
@@ -115,15 +219,24 @@ from present
 
 
 {% macro _final_appended(settings, staging, done) -%}
-select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
-from {{ staging }}
+{%- set rows = delta_cdc.staged_rows(settings, staging) -%}
+{%- if settings.surrogate == 'hash' -%}
+  {%- set values = delta_cdc._values_of_multiset(settings) -%}
+  {%- set rows = '(select *, row_number() over (partition by ' ~ delta_cdc.column_list(values) ~ ' order by _cdc_batch_id, _cdc_row) as _cdc_occurrence from '
+        ~ rows ~ " where _cdc_error is null and _cdc_op in ('I', 'R'))" -%}
+{%- endif -%}
+select {{ delta_cdc._made(settings) }}{{ delta_cdc._with_partitions(settings) }}
+  {%- if settings.surrogate == 'hash' %}, {{ delta_cdc._surrogate(values) }} as _cdc_key{% endif %}
+from {{ rows }}
 where _cdc_error is null and _cdc_op in ('I', 'R') and _cdc_batch_id > {{ done }}
 {%- endmacro %}
 
 
 {#- What a merge needs: one row for each touched key, to be written or (`_cdc_is_gone`) removed. -#}
 {% macro _winners(settings, staging, keys, state, plan) -%}
-{%- if plan.mode == 'rebuild' -%}
+{%- if settings.keyless == 'multiset' -%}
+{{ delta_cdc.multiset_rows(settings, staging, none if plan.mode == 'rebuild' else state.batch_id) }}
+{%- elif plan.mode == 'rebuild' -%}
 select *, false as _cdc_is_gone from (
 {{ delta_cdc._final_rows(settings, staging, keys) }}
 )
@@ -142,7 +255,7 @@ select *, false as _cdc_is_gone from (
 {%- set continues = partial or soft or settings.get('created_at') or settings.get('set_on_insert') -%}
 with new_changes as (
   select *, _cdc_op = 'D' as _cdc_ends
-  from {{ staging }}
+  from {{ delta_cdc.staged_rows(settings, staging) }}
   where _cdc_batch_id > {{ done }} and _cdc_error is null
 ),
 {%- if continues %}
@@ -177,7 +290,7 @@ winners as (
   select *{{ ', _cdc_occurred_at as _cdc_updated_at' if settings.get('updated_at') }} from ranked where _cdc_newest_first = 1
 )
 {%- endif %}
-select {{ delta_cdc._final_select(settings) }}, {{ '_cdc_is_gone' if soft else '_cdc_ends as _cdc_is_gone' }}
+select {{ delta_cdc._final_select(settings, delta_cdc._made(settings)) }}, {{ '_cdc_is_gone' if soft else '_cdc_ends as _cdc_is_gone' }}
 from winners
 {%- endmacro %}
 

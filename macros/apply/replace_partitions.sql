@@ -1,6 +1,6 @@
 {#- The predicate that names the partitions in which a live row changes (A6): those of the rows as they are now and as they will be.
-    Empty: nothing changes. Partition values come from rows, never from a delete, which may hold only the key. -#}
-{% macro _touched_partitions(settings, winners, plan) %}
+    Empty: nothing changes. lacking: {column: type} that final gains with this write. Partition values come from rows, never from a delete, which may hold only the key. -#}
+{% macro _touched_partitions(settings, winners, plan, lacking={}) %}
   {%- set keys = settings['keys'] -%}
   {%- set parts = delta_cdc._partition_columns(settings) -%}
   {%- set columns = delta_cdc._final_columns(settings) -%}
@@ -12,7 +12,7 @@ compared as (
   select w._cdc_is_gone, live._is_live
   {%- for part in parts %}, w.{{ delta_cdc.quoted(part) }} as new_{{ loop.index }}, live.{{ delta_cdc.quoted(part) }} as old_{{ loop.index }}{% endfor %}
   from winners as w
-  {{ 'full' if plan.mode == 'rebuild' else 'left' }} join (select *, true as _is_live from {{ this }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'w') }}
+  {{ 'full' if plan.mode == 'rebuild' else 'left' }} join (select *{% for column, type in lacking.items() %}, cast(null as {{ type }}) as {{ delta_cdc.quoted(column) }}{% endfor %}, true as _is_live from {{ this }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'w') }}
   where not (
     (w._cdc_is_gone and live._is_live is null)
     or (not w._cdc_is_gone and live._is_live and {{ delta_cdc.same_columns(columns, 'live', 'w') }})

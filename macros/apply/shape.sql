@@ -1,8 +1,8 @@
 {#- The columns of final beyond the published ones (rules A9, A10), and what their settings change. -#}
 
-{#- What final selects: the published columns, the derived partition columns, the added ones. -#}
-{% macro _final_select(settings) -%}
-{{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
+{#- What final selects: the published columns (`columns`: their SQL), the derived partition columns, the added ones. -#}
+{% macro _final_select(settings, columns=none) -%}
+{{ columns or delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
 {%- if settings.get('created_at') %}, _cdc_created_at as {{ delta_cdc.quoted(settings.created_at) }}{% endif %}
 {%- if settings.get('updated_at') %}, _cdc_updated_at as {{ delta_cdc.quoted(settings.updated_at) }}{% endif %}
 {%- if settings.get('delete_mode') == 'soft' %}, _cdc_is_deleted, _cdc_deleted_at{% endif %}
@@ -11,7 +11,7 @@
 {#- The names of final's columns, without the derived partition columns. -#}
 {% macro _final_columns(settings) %}
   {%- set added = [settings.get('created_at'), settings.get('updated_at')] | select | list -%}
-  {{ return(settings['columns'] + added + (['_cdc_is_deleted', '_cdc_deleted_at'] if settings.get('delete_mode') == 'soft' else [])) }}
+  {{ return(settings['columns'] + added + (['_cdc_key'] if settings.get('surrogate') == 'hash' else []) + (['_cdc_is_deleted', '_cdc_deleted_at'] if settings.get('delete_mode') == 'soft' else [])) }}
 {% endmacro %}
 
 {#- The settings that shape rows already written, as text: where they are others than a table was written with, it is built anew. -#}
@@ -43,3 +43,8 @@
     count_if(not _cdc_ends) over life > 0 as _cdc_lived
 {%- endif -%}
 {%- endmacro %}
+
+{% macro _names_of_life(settings) %}
+  {{ return((['_cdc_created_at'] if settings.get('created_at') else []) + (['_cdc_updated_at'] if settings.get('updated_at') else [])
+      + (['_cdc_lived'] if settings.get('delete_mode') == 'soft' else [])) }}
+{% endmacro %}

@@ -8,37 +8,141 @@
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- set state = delta_cdc.progress(this) -%}
   {%- do delta_cdc._refuse_restored(this, state) -%}
+  {%- if settings.keyless == 'multiset' %}{% do settings.update({'keys': delta_cdc._values_of_multiset(settings), 'key_changes': true}) %}{% endif -%}
+  {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
   {%- set lines = this.identifier ~ '__lines' -%}
-  {%- if '{table}' in settings.location -%}
+  {%- if '{table}' in settings.location or delta_cdc.is_private(settings) -%}
     {%- set pending = delta_cdc.pending_change_sets(changes_from, settings, state.batch_id) -%}
     {%- set last = pending[-1]['batch_id'] if pending else none -%}
     {%- if pending -%}{%- do adapter.create_lines_view(lines, pending) -%}{%- endif -%}
+    {%- if '{table}' not in settings.location -%}
+      {%- set lines = delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(lines, settings.format) ~ ')', settings, -1) -%}
+    {%- endif -%}
   {%- else -%}
     {%- set raw = delta_cdc.progress(changes_from) -%}
     {%- set last = raw.batch_id if raw.batch_id > state.batch_id else none -%}
     {%- set lines = delta_cdc._lines_of_table(changes_from, settings, state.batch_id) -%}
     {%- if last is not none and state.exists and not delta_cdc._has_lines(changes_from, settings, state.batch_id) -%}
-      {%- do adapter.plan_write(this, {'skip': true, 'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': 0}}) -%}
-      {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw())) }}
+      {{ return(delta_cdc._staging_idle(settings, state, evolved, {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': 0})) }}
     {%- endif -%}
   {%- endif -%}
 
   {%- if last is none -%}
-    {#- a table that is created before anything arrived carries its progress too: without one it would be taken for restored -#}
-    {%- do adapter.plan_write(this, {'skip': true, 'txn': {'app_id': state.app_id, 'version': 0}, 'notes': {'keys_may_move': false}}) -%}
-    {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw())) }}
+    {{ return(delta_cdc._staging_idle(settings, state, evolved)) }}
   {%- endif -%}
 
   {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
+  {%- do delta_cdc._tell_of_columns(settings, plan) -%}
   {%- do adapter.plan_write(this, {
-        'skip': plan.rows_read == 0,
-        'txn': {'app_id': state.app_id, 'version': last},
+        'skip': plan.rows_read == 0 and not evolved.rewrite,
+        'rebuild': evolved.rewrite | length > 0,
+        'columns': evolved.types if evolved.add or evolved.widen else none,
+        'txn': {'app_id': state.next_app_id if evolved.rewrite else state.app_id, 'version': last},
         'notes': plan.notes,
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': plan.rows_read,
-                   'rows_late': plan.late, 'rows_quarantined': plan.quarantined},
+                   'rows_late': plan.late, 'rows_quarantined': plan.quarantined, 'rows_with_undeclared_columns': plan.undeclared},
       }) -%}
-  {{ return(delta_cdc._staging_sql(settings, lines, plan.repeated, this if state.exists and (plan.late or plan.quarantined) else none)) }}
+  {%- set past = this if state.exists and (plan.late or plan.quarantined) else none -%}
+  {%- if evolved.rewrite -%}
+    {{ return(delta_cdc._staging_rewritten(settings, state, evolved, lines, plan.repeated, past)) }}
+  {%- endif -%}
+  {{ return(delta_cdc._staging_sql(settings, lines, plan.repeated, past)) }}
 {% endmacro %}
+
+
+{#- Nothing new. A table that is created before anything arrived carries its progress too: without one it would be taken for restored. -#}
+{% macro _staging_idle(settings, state, evolved, report=none) %}
+  {%- set txn = {'app_id': state.next_app_id if evolved.rewrite else state.app_id, 'version': [state.committed, 0] | max} -%}
+  {%- do adapter.plan_write(this, {
+        'skip': not evolved.rewrite, 'rebuild': evolved.rewrite | length > 0, 'report': report,
+        'columns': evolved.types if evolved.add or evolved.widen else none,
+        'txn': txn, 'notes': state.notes if state.exists else {'keys_may_move': false}}) -%}
+  {%- if evolved.rewrite -%}{{ return(delta_cdc._staging_rewritten(settings, state, evolved, delta_cdc._empty_raw())) }}{%- endif -%}
+  {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw())) }}
+{% endmacro %}
+
+
+{#- What the table needs to hold the configured columns (E1, E4, E6): as adapter.evolved. `settings.column_types` becomes what the
+    columns are then; `settings.given_types` has those whose values are cast to what the table has, for Delta cannot widen it. -#}
+{% macro _staged_columns(settings, state) %}
+  {%- if not state.exists -%}{{ return({'types': {}, 'new': [], 'add': [], 'widen': [], 'rewrite': [], 'cast': {}}) }}{%- endif -%}
+  {%- do delta_cdc._refuse_other_order(settings, state) -%}
+  {%- set wanted = {} -%}
+  {%- do wanted.update(settings.column_types) -%}
+  {%- do wanted.update({'_cdc_undeclared': 'map<string,string>'}) -%}
+  {%- set evolved = adapter.evolved(state.columns, wanted) -%}
+  {%- set types = {} -%}
+  {%- for column in settings.column_types %}{% do types.update({column: evolved.types[column]}) %}{% endfor -%}
+  {%- do settings.update({'column_types': types, 'given_types': evolved.cast}) -%}
+  {%- set there = state.columns.keys() | list + evolved.new -%}
+  {%- do delta_cdc.note_renamed(settings, there) -%}
+  {{ return(evolved) }}
+{% endmacro %}
+
+
+{#- Staged positions and keys are compared with new ones: their parts stay what they are. -#}
+{% macro _refuse_other_order(settings, state) %}
+  {%- set about = "feed " ~ settings.feed ~ ", table " ~ settings.table ~ ": " -%}
+  {%- set remedy = " Put it back, or drop " ~ this ~ " and run again to load the change sets that are still there." -%}
+  {%- set names = [] -%}
+  {%- for part in settings.sequence_by %}{% do names.append(delta_cdc._sequence_name(part, loop.index)) %}{% endfor -%}
+  {%- set staged = delta_cdc._field_names(state.columns.get('_cdc_sequence')) -%}
+  {%- if staged and staged | map('lower') | list != names | map('lower') | list -%}
+    {%- do exceptions.raise_compiler_error(about ~ "`sequence_by` is [" ~ settings.sequence_by | join(', ') ~ "], and staging is ordered by ("
+          ~ staged | join(', ') ~ "). Changes of two orders cannot be compared." ~ remedy) -%}
+  {%- endif -%}
+  {%- set staged = delta_cdc._field_names(state.columns.get('_cdc_key_before')) -%}
+  {%- set keys = settings['keys'] -%}
+  {%- if settings.keyless == 'multiset' -%}
+    {#- rows are their values: new columns come last -#}
+    {%- set keys = staged + (keys | reject('in', staged) | list) if staged | reject('in', keys) | list == [] else keys -%}
+    {%- do settings.update({'keys': keys}) -%}
+  {%- endif -%}
+  {%- if staged and staged | map('lower') | list != keys[:staged | length] | map('lower') | list or (staged and settings.keyless == 'none' and keys | length != staged | length) -%}
+    {%- do exceptions.raise_compiler_error(about ~ "`" ~ ("keys" if settings.keyless == 'none' else "columns") ~ "` is [" ~ keys | join(', ')
+          ~ "], and staging tells rows apart by (" ~ staged | join(', ') ~ ")." ~ remedy) -%}
+  {%- endif -%}
+{% endmacro %}
+
+{% macro _field_names(type) %}{{ return(type['fields'] | map(attribute='name') | list if type is mapping else []) }}{% endmacro %}
+
+
+{#- What a person should know of the load's columns. -#}
+{% macro _tell_of_columns(settings, plan) %}
+  {%- set about = 'feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': ' -%}
+  {%- if plan.undeclared -%}
+    {%- do exceptions.warn(about ~ plan.undeclared ~ ' of ' ~ plan.rows_read ~ ' new changes have columns that are not listed: '
+          ~ plan.undeclared_columns | join(', ') ~ '. Their values are in _cdc_undeclared of staging. List them under `columns:`, or name them in `never_store`.') -%}
+  {%- endif -%}
+  {%- for column, type in settings.get('given_types', {}).items() -%}
+    {%- do exceptions.warn(about ~ 'column ' ~ column ~ ' is ' ~ settings.column_types[column] ~ ' in staging and ' ~ type
+          ~ ' in the configuration. Delta cannot widen it: values are cast, and those that do not fit are quarantined (cast:' ~ column ~ ').') -%}
+  {%- endfor -%}
+{% endmacro %}
+
+
+{#- The whole table anew, in one commit, with columns changed that Delta cannot alter (E4: date to timestamp), and the new changes. -#}
+{% macro _staging_rewritten(settings, state, evolved, lines, repeated=false, past=none) -%}
+{%- set types = {} -%}
+{%- for column, type in evolved.types.items() %}{% do types.update({column | lower: type}) %}{% endfor -%}
+{%- set new = delta_cdc._staging_columns(settings) | map('lower') | list -%}
+{%- set as_staged, as_new = [], [] -%}
+{%- for column in state.columns -%}
+  {%- set name = delta_cdc.quoted(column) -%}
+  {%- do as_staged.append('cast(' ~ name ~ ' as ' ~ types[column | lower] ~ ') as ' ~ name if column | lower in types else name) -%}
+  {%- do as_new.append(name if column | lower in new or name | lower in new else 'null') -%}
+{%- endfor -%}
+{%- for column in evolved.new -%}
+  {%- do as_staged.append('cast(null as ' ~ evolved.types[column] ~ ') as ' ~ delta_cdc.quoted(column)) -%}
+  {%- do as_new.append(delta_cdc.quoted(column)) -%}
+{%- endfor -%}
+{%- set staged = 'select ' ~ as_staged | join(', ') ~ ' from ' ~ this -%}
+{{ staged }}
+union all
+select {{ as_new | join(', ') }} from (
+{{ delta_cdc._staging_sql(settings, lines, repeated, '(' ~ staged ~ ')' if past is not none else none) }}
+)
+{%- endmacro %}
 
 
 {% macro _lines_of_table(raw, settings, done) %}
@@ -101,7 +205,9 @@ once as (  -- O4: the first of equal changes, and in one change set only what di
     from changes
   )
   where _cdc_batch_id = first_batch_id
-  {%- if settings.get('keys') %}
+  {%- if settings.keyless != 'none' %}
+    or _cdc_sequence is null  -- where there is no position, no row is another one's copy
+  {%- elif settings.get('keys') %}
     and not struct({{ content | join(', ') }}) <=> change_before
   {%- endif %}
 )
@@ -110,8 +216,8 @@ select {{ delta_cdc._staging_columns(settings) | join(', ') }}
 from {{ 'once' if repeated else 'changes' }} as changes
 {%- if past is not none %}
 where not exists (  -- only late and quarantined changes can have been staged before
-  select 1 from {{ past }} as past
-  where {% for column in content %}past.{{ column }} <=> changes.{{ column }}{{ ' and ' if not loop.last }}{% endfor %}
+  select 1 from {{ delta_cdc.staged_rows(settings, past) }} as past
+  where {% if settings.keyless != 'none' %}changes._cdc_sequence is not null and {% endif %}{% for column in content %}past.{{ column }} <=> changes.{{ column }}{{ ' and ' if not loop.last }}{% endfor %}
 )
 {%- endif %}
 {%- endmacro %}
@@ -129,7 +235,7 @@ where not exists (  -- only late and quarantined changes can have been staged be
   {%- set out = [] -%}
   {%- for column in settings.column_types %}{% do out.append(delta_cdc.quoted(column)) %}{% endfor -%}
   {{ return(out + ['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_transaction', '_cdc_occurred_at', '_cdc_missing',
-      '_cdc_error', '_cdc_raw', '_cdc_batch_id', '_cdc_change_set', '_cdc_row', '_cdc_staged_at']) }}
+      '_cdc_undeclared', '_cdc_error', '_cdc_raw', '_cdc_batch_id', '_cdc_change_set', '_cdc_row', '_cdc_staged_at']) }}
 {% endmacro %}
 
 
@@ -145,31 +251,50 @@ messages as (
 ),
 typed as (  -- text to types
   select * except (after, before, batch_id, change_set, row_number, message, parsed, op_code),
-    batch_id as _cdc_batch_id, change_set as _cdc_change_set, row_number as _cdc_row, message as _cdc_message,
+    batch_id as _cdc_batch_id, change_set as _cdc_change_set, row_number as _cdc_row, {{ delta_cdc._raw_text(settings) }} as _cdc_message,
     parsed as _cdc_parsed, {{ delta_cdc._operation(settings) }} as _cdc_flag,
   {%- for column, type in types.items() %}
-    {{ delta_cdc.format_value(delta_cdc._text_of(column, settings), type, settings, column) }} as {{ delta_cdc.quoted(column) }},
+    {{ delta_cdc._value_of(delta_cdc._text_of(column, settings), column, settings) }} as {{ delta_cdc.quoted(column) }},
   {%- endfor %}
   {%- for key in keys %}
-    {{ delta_cdc.format_value('before[' ~ delta_cdc.literal(key) ~ ']', types[key], settings, key) }} as _cdc_before_{{ loop.index }},
+    {{ delta_cdc._value_of('before[' ~ delta_cdc.literal(key) ~ ']', key, settings) }} as _cdc_before_{{ loop.index }},
   {%- endfor %}
-    filter(array({% for column in types %}{{ delta_cdc.literal(column) }}{{ ', ' if not loop.last }}{% endfor %}), column -> not coalesce({{ delta_cdc._is_present(settings) }}, false)) as _cdc_absent,
+    filter(array({{ delta_cdc._literals(types) }}), column -> not coalesce({{ delta_cdc._is_present(settings) }}, false)) as _cdc_absent,
+    {#- columns that the feed has and nobody listed: more of them than are present of those that are listed #}
+    if(size(after) + size(_cdc_absent) > {{ types | length }}, map_filter(after, (column, text) -> column not in ({{ delta_cdc._literals(delta_cdc._known_columns(settings)) }}){{ delta_cdc._not_private(settings) }}), null) as _cdc_others,
   {%- if settings.get('ignore_null_updates') %}
-    filter(array({% for column in delta_cdc._null_means_absent(settings) %}{{ delta_cdc.literal(column) }}{{ ', ' if not loop.last }}{% endfor %}), column -> after[column] is null) as _cdc_null,
+    filter(array({{ delta_cdc._literals(delta_cdc._null_means_absent(settings)) }}), column -> after[column] is null) as _cdc_null,
   {%- endif %}
     case  -- the first column that holds a value that does not fit its type
   {%- for column, type in types.items() if type | lower | trim != 'string' %}
-      {%- set text = delta_cdc._text_of(column, settings) %}
-      when {{ text }} is not null and {{ delta_cdc.format_value(text, type, settings, column) }} is null then {{ delta_cdc.literal(column) }}
+      when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings), column, settings) }} then {{ delta_cdc.literal(column) }}
   {%- else %}
       when false then ''
   {%- endfor %}
     end as _cdc_misfit
   from messages
 ),
+{%- set mask = settings.get('mask') or {} %}
+{%- if mask %}
+masked as (  -- from here on there is no clear value
+  select * except (_cdc_misfit, {{ delta_cdc.column_list(mask) }}{% for key in keys if key in mask %}, _cdc_before_{{ keys.index(key) + 1 }}{% endfor %})
+  {%- for column, sql in mask.items() %},
+    try_cast(({{ sql }}) as {{ types[column] }}) as {{ delta_cdc.quoted(column) }}
+  {%- endfor %}
+  {%- for key in keys if key in mask %}
+    {%- set before = '_cdc_before_' ~ (keys.index(key) + 1) %},
+    if({{ before }} is null, null, transform(array({{ before }}), {{ delta_cdc.quoted(key) }} -> try_cast(({{ mask[key] }}) as {{ types[key] }}))[0]) as {{ before }}
+  {%- endfor %},
+    case when _cdc_misfit is not null then _cdc_misfit
+  {%- for column, sql in mask.items() %}
+      when ({{ sql }}) is not null and try_cast(({{ sql }}) as {{ types[column] }}) is null then {{ delta_cdc.literal(column) }}
+  {%- endfor %} end as _cdc_misfit
+  from typed
+),
+{%- endif %}
 operations as (
   select *, {{ delta_cdc._operation_of_row(settings) }} as _cdc_op, {{ delta_cdc._sequence(settings) }} as _cdc_sequence
-  from typed
+  from {{ 'masked' if mask else 'typed' }}
 ),
 keyed as (  -- a delete names the row by its key before
   select * {%- if keys %} except ({{ delta_cdc.column_list(keys) }}),
@@ -186,7 +311,11 @@ checked as (
   {%- if settings.insert_only or settings.keyless == 'append' %}
       when _cdc_op not in ('I', 'R') then 'not_allowed'
   {%- endif %}
-  {%- for key in keys if key not in (settings.get('nullable_keys') or []) %}
+  {%- if settings.keyless == 'multiset' %}
+      -- without the row as it was there is nothing to take away
+      when _cdc_op = 'U' and coalesce({% for key in keys %}_cdc_before_{{ loop.index }} is null{{ ' and ' if not loop.last }}{% endfor %}, true) then 'not_allowed'
+  {%- endif %}
+  {%- for key in keys if key not in (settings.get('nullable_keys') or []) and settings.keyless == 'none' %}
       when _cdc_op <> 'T' and {{ delta_cdc.quoted(key) }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key) }} then 'null_key'
   {%- endfor %}
       when _cdc_misfit is not null then concat('cast:', _cdc_misfit)
@@ -214,6 +343,7 @@ changes as (
     {{ 'cast(' ~ settings.transaction ~ ' as string)' if settings.get('transaction') else 'cast(null as string)' }} as _cdc_transaction,
     {{ settings.get('occurred_at') or settings.sequence_by[0] }} as _cdc_occurred_at,
     {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif %}if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array()){{ ')' if settings.get('ignore_null_updates') }} as _cdc_missing,
+    if(size(_cdc_others) > 0, _cdc_others, null) as _cdc_undeclared,
     _cdc_error, if(_cdc_error is null, cast(null as string), _cdc_message) as _cdc_raw,
     _cdc_batch_id, _cdc_change_set, _cdc_row, current_timestamp() as _cdc_staged_at
   from checked
@@ -230,6 +360,57 @@ changes as (
   {%- endif -%}
   {{ return(text) }}
 {% endmacro %}
+
+{#- A column's value. Where staging has another type than the configuration, and Delta cannot widen it, it is cast to that (E4). -#}
+{% macro _value_of(text, column, settings) %}
+  {%- set type = settings.column_types[column] -%}
+  {%- set given = delta_cdc._given_type(column, settings) -%}
+  {%- if given -%}{{ return('try_cast(' ~ delta_cdc.format_value(text, given, settings, column) ~ ' as ' ~ type ~ ')') }}{%- endif -%}
+  {{ return(delta_cdc.format_value(text, type, settings, column)) }}
+{% endmacro %}
+
+{#- Whether there is a text and no value of it; after a cast to another type, whether the value is no longer the same. -#}
+{% macro _misfits(text, column, settings) %}
+  {%- set value = delta_cdc._value_of(text, column, settings) -%}
+  {%- set given = delta_cdc._given_type(column, settings) -%}
+  {%- if given -%}
+    {%- set wanted = delta_cdc.format_value(text, given, settings, column) -%}
+    {{ return(text ~ ' is not null and (' ~ value ~ ' is null or not try_cast(' ~ value ~ ' as ' ~ given ~ ') <=> ' ~ wanted ~ ')') }}
+  {%- endif -%}
+  {%- if (settings.column_types[column] | lower).startswith(('struct', 'array', 'map')) -%}
+    {{ return(adapter.misfits(text, value, settings.column_types[column])) }}
+  {%- endif -%}
+  {{ return(text ~ ' is not null and ' ~ value ~ ' is null') }}
+{% endmacro %}
+
+{% macro _given_type(column, settings) %}
+  {%- set given = settings.get('given_types', {}).get(column) -%}
+  {{ return(none if given is none or given.startswith(('struct', 'array', 'map')) else given) }}
+{% endmacro %}
+
+{#- The row as it came, for one that cannot be used; without what must not be stored. -#}
+{% macro _raw_text(settings) %}
+  {%- if not delta_cdc.is_private(settings) -%}{{ return('message') }}{%- endif -%}
+  {{ return("if(parsed, to_json(map_filter(after, (column, text) -> true" ~ delta_cdc._not_private(settings)
+      ~ "), map('ignoreNullFields', 'false')), '(withheld: the table has `mask` or `never_store`, and the row cannot be read)')") }}
+{% endmacro %}
+
+{% macro _not_private(settings) %}
+  {%- set private = delta_cdc._private_columns(settings) -%}
+  {{ return(' and lower(column) not in (' ~ delta_cdc._literals(private) ~ ')' if private else '') }}
+{% endmacro %}
+
+{#- The names under which a feed may carry what is listed. -#}
+{% macro _known_columns(settings) %}
+  {{ return(settings.column_types.keys() | list + settings.renamed_columns.values() | list) }}
+{% endmacro %}
+
+{% macro _literals(names) %}
+  {%- set out = [] -%}
+  {%- for name in names %}{% do out.append(delta_cdc.literal(name)) %}{% endfor -%}
+  {{ return(out | join(', ')) }}
+{% endmacro %}
+
 
 {#- The columns of which a null in an update means that they did not change (P1). -#}
 {% macro _null_means_absent(settings) %}
@@ -251,7 +432,7 @@ changes as (
   {%- set codes = {} -%}
   {%- do codes.update(delta_cdc._defaults()['operation_codes'].get(settings.format, {})) -%}
   {%- do codes.update(settings.get('operation_codes') or {}) -%}
-  {%- if settings.format == 'rows' and not settings.get('operation') -%}{{ return("if(parsed, '" ~ ('I' if settings.insert_only or settings.keyless == 'append' else 'U') ~ "', null)") }}{%- endif -%}
+  {%- if settings.format == 'rows' and not settings.get('operation') -%}{{ return("if(parsed, '" ~ ('I' if settings.insert_only or settings.keyless != 'none' else 'U') ~ "', null)") }}{%- endif -%}
   {%- set cases = [] -%}
   {%- for code, operation in codes.items() -%}
     {%- do cases.append('when ' ~ delta_cdc.literal(code) ~ ' then ' ~ delta_cdc.literal(operation)) -%}
@@ -276,7 +457,11 @@ case
 {%- set parts = settings.sequence_by -%}
 case when {% for part in parts %}({{ part }}) is not null{{ ' and ' if not loop.last }}{% endfor %} then struct(
 {%- for part in parts -%}
-  ({{ part }}) as {{ delta_cdc.quoted(part.strip('`')) if modules.re.match('^`?\w+`?$', part) else 'sequence_' ~ loop.index }}{{ ', ' if not loop.last }}
+  ({{ part }}) as {{ delta_cdc._sequence_name(part, loop.index) if not modules.re.match('^`?\w+`?$', part) else delta_cdc.quoted(delta_cdc._sequence_name(part, loop.index)) }}{{ ', ' if not loop.last }}
 {%- endfor -%}
 ) end
 {%- endmacro %}
+
+{% macro _sequence_name(part, place) %}
+  {{ return(part.strip('`') if modules.re.match('^`?\w+`?$', part) else 'sequence_' ~ place) }}
+{% endmacro %}

@@ -1,5 +1,6 @@
 {#-
-  How far a table has come, read without a Spark job: {exists, app_id, batch_id, committed, rows, rebuild, version, notes}.
+  How far a table has come, read without a Spark job: {exists, app_id, batch_id, committed, rows, rebuild, version, notes,
+  columns}.
   batch_id: the highest batch that the table has done (-1: none): the version of its own Delta transaction (rules S2, S8), or a later
   batch that the closing commit of a run (`cdc_runs`) noted as holding nothing for it (S7).
   committed: the highest batch that it committed. rows: how many rows that commit wrote; none if that is not known.
@@ -22,6 +23,7 @@
       'rebuild': state.exists and not trusted,
       'version': state.version,
       'notes': state.notes if trusted else {},
+      'columns': state.columns,
       'app_id': state.app_id if trusted else relation.identifier ~ '@' ~ generation,
       'next_app_id': relation.identifier ~ '@' ~ generation,
   }) }}

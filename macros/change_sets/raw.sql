@@ -13,7 +13,17 @@
         'report': report}) -%}
   {%- if not pending -%}{{ return(delta_cdc._empty_raw()) }}{%- endif -%}
   {%- do adapter.create_lines_view(this.identifier ~ '__lines', pending) -%}
-  {{ return(delta_cdc.format_tables(this.identifier ~ '__lines', settings.format)) }}
+  {{ return(delta_cdc._without_private(delta_cdc.format_tables(this.identifier ~ '__lines', settings.format), tables)) }}
+{% endmacro %}
+
+
+{#- Without the messages of tables that have `mask` or `never_store`, and without the text of those of which no table can be told (E7). -#}
+{% macro _without_private(messages, tables) %}
+  {%- set private = [] -%}
+  {%- for settings in tables.values() if delta_cdc.is_private(settings) %}{% do private.append(delta_cdc._is_of_table(settings)) %}{% endfor -%}
+  {%- if not private -%}{{ return(messages) }}{%- endif -%}
+  {{ return("select batch_id, change_set, row_number, if(source_table is null, '(withheld: a table of the feed has `mask` or `never_store`)', message) as message, source_table"
+      ~ "\nfrom (" ~ messages ~ ")\nwhere source_table is null or not (" ~ private | join(' or ') ~ ")") }}
 {% endmacro %}
 
 

@@ -42,7 +42,8 @@
     {%- do settings.update({'key_changes': settings.get('old_keys') | length > 0}) -%}
   {%- endif -%}
   {%- set types = {} -%}
-  {%- for column in node.columns.values() -%}
+  {%- set never = settings.never_store | map('lower') | list -%}
+  {%- for column in node.columns.values() if column.name | lower not in never -%}
     {%- do types.update({column.name: column.data_type}) -%}
   {%- endfor -%}
   {%- do settings.update(delta_cdc._as_spelled(settings, types)) -%}
@@ -90,8 +91,14 @@
 {% endmacro %}
 
 
-{#- The columns of history and final: `columns`, or all without `except_columns`, the flag and the old-key columns. -#}
+{#- The columns of history and final: those of the feed, and what `expressions` add. -#}
 {% macro _published_columns(settings, all) %}
+  {%- set published = delta_cdc._chosen_columns(settings, all) -%}
+  {{ return(published + settings.get('expressions', {}).keys() | reject('in', published) | list) }}
+{% endmacro %}
+
+{#- `columns`, or all without `except_columns`, the flag and the old-key columns. -#}
+{% macro _chosen_columns(settings, all) %}
   {%- if settings.get('columns') -%}
     {{ return(all | select('in', settings['columns']) | list) }}
   {%- endif -%}
@@ -112,4 +119,26 @@
     {{ return(settings['columns'] | reject('in', track['except']) | list) }}
   {%- endif -%}
   {{ return(settings['columns'] | select('in', track) | list) }}
+{% endmacro %}
+
+
+{#- Whether something of a table must not be stored. It is read from the change sets themselves, and raw_<feed> has none of it. -#}
+{% macro is_private(settings) %}{{ return((settings.get('mask') or settings.get('never_store') or []) | length > 0) }}{% endmacro %}
+
+{#- The columns, in lower case, whose text as it came is stored nowhere. -#}
+{% macro _private_columns(settings) %}
+  {%- set out = settings.get('mask', {}).keys() | list + settings.get('never_store', []) -%}
+  {%- for new, old in settings.renamed_columns.items() if new in out %}{% do out.append(old) %}{% endfor -%}
+  {{ return(out | map('lower') | list) }}
+{% endmacro %}
+
+
+{#- The columns of history and final, as SQL over staging's: what `expressions` make stands under its name (E7). -#}
+{% macro _made(settings, columns=none) %}
+  {%- set out = [] -%}
+  {%- for column in columns or settings['columns'] -%}
+    {%- set sql = settings.get('expressions', {}).get(column) -%}
+    {%- do out.append('(' ~ sql ~ ') as ' ~ delta_cdc.quoted(column) if sql else delta_cdc.quoted(column)) -%}
+  {%- endfor -%}
+  {{ return(out | join(', ')) }}
 {% endmacro %}

@@ -29,9 +29,9 @@
 
 {#- What most formats share: text to a Spark type, null where it does not fit. -#}
 {% macro _plain_value(text, type) %}
-  {%- set type = type | lower | trim -%}
-  {%- if type in ('string', 'text') -%}{{ return(text) }}{%- endif -%}
-  {%- if type.startswith('struct') or type.startswith('array') or type.startswith('map') -%}
+  {%- set word = type | lower | trim -%}
+  {%- if word in ('string', 'text') -%}{{ return(text) }}{%- endif -%}
+  {%- if word.startswith(('struct', 'array', 'map')) -%}
     {{ return("from_json(" ~ text ~ ", " ~ delta_cdc.literal(type) ~ ")") }}
   {%- endif -%}
   {{ return("try_cast(" ~ text ~ " as " ~ type ~ ")") }}

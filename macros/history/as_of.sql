@@ -10,6 +10,9 @@
   {%- set parents = delta_cdc._parents_of_final(table) -%}
   {%- set settings = delta_cdc._table_settings(parents.source) -%}
   {%- set keys = parents['keys'] -%}
+  {%- set staged = adapter.table_state(parents.staging_table, parents.staging_table.identifier).columns -%}
+  {%- do delta_cdc.note_renamed(settings, staged) -%}
+  {%- do delta_cdc._publish_retired(settings, delta_cdc._retired_columns(settings, staged), adapter.table_state(table, table.identifier).columns) -%}
   {%- set known = parents.staging -%}
   {%- if known_at is not none -%}
     {%- set known = '(select * from ' ~ known ~ ' where _cdc_staged_at <= ' ~ delta_cdc._moment(known_at) ~ ')' -%}
@@ -23,7 +26,7 @@
   {%- if moment is none -%}{{ return(delta_cdc._final_rows(settings, known, keys)) }}{%- endif -%}
   {%- set until = '(_cdc_occurred_at is null or _cdc_occurred_at <= ' ~ delta_cdc._moment(moment) ~ ')' -%}
   {%- set of_moment = '(select * from ' ~ known ~ ' where ' ~ until ~ ')' -%}
-  {%- if settings.insert_only or settings.keyless == 'append' -%}
+  {%- if settings.insert_only or settings.keyless != 'none' -%}
     {{ return(delta_cdc._final_rows(settings, of_moment, none)) }}
   {%- endif -%}
   {{ return(delta_cdc._final_as_of(settings, known, keys, of_moment, until)) }}
@@ -56,12 +59,16 @@ from present
       {%- if parent in graph.sources -%}{%- do found.update({'source': graph.sources[parent]}) -%}
       {%- elif parent in graph.nodes -%}
         {%- set layer = delta_cdc._layer(graph.nodes[parent].name) -%}
-        {%- if layer in found -%}{%- do found.update({layer: graph.nodes[parent].relation_name}) -%}{%- endif -%}
+        {%- if layer in found -%}{%- do found.update({layer: graph.nodes[parent].relation_name, layer ~ '_table': delta_cdc._relation_of(graph.nodes[parent])}) -%}{%- endif -%}
       {%- endif -%}
     {%- endfor -%}
     {%- if found.source is not none and found.staging is not none -%}{{ return(found) }}{%- endif -%}
   {%- endfor -%}
   {%- do exceptions.raise_compiler_error("delta_cdc.as_of: " ~ table ~ " is not a final model of this project. Pass ref('final_<table>').") -%}
+{% endmacro %}
+
+{% macro _relation_of(node) %}
+  {{ return(api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias)) }}
 {% endmacro %}
 
 {% macro _moment(value) %}{{ return(value | string if value is number else delta_cdc.literal(value)) }}{% endmacro %}

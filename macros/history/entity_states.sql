@@ -5,7 +5,9 @@
 -#}
 {% macro entity_states(settings, staging, with_life=false) -%}
 {%- set keys = settings['keys'] -%}
-{%- set values = settings['columns'] | reject('in', keys) | list -%}
+{%- set made = settings.get('expressions') or {} -%}
+{#- an expression may name any column, published or not -#}
+{%- set values = ((settings.column_types.keys() | list if made else []) + settings['columns'] | reject('in', made) | list) | unique | reject('in', keys) | list -%}
 truncates as (  -- few: one array, so that each change can count those below it
   select array_sort(collect_list(struct({{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at))) as _cdc_truncates
   from {{ staging }} where _cdc_op = 'T' and _cdc_error is null
@@ -22,7 +24,7 @@ lives as (
       rows between unbounded preceding and 1 preceding) as _cdc_life
   from events
 ),
-states as (
+{{ 'folded' if made else 'states' }} as (
   select
     _cdc_entity, _cdc_epoch, 0 as _cdc_after, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, _cdc_truncates{{ delta_cdc._of_life(settings) if with_life }},
     {{ delta_cdc.column_list(keys) }}
@@ -34,6 +36,14 @@ states as (
     partition by _cdc_entity, _cdc_epoch, _cdc_life order by {{ delta_cdc.order_by() }}, _cdc_ends
     rows between unbounded preceding and current row)
 )
+{%- if made %},
+states as (
+  select _cdc_entity, _cdc_epoch, _cdc_after, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, _cdc_truncates
+    {%- if with_life %}{% for name in delta_cdc._names_of_life(settings) %}, {{ name }}{% endfor %}{% endif %},
+    {{ delta_cdc._made(settings, keys + (settings['columns'] | reject('in', keys) | list)) }}
+  from folded
+)
+{%- endif %}
 {%- endmacro %}
 
 
@@ -53,14 +63,37 @@ states as (
 {%- set own = "sha2(to_json(struct(" ~ delta_cdc.column_list(keys, 's.') ~ "), map('ignoreNullFields', 'false')), 256)" -%}
 {%- if keys_table is none -%}
   select s.*, {{ own }} as _cdc_entity, s._cdc_op = 'D' as _cdc_ends
-  from {{ staging }} as s
+  from {{ delta_cdc.staged_rows(settings, staging) }} as s
   where s._cdc_error is null and s._cdc_op <> 'T' and {{ where }}
 {%- else -%}
   select s.*, inline(array_compact(array(
       struct(coalesce(k.entity, {{ own }}) as _cdc_entity, s._cdc_op = 'D' as _cdc_ends),
       if(k.displaced_entity is null, null, struct(k.displaced_entity as _cdc_entity, true as _cdc_ends))))) as (_cdc_entity, _cdc_ends)
-  from {{ staging }} as s
+  from {{ delta_cdc.staged_rows(settings, staging) }} as s
   left join {{ keys_table }} as k on k._cdc_batch_id = s._cdc_batch_id and k._cdc_row = s._cdc_row
   where s._cdc_error is null and s._cdc_op <> 'T' and {{ where }} and coalesce(k.origin, '') not in ('absorbed', 'unknown_delete')
 {%- endif -%}
 {%- endmacro %}
+
+
+{#- Staging with a column that was renamed since (E2) under its new name: what was staged before stands under the old one. -#}
+{% macro staged_rows(settings, staging) %}
+  {%- set renamed = settings.get('renamed_in_staging') -%}
+  {%- if not renamed -%}{{ return(staging) }}{%- endif -%}
+  {%- set missing, values = ['_cdc_missing'], [] -%}
+  {%- for new, old in renamed.items() -%}
+    {%- do missing.append('if(name = ' ~ delta_cdc.literal(old) ~ ', ' ~ delta_cdc.literal(new) ~ ', ') -%}
+    {%- do values.append('coalesce(' ~ delta_cdc.quoted(new) ~ ', ' ~ delta_cdc.quoted(old) ~ ') as ' ~ delta_cdc.quoted(new)) -%}
+  {%- endfor -%}
+  {%- set names = missing[1:] | join('') ~ 'name' ~ ')' * (missing | length - 1) -%}
+  {{ return('(select * except (_cdc_missing, ' ~ delta_cdc.column_list(renamed.keys() | list + renamed.values() | list) ~ '), '
+      ~ values | join(', ') ~ ', transform(_cdc_missing, name -> ' ~ names ~ ') as _cdc_missing from ' ~ staging ~ ')') }}
+{% endmacro %}
+
+
+{#- Notes which renamed columns staging has under both names. -#}
+{% macro note_renamed(settings, staged) %}
+  {%- set out = {} -%}
+  {%- for new, old in (settings.get('renamed_columns') or {}).items() if new in staged and old in staged %}{% do out.update({new: old}) %}{% endfor -%}
+  {%- do settings.update({'renamed_in_staging': out}) -%}
+{% endmacro %}

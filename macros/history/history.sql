@@ -8,10 +8,17 @@
 {% macro history(source_table, staging, keys=none) -%}
   {%- set settings = delta_cdc.settings(source_table) -%}
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
-  {%- if settings.get('history') != 'table' -%}{{ return(delta_cdc._history_rows(settings, staging, keys)) }}{%- endif -%}
-  {%- set state = delta_cdc.progress(this) -%}
   {%- set staged = delta_cdc.progress(staging) -%}
-  {%- set shape = settings['columns'] ~ ' by ' ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert']) -%}
+  {%- set in_table = settings.get('history') == 'table' -%}
+  {%- do delta_cdc.note_renamed(settings, staged.columns) -%}
+  {%- set retired = delta_cdc._retired_columns(settings, staged.columns) -%}
+  {%- if retired %}{% do delta_cdc._publish_retired(settings, retired, delta_cdc.progress(this).columns if in_table else adapter.view_columns(this)) %}{% endif -%}
+  {#- a view keeps the types that it was made with, and a table those that it has: both are made anew when one is widened -#}
+  {%- set types = [] -%}
+  {%- for column in settings['columns'] if column in staged.columns %}{% do types.append(column ~ ' ' ~ staged.columns[column]) %}{% endfor -%}
+  {%- if not in_table -%}{{ return(delta_cdc._history_rows(settings, staging, keys, types)) }}{%- endif -%}
+  {%- set state = delta_cdc.progress(this) -%}
+  {%- set shape = types ~ settings['columns'] ~ ' by ' ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert', 'expressions']) -%}
   {%- set reshaped = is_incremental() and state.notes.get('shape') != shape -%}
   {%- set anew = not is_incremental() or reshaped -%}
   {%- if not anew and not state.rebuild and delta_cdc.nothing_new(staged, state.batch_id) -%}
@@ -33,9 +40,10 @@
 {%- endmacro %}
 
 
-{#- Every version, from all of staging. -#}
-{% macro _history_rows(settings, staging, keys) -%}
-with changes as (
+{#- Every version, from all of staging. types: those of the columns, for a comment: with others it is another view. -#}
+{% macro _history_rows(settings, staging, keys, types=[]) -%}
+with {% if types %} -- {{ types | join(', ') | replace('\n', ' ') }}
+{% endif %}changes as (
 {{ delta_cdc.changes_of_entities(settings, staging, keys) }}
 ),
 {{ delta_cdc._spans(settings, staging) }}

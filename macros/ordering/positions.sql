@@ -1,7 +1,7 @@
-{#- What a load's changes are, in one row: {rows_read, quarantined, truncates, partial, late}.
+{#- What a load's changes are, in one row: {rows_read, quarantined, truncates, removals, partial, late}.
     changes    a relation with staging's `_cdc_` columns
     highest    SQL of the highest position staged before (none: nothing was): changes at or below it are late
-    to_stage   settings of the table that they are to be staged in: adds {repeated, keys_may_move, highest, highest_type}, where
+    to_stage   settings of the table that they are to be staged in: adds {repeated, keys_may_move, undeclared, undeclared_columns, highest, highest_type}, where
                repeated says whether any two of them are the same (O4). Of a key change that comes as delete and insert (K6), a half
                that comes alone is late -#}
 {% macro about_changes(changes, highest, to_stage=none) -%}
@@ -12,12 +12,15 @@ select
   count(*) as rows_read,
   count(_cdc_error) as quarantined,
   count_if(_cdc_op = 'T' and _cdc_error is null) as truncates,
+  count_if(_cdc_op not in ('I', 'R') and _cdc_error is null) as removals,
   count_if(size(_cdc_missing) > 0 and _cdc_error is null) as partial,
   {{ late }} as late
   {%- if to_stage %},
   count(distinct xxhash64({{ delta_cdc._content_columns(to_stage) | join(', ') }})) < count(*) as repeated,  -- or two hashes met: then it is looked at closely for nothing
   count_if(_cdc_key_before is not null and _cdc_error is null) > 0
   {%- if to_stage.split_key_changes %} or {{ late }} > 0 or (count_if(_cdc_op = 'D') > 0 and count_if(_cdc_op = 'I') > 0){% endif %} as keys_may_move,
+  count(_cdc_undeclared) as undeclared,
+  array_sort(array_distinct(flatten(collect_set(map_keys(_cdc_undeclared))))) as undeclared_columns,
   to_json({{ new_highest }}, {{ delta_cdc._position_options() }}) as highest,
   typeof({{ new_highest }}) as highest_type
   {%- endif %}

@@ -264,11 +264,21 @@ class Settings(BaseModel):
         wants="true or false",
         example="true",
     )
-    keyless: Literal["none", "append"] = _setting(
+    keyless: Literal["none", "append", "multiset"] = _setting(
         "none",
-        "What to do with a table without a key: `append` takes its inserts and quarantines the rest.",
-        wants="`none` or `append`",
-        example="append",
+        "What to do with a table without a key: `append` takes its inserts and quarantines the rest; with "
+        "`multiset` rows are their values, and a delete removes one equal row.",
+        wants="`none`, `append` or `multiset`",
+        example="multiset",
+        level="table",
+    )
+    surrogate: Literal["none", "hash"] = _setting(
+        "none",
+        "`hash` gives each row of a table without a key one, `_cdc_key`: the hash of its values and the "
+        "number of its occurrence. With it a multiset's final is merged into, without it made anew when "
+        "something was removed.",
+        wants="`none` or `hash`",
+        example="hash",
         level="table",
     )
 
@@ -333,6 +343,39 @@ class Settings(BaseModel):
         wants="a list of column names",
         example="[signup_channel]",
         names_columns=True,
+    )
+    expressions: dict[Text, Text] = _setting(
+        {},
+        "Columns that history and final compute from staging's: new ones, or another value for one that "
+        "there is. Staging keeps what came. A changed expression wants `dbt run --full-refresh` of final.",
+        wants="a mapping from column to SQL expression",
+        example='{birth_year: "year(birth_date)"}',
+        level="table",
+        names_columns=True,
+    )
+    mask: dict[Text, Text] = _setting(
+        {},
+        "Columns that are stored only as an SQL expression makes them, in staging too; it names the "
+        "column, and its result has the column's type. The clear value is nowhere in the tables.",
+        wants="a mapping from column to SQL expression",
+        example='{email: "sha2(email, 256)"}',
+        level="table",
+        names_columns=True,
+    )
+    never_store: list[Text] = _setting(
+        [],
+        "Columns of the feed, listed or not, that are stored nowhere, the raw text of bad rows included.",
+        wants="a list of column names",
+        example="[card_number]",
+        names_columns=True,
+    )
+    on_schema_change: Literal["append_new_columns", "ignore", "sync_all_columns", "fail"] = _setting(
+        "append_new_columns",
+        "What final does when the columns change: it gains new ones and keeps those that are no longer "
+        "listed, stays as it is, gains and drops, or stops. Staging always gains. Types are widened in any "
+        "case but the last.",
+        wants="`append_new_columns`, `ignore`, `sync_all_columns` or `fail`",
+        example="sync_all_columns",
     )
     final_name: Text | None = _setting(
         None,
@@ -517,6 +560,11 @@ class Table:
         return named and "{table}" not in (self.settings.location or "")
 
     @property
+    def is_private(self) -> bool:
+        """Something of it must not be stored: it is read from the change sets themselves, and raw_<feed> has none of it."""
+        return bool(self.settings.mask or self.settings.never_store)
+
+    @property
     def source_table(self) -> str:
         return self.settings.source_table or self.name
 
@@ -525,10 +573,15 @@ class Table:
         return self.settings.insert_only or self.settings.keyless == "append"
 
     @property
+    def has_entities(self) -> bool:
+        """Its rows live and change; otherwise there is no history and nothing to resolve."""
+        return not self.appends_only and self.settings.keyless == "none"
+
+    @property
     def resolves_keys(self) -> bool:
         """Has a keys model, because keys may change."""
         given = self.settings.key_changes
-        return not self.appends_only and (bool(self.settings.old_keys) if given is None else given)
+        return self.has_entities and (bool(self.settings.old_keys) if given is None else given)
 
     @property
     def staging_name(self) -> str:
@@ -540,7 +593,7 @@ class Table:
 
     @property
     def history_name(self) -> str | None:
-        return None if self.appends_only else f"hist_{self.feed}__{self.name}"
+        return f"hist_{self.feed}__{self.name}" if self.has_entities else None
 
     @property
     def final_name(self) -> str:
@@ -550,20 +603,24 @@ class Table:
     def published_columns(self) -> tuple[Column, ...]:
         """The columns of history and final."""
         chosen, left_out = self.settings.columns, set(self.settings.except_columns)
+        made = self.settings.expressions
         if chosen is not None:
-            return tuple(c for c in self.columns if c.name in chosen)
-        if not left_out:
-            left_out = {*self.settings.old_keys.values(), self.settings.operation or ""}
-        return tuple(c for c in self.columns if c.name not in left_out)
+            published = [c for c in self.columns if c.name in chosen]
+        else:
+            left_out = left_out or {*self.settings.old_keys.values(), self.settings.operation or ""}
+            published = [c for c in self.columns if c.name not in left_out]
+        there = [c.name for c in published]
+        new = [Column(name, "", f"Made from other columns: {sql}.") for name, sql in made.items() if name not in there]
+        return (*(Column(c.name, "", c.description) if c.name in made else c for c in published), *new)
 
     @property
     def deletes_softly(self) -> bool:
-        return self.settings.delete_mode == "soft" and not self.appends_only
+        return self.settings.delete_mode == "soft" and self.has_entities
 
     @property
     def time_columns(self) -> tuple[tuple[str, str], ...]:
         """The derived columns of final, each with what it tells."""
-        if self.appends_only:
+        if not self.has_entities:
             return ()
         given = (
             (self.settings.created_at, "When the row's life began at the source; null: before the feed."),

@@ -299,6 +299,8 @@ class _Reader:
         merged |= FORMATS.get(feed_block.given.get("format", ""), Format()).settings
         merged |= feed_block.given
         merged |= block.given
+        never = [name.casefold() for name in merged["never_store"]]
+        columns = tuple(column for column in columns if column.name.casefold() not in never)
         table = Table(
             feed=feed,
             name=name,
@@ -424,6 +426,7 @@ class _TableCheck:
         self.order()
         self.operations()
         self.columns()
+        self.privacy()
         self.partitions()
         self.lives()
         self.contradictions()
@@ -473,15 +476,18 @@ class _TableCheck:
 
     def keys(self) -> None:
         settings = self.settings
-        if not settings.keys and not self.table.appends_only and "keys" not in self.broken:
+        if not settings.keys and self.table.has_entities and "keys" not in self.broken:
             self.problem(
                 "`keys` is missing. Give the columns that identify a row, e.g. [id]; or say `insert_only: "
                 "true`, or "
-                "`keyless: append` for a table without a key."
+                "`keyless: append` or `keyless: multiset` for a table without a key."
             )
         self.known_columns("keys", settings.keys)
-        if settings.keys and settings.keyless == "append":
-            self.problem("`keyless` is append, and `keys` are given. Take one of them out.", "keyless")
+        if settings.keys and settings.keyless != "none":
+            self.problem(f"`keyless` is {settings.keyless}, and `keys` are given. Take one of them out.", "keyless")
+        if settings.surrogate != "none" and settings.keyless == "none":
+            message = "`surrogate` is for a table without a key. Say `keyless: append` or `keyless: multiset`, or take it out."
+            self.problem(message, "surrogate")
         for setting, named in (
             ("nullable_keys", settings.nullable_keys),
             ("old_keys", list(settings.old_keys)),
@@ -553,6 +559,30 @@ class _TableCheck:
                         f"`except_columns`, e.g. [{name}]; staging keeps it."
                     )
 
+    def privacy(self) -> None:
+        """`mask`, `never_store` and `expressions`."""
+        settings = self.settings
+        never = {name.casefold() for name in settings.never_store}
+        self.known_columns("mask", [name for name in settings.mask if name.casefold() not in never])
+        for setting in ("mask", "old_keys"):
+            for name in getattr(settings, setting):
+                if name.casefold() in never:
+                    self.problem(f"`{setting}` names `{name}`, and `never_store` too. Keep one.", "never_store")
+        for key, old in settings.old_keys.items():
+            if key in settings.mask and old not in settings.mask:
+                self.problem(
+                    f"`mask` names the key column `{key}`, and `{old}` holds its old value. Mask that too.", "mask"
+                )
+        for name in settings.expressions:
+            if name in settings.keys:
+                self.problem(
+                    f"`expressions` names the key column `{name}`: it tells rows apart. Use `mask`, which "
+                    "changes it before anything is stored.",
+                    "expressions",
+                )
+            elif name.casefold().startswith("_cdc_"):
+                self.problem(f"`expressions` names `{name}`: names with _cdc_ are taken.", "expressions")
+
     def partitions(self) -> None:
         settings, table = self.settings, self.table
         published = [column.name for column in table.published_columns]
@@ -603,7 +633,7 @@ class _TableCheck:
         taken |= {c.name.casefold(): "made by `partition_by`" for c in table.partition_columns if c.derived}
         for setting in ("created_at", "updated_at"):
             name = getattr(settings, setting)
-            if name is None or table.appends_only:
+            if name is None or not table.has_entities:
                 continue
             if not IDENTIFIER.fullmatch(name) or name.startswith("_cdc_"):
                 self.problem(
@@ -628,9 +658,9 @@ class _TableCheck:
         if settings.final_name is not None and not IDENTIFIER.fullmatch(settings.final_name):
             message = f"`final_name` is {shown(settings.final_name)}. It takes {wants('final_name')}."
             self.problem(message, "final_name")
-        if self.table.appends_only:
+        if not self.table.has_entities:
             why = "insert_only" if settings.insert_only else "keyless"
-            says = "`insert_only: true`" if settings.insert_only else "`keyless: append`"
+            says = "`insert_only: true`" if settings.insert_only else f"`keyless: {settings.keyless}`"
             for setting, given in (
                 ("track_columns", settings.track_columns is not None),
                 ("old_keys", bool(settings.old_keys)),
@@ -644,7 +674,7 @@ class _TableCheck:
             ):
                 # what only the feed says is a default for its other tables
                 if given and self.level(setting) and self.level(setting) >= self.level(why):
-                    message = f"`{setting}` has no meaning with {says}: rows are only added. Take one out."
+                    message = f"`{setting}` has no meaning with {says}: it is for rows with a key. Take one out."
                     self.problem(message, setting)
 
 

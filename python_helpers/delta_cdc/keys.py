@@ -40,7 +40,10 @@ def key_changes(
 
     state = dbt.table_state()
     staged = dbt.table_state(staging)
-    continued = state["exists"] and state["txn_version"] is not None and not state["replaced"]
+    # columns that were widened in staging (E4): nothing here is only here, so it is worked out anew
+    retyped = state["exists"] and _types(state["columns"], "key_after") != _types(staged["columns"], *keys)
+    exists = state["exists"] and not retyped
+    continued = exists and state["txn_version"] is not None and not state["replaced"]
     # a table that somebody restored or replaced is worked out anew, as a new application: Delta would skip the old one's batch
     generation = state["version"] + 1 if state["exists"] else 0
     app_id = state["app_id"] if continued else f"{dbt.this.identifier}@{generation}"
@@ -61,7 +64,7 @@ def key_changes(
     changes = _usable_changes(staging, keys)
     new = changes.where(F.col("_cdc_batch_id") > done)
     links = _linked_keys(changes, pair_split_key_changes)
-    if state["exists"]:
+    if exists:
         known = session.table(str(dbt.this))
         links = links.union(known.where("key_before is not null").select("key_before"))
         links = links.union(known.where("key_after is not null").select("key_after"))
@@ -72,8 +75,8 @@ def key_changes(
     counts = new.agg(F.count_if(F.col("_cdc_op") == "T").alias("truncates"))
     row = counts.crossJoin(touched.agg(F.count("*").alias("touched"))).collect()[0]
     report["rows_read"] = row["touched"]
-    truncated = row["truncates"] > 0 and state["exists"]
-    if state["exists"] and not truncated and row["touched"] == 0:
+    truncated = row["truncates"] > 0 and exists
+    if exists and not truncated and row["touched"] == 0:
         return Write(None, skip=True, report=report)
 
     # a key change is at a linked key by its new key, so the linked keys' changes are all that matter; truncates end every row
@@ -81,12 +84,24 @@ def key_changes(
     selected = selected.localCheckpoint()  # the resolver reads it twice
     resolution = resolve(selected, pair_split_key_changes=pair_split_key_changes)
     rows = resolution.rows.withColumn("resolved_batch_id", F.lit(newest).cast("bigint"))
-    if state["exists"]:
+    if exists:
         before = session.table(str(dbt.this)).alias("b")
         same = [F.col(f"a.{c}").eqNullSafe(F.col(f"b.{c}")) for c in (*ID, *_RESOLVED)]
         rows = rows.alias("a").join(before, reduce(lambda x, y: x & y, same), "left_anti")
     report |= {"rounds": resolution.rounds, "unresolved": resolution.unresolved}
-    return Write(rows, txn={"app_id": app_id, "version": newest}, report=report)
+    return Write(rows, rebuild=retyped, txn={"app_id": app_id, "version": newest}, report=report)
+
+
+def _types(columns: dict[str, Any], *keys: str) -> list[str]:
+    """The types of a table's sequence and keys, from `table_state`; one struct of keys counts as its fields."""
+    from pyspark.sql.types import StructType
+
+    from dbt.adapters.sparkdelta.columns import sql_of, type_of
+
+    types = [type_of(given) for name, given in columns.items() if name in keys]
+    if len(types) == 1 and isinstance(types[0], StructType):
+        types = [field.dataType for field in types[0].fields]
+    return [sql_of(type_of(columns.get("_cdc_sequence", "string"))), *sorted(map(sql_of, types))]
 
 
 def known_key_changes(

@@ -60,6 +60,11 @@ STAGING_COLUMNS: AddedColumns = (
     ("_cdc_transaction", "string", "The transaction that the change was part of, where the feed tells it."),
     ("_cdc_occurred_at", None, "When the change happened at the source."),
     ("_cdc_missing", "array<string>", "Columns that the change did not carry; they keep their value."),
+    (
+        "_cdc_undeclared",
+        "map<string,string>",
+        "Columns that the feed has and the configuration does not, with their text; null if there are none.",
+    ),
     ("_cdc_error", "string", "Why the row cannot be used; null if it can."),
     ("_cdc_raw", "string", "The row as it came, where it cannot be used."),
     ("_cdc_batch_id", "bigint", "Batch of the change set, as in the ledger."),
@@ -177,11 +182,12 @@ def staging_model(table: Table) -> str:
     config = {
         "materialized": "incremental",
         "incremental_strategy": "append",
+        "on_schema_change": "append_new_columns",
         "full_refresh": False,
         **_properties(table, table.columns, deletion_vectors=None),
         "tags": tags_of(table),
     }
-    changes_from = f"raw_{table.feed}" if table.mixed else "cdc_change_sets"
+    changes_from = f"raw_{table.feed}" if table.mixed and not table.is_private else "cdc_change_sets"
     return (
         f"-- {table.staging_name}: every change of {table.feed}.{table.name}, once, in order\n"
         f"{config_call(config)}\n"
@@ -242,10 +248,15 @@ def final_model(table: Table) -> str:
     )
 
 
+SURROGATE = "_cdc_key"
+
+
 def final_config(table: Table) -> dict[str, Any]:
     settings = table.settings
-    config: dict[str, Any] = {"materialized": "incremental"}
-    if table.appends_only:
+    config: dict[str, Any] = {"materialized": "incremental", "on_schema_change": settings.on_schema_change}
+    if table.settings.surrogate == "hash" and not table.appends_only:
+        config |= _merge_config([SURROGATE])
+    elif not table.has_entities:
         config["incremental_strategy"] = "append"
     elif settings.apply == "replace_partitions":
         config["incremental_strategy"] = "replace_where"
@@ -279,6 +290,8 @@ def final_columns(table: Table) -> list[Column]:
     derived = [_partition_as_column(c) for c in table.partition_columns if c.derived]
     times = _added(table, tuple((name, None, text) for name, text in table.time_columns))
     deleted = _added(table, SOFT_DELETE_COLUMNS) if table.deletes_softly else []
+    if table.settings.surrogate == "hash":
+        derived.append(Column(SURROGATE, "string", "Key of the row: hash of its values and the number of its occurrence."))
     return [*table.published_columns, *derived, *times, *deleted]
 
 
@@ -400,7 +413,7 @@ def models_yml(feed: Feed) -> str:
 def _table_models(table: Table) -> Iterator[dict[str, Any]]:
     name = f"{table.feed}.{table.name}"
     about = f" {table.description}" if table.description else ""
-    keys = list(table.settings.keys)
+    keys = list(table.settings.keys) or ([SURROGATE] if table.settings.surrogate == "hash" else [])
     one_row_per_key = {"delta_cdc.one_row_per_key": {"arguments": {"keys": keys}}}
     rebuilt_from = {"source_table": _source(table), "staging": f"ref('{table.staging_name}')"}
     if table.keys_name:
@@ -435,7 +448,7 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
         table.final_name,
         f"{_final_is(table).capitalize()} (SCD1).{about}",
         final_columns(table),
-        [*([] if table.appends_only else [one_row_per_key]), equals_rebuild],
+        [*([one_row_per_key] if keys and not table.settings.insert_only else []), equals_rebuild],
     )
 
 
@@ -463,7 +476,7 @@ def _type_of_added(table: Table, name: str) -> str:
     settings = table.settings
     if name in ("_cdc_key_before", "key_before", "key_after"):
         if not settings.keys:
-            return "string"
+            return "" if settings.keyless == "multiset" else "string"
         return _struct((column.name, column.data_type) for column in _key_columns(table))
     if name == "_cdc_sequence":
         parts = []

@@ -47,11 +47,13 @@ def table(spark: SparkSession, request: pytest.FixtureRequest) -> Table:
     return Table(session, request.node.name)
 
 
+OURS = {"replaced": False, "columns": {"id": "integer"}}
 CREATE = "create or replace table {t} using delta as select 1 as id"
 
 
 def test_missing(table: Table) -> None:
     expected = delta_log.no_state()
+    assert (expected["exists"], expected["txn_version"], expected["columns"]) == (False, None, {})
     assert table.state() == expected
     table.sql("create view {t} as select 1 as id")
     assert table.state() == expected
@@ -62,7 +64,7 @@ def test_never_ours(table: Table) -> None:
     table.sql(CREATE)
     table.write("app.xy@1", 4)
     table.write("app.x@one", 4)
-    expected = {"exists": True, "version": 2, "app_id": None, "txn_version": None, "notes": {}, "rows": None, "replaced": False}
+    expected = {"exists": True, "version": 2, "app_id": None, "txn_version": None, "notes": {}, "rows": None, **OURS}
     assert table.state() == expected
 
 
@@ -72,7 +74,7 @@ def test_ours_without_a_spark_job(table: Table) -> None:
     table.sql("insert into {t} values (2)")
     context = table.session.sparkContext
     context.setJobGroup("table state", "")
-    expected = {"exists": True, "version": 2, "app_id": "app.x@1", "txn_version": 3, "notes": {}, "rows": 1, "replaced": False}
+    expected = {"exists": True, "version": 2, "app_id": "app.x@1", "txn_version": 3, "notes": {}, "rows": 1, **OURS}
     assert table.state() == expected
     assert not context.statusTracker().getJobIdsForGroup("table state")
 

@@ -2,6 +2,13 @@
 {% test final_equals_rebuild_from_staging(model, source_table, staging, keys=none) %}
 {%- set settings = delta_cdc.settings(source_table) -%}
 {%- if execute -%}
+{%- set published = delta_cdc.progress(model).columns -%}
+{%- set staged = delta_cdc.progress(staging).columns -%}
+{%- do delta_cdc.note_renamed(settings, staged) -%}
+{%- do delta_cdc._publish_retired(settings, delta_cdc._retired_columns(settings, staged), published) -%}
+{%- if settings.on_schema_change == 'ignore' -%}
+  {%- do settings.update({'columns': settings['columns'] | select('in', published) | list}) -%}
+{%- endif -%}
 {%- set columns = delta_cdc.column_list(delta_cdc._final_columns(settings)) -%}
 with rebuilt as (
 {{ delta_cdc._final_rows(settings, staging, keys) }}

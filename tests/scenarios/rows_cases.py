@@ -15,7 +15,8 @@ from tests.scenarios.project import UserProject
 
 FEED = "cases"
 # Settings that a file gives under their own names.
-SETTINGS = ("history", "delete_mode", "soft_delete_nulls", "created_at", "updated_at", "set_on_insert", "partition_by", "apply")
+SETTINGS = ("history", "delete_mode", "soft_delete_nulls", "created_at", "updated_at", "set_on_insert", "partition_by", "apply",
+            "keyless", "surrogate", "operation")
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -35,6 +36,9 @@ class RowsCase:
     def configuration(self, batch: int) -> dict[str, Any]:
         """The table's entry for `UserProject.configure` when a batch arrives."""
         c = self.content
+        shapes = c.get("batch_columns")
+        shape = shapes[min(batch, len(shapes) - 1)] if shapes else None  # what the source has then, and so what is listed
+        schema = {n: t for n, t in c["schema"].items() if not shape or n in shape}
         cdc: dict[str, Any] = {"keys": list(c["keys"]), "sequence_by": [c["sequence"]]}
         names = {"delete_when": "deleted_when", "truncate_when": "truncated_when", "old_keys": "old_keys",
                  "ordinal": "ordinal", "transaction": "transaction"}
@@ -42,11 +46,12 @@ class RowsCase:
         cdc |= {name: c[name] for name in SETTINGS if c.get(name)}
         if c.get("ignore_null"):
             cdc["ignore_null_updates"] = _columns_of(c["ignore_null"], [name for name in c["schema"] if name not in c["keys"]])
-        cdc |= _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=list(c["schema"]))
+        if c.get("columns") or not shapes:
+            cdc |= _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=list(schema))
         if c.get("track_history") is not None:
-            chosen = _selection(c["track_history"], batch, "include", "except", all_columns=list(c["schema"]))
+            chosen = _selection(c["track_history"], batch, "include", "except", all_columns=list(schema))
             cdc["track_columns"] = chosen.get("include", chosen)
-        return {"name": self.table, "cdc": cdc, "columns": {n: t.lower() for n, t in c["schema"].items()}}
+        return {"name": self.table, "cdc": cdc, "columns": {n: t.lower() for n, t in schema.items()}}
 
     def change_set(self, number: int) -> str | None:
         """The lines of one batch; None after the last."""

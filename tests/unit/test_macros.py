@@ -164,6 +164,7 @@ class Adapter:
 
     def table_state(self, relation: SimpleNamespace, prefix: str) -> dict:
         missing = {"exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "replaced": False}
+        missing["columns"] = {}
         return self.states.get(prefix, missing)
 
     def cached_query(self, relation: SimpleNamespace, sql: str) -> list[dict]:
@@ -171,7 +172,8 @@ class Adapter:
 
 
 def progress(state: dict | None, noted: int | None = None) -> dict:
-    states = {} if state is None else {"t": {"exists": True, "version": 9, "notes": {"n": 1}, "replaced": False, **state}}
+    there = {"exists": True, "version": 9, "notes": {"n": 1}, "replaced": False, "columns": {}}
+    states = {} if state is None else {"t": {**there, **state}}
     states["cdc_runs"] = {"exists": True}
     notes = [] if noted is None else [{"table": "t", "batch_id": noted}]
     ledger = SimpleNamespace(name="cdc_change_sets", database=None, schema="s")
@@ -194,7 +196,78 @@ def test_S7_a_batch_noted_as_empty_is_done_too() -> None:
 def test_S8_a_table_that_somebody_replaced_is_not_continued() -> None:
     assert progress(None, noted=6) == {
         "exists": False, "batch_id": -1, "committed": -1, "rows": None, "rebuild": False, "version": None, "notes": {},
-        "app_id": "t@0", "next_app_id": "t@0",
+        "columns": {}, "app_id": "t@0", "next_app_id": "t@0",
     }
     found = progress({"app_id": "t@0", "txn_version": 4, "replaced": True}, noted=6)
     assert (found["batch_id"], found["rebuild"], found["app_id"], found["notes"]) == (-1, True, "t@10", {})
+
+
+def test_E4_what_cannot_be_widened_is_cast_and_must_come_back_the_same() -> None:
+    settings = {**SETTINGS, "given_types": {"a": "decimal(10,3)"}}
+    assert MACROS["_value_of"]("after['a']", "a", settings) == "try_cast(try_cast(after['a'] as decimal(10,3)) as int)"
+    misfits = MACROS["_misfits"]("after['a']", "a", settings)
+    assert "as int) as decimal(10,3)) <=> try_cast(after['a'] as decimal(10,3))" in misfits
+    assert MACROS["_misfits"]("x", "a", SETTINGS) == "x is not null and try_cast(x as int) is null"
+
+
+def struct(*names: str) -> dict:
+    return {"type": "struct", "fields": [{"name": name, "type": "long"} for name in names]}
+
+
+@pytest.mark.parametrize(
+    ("sequence", "keys", "says"),
+    [
+        (["a"], ["id"], r"`sequence_by` is \[seq, a \+ 1\], and staging is ordered by \(a\)"),
+        (["SEQ", "sequence_2"], ["id", "region"], r"`keys` is \[id\], and staging tells rows apart by \(id, region\)"),
+        (["seq", "sequence_2"], ["a"], r"`keys` is \[id\], and staging tells rows apart by \(a\)"),
+    ],
+)
+def test_E4_another_order_or_key_than_staging_s_is_refused(sequence: list[str], keys: list[str], says: str) -> None:
+    macros = load(this="s.stg")
+    state = {"columns": {"_cdc_sequence": struct(*sequence), "_cdc_key_before": struct(*keys)}}
+    with pytest.raises(CompilerError, match=says):
+        macros["_refuse_other_order"]({**SETTINGS, "feed": "f", "table": "t"}, state)
+    same = {"columns": {"_cdc_sequence": struct("seq", "sequence_2"), "_cdc_key_before": struct("id")}}
+    macros["_refuse_other_order"]({**SETTINGS, "feed": "f", "table": "t"}, same)
+
+
+def test_N1_the_values_of_a_multiset_keep_their_places() -> None:
+    settings = {**SETTINGS, "keyless": "multiset", "keys": ["new", "a", "b"], "feed": "f", "table": "t"}
+    state = {"columns": {"_cdc_sequence": struct("seq", "sequence_2"), "_cdc_key_before": struct("a", "b")}}
+    load(this="s.stg")["_refuse_other_order"](settings, state)
+    assert settings["keys"] == ["a", "b", "new"]
+
+
+def test_E7_the_raw_text_of_a_bad_row_is_what_may_be_stored() -> None:
+    assert MACROS["_raw_text"](SETTINGS) == "message"
+    private = {**SETTINGS, "mask": {"a": "1"}, "never_store": ["Card"], "renamed_columns": {"a": "b"}}
+    text = MACROS["_raw_text"](private)
+    assert "lower(column) not in ('a', 'card', 'b')" in text
+    assert "withheld" in text
+    assert "message" not in text
+
+
+def test_E7_raw_takes_nothing_of_a_table_with_private_columns() -> None:
+    tables = {"t": {**SETTINGS, "source_table": "t", "mask": {"a": "1"}}, "u": {**SETTINGS, "source_table": "u"}}
+    assert MACROS["_without_private"]("messages", {"u": tables["u"]}) == "messages"
+    sql = MACROS["_without_private"]("messages", tables)
+    assert "not (split_part(source_table, '.', -1) = 't')" in sql
+    assert "if(source_table is null, '(withheld" in sql
+
+
+def test_E2_staged_rows_stand_under_the_new_name() -> None:
+    assert MACROS["staged_rows"](SETTINGS, "s.stg") == "s.stg"
+    settings = {"renamed_columns": {"new": "old", "x": "y"}}
+    MACROS["note_renamed"](settings, ["new", "old", "x"])
+    sql = MACROS["staged_rows"](settings, "s.stg")
+    assert "coalesce(`new`, `old`) as `new`" in sql
+    assert "if(name = 'old', 'new', name)" in sql
+
+
+def test_E3_columns_that_are_no_longer_listed_stay_where_they_were_published() -> None:
+    settings = {**SETTINGS, "on_schema_change": "append_new_columns", "columns": ["id"], "tracked": ["id"]}
+    retired = MACROS["_retired_columns"](settings, ["ID", "gone", "never_published", "_cdc_op"])
+    assert retired == ["gone", "never_published"]
+    MACROS["_publish_retired"](settings, retired, ["id", "gone"])
+    assert (settings["columns"], settings["tracked"]) == (["id", "gone"], ["id", "gone"])
+    assert MACROS["_retired_columns"]({**settings, "on_schema_change": "sync_all_columns"}, ["gone"]) == []

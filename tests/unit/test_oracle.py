@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from tests import oracle
 from tests.histories import histories
-from tests.oracle_cases import expected
+from tests.oracle_cases import changes_of, columns_of, expected
 
 CASES = Path(__file__).parents[1] / "cases"
 NAMES = ("keys_", "partial_", "truncate_", "pitfalls_", "ties_", "history_", "soft_", "life_")
@@ -24,6 +24,22 @@ def in_any_order(rows):
 
 def test_cases_are_there():
     assert len(FILES) >= 40
+
+
+MULTISETS = sorted(CASES.glob("rows/multiset_*.json"))
+
+
+@pytest.mark.parametrize("path", MULTISETS, ids=lambda path: path.stem)
+def test_N1_oracle_gives_the_rows_of_a_multiset(path):
+    case = json.loads(path.read_text(encoding="utf-8"))
+    columns, changes, seen = columns_of(case), [], {}
+    for change in changes_of(case):
+        change["values"] = {name: change["values"][name] for name in columns}
+        batches = seen.setdefault(repr((change["op"], change["sequence"], change["values"])), set())
+        if not batches - {change["batch"]}:  # what comes again in another change set at its position is a duplicate
+            changes.append(change)
+        batches.add(change["batch"])
+    assert in_any_order(oracle.multiset(changes)) == in_any_order(case["expected"])
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

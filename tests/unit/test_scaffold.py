@@ -150,11 +150,28 @@ def test_staging(tmp_path: Path) -> None:
         {
             "materialized": "incremental",
             "incremental_strategy": "append",
+            "on_schema_change": "append_new_columns",
             "full_refresh": False,
             "tags": ["shop", "hourly"],
         },
         [("staging", "source ('shop', 't')", "ref cdc_change_sets", {})],
     )
+
+
+def test_E7_a_table_with_private_columns_is_not_read_from_raw(tmp_path: Path) -> None:
+    tables = {"t": TABLE | {"never_store": ["card"]}, "u": TABLE}
+    files = generated(tmp_path, source(feed={"format": "wal2json_v2", "location": "landing"}, tables=tables))
+    assert "ref('cdc_change_sets')" in files["models/shop/staging/stg_shop__t.sql"]
+    assert "ref('raw_shop')" in files["models/shop/staging/stg_shop__u.sql"]
+
+
+def test_N1_a_multiset_has_no_history_and_merges_by_its_surrogate(tmp_path: Path) -> None:
+    keyless = {"keys": [], "keyless": "multiset"}
+    files = generated(tmp_path, source(tables={"t": TABLE | keyless, "u": TABLE | keyless | {"surrogate": "hash"}}))
+    assert not [path for path in files if "hist_" in path]
+    assert "incremental_strategy='append'" in files["models/shop/final/final_t.sql"]
+    assert "unique_key=['_cdc_key']" in files["models/shop/final/final_u.sql"]
+    assert "one_row_per_key: {arguments: {keys: [_cdc_key]}}" in files["models/shop/_models.yml"]
 
 
 def test_keys_and_who_reads_them(tmp_path: Path) -> None:

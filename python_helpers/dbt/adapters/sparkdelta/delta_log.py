@@ -162,6 +162,7 @@ def no_state() -> dict[str, Any]:
     """What `table_state` returns of a table that is not there."""
     return {
         "exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "rows": None, "replaced": False,
+        "columns": {},
     }
 
 
@@ -173,7 +174,7 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
         return state
     try:
         log = _open_log(session, uri)
-        state.update(exists=True, version=log.version)
+        state.update(exists=True, version=log.version, columns=log.columns)
         ours = re.compile(re.escape(app_prefix) + r"@(\d+)$")
         commits, app_id = log.history(20), None
         newest = _newest_of_ours(commits, ours)
@@ -237,6 +238,11 @@ def _replaced(commits: list[dict[str, Any]], ours: re.Pattern[str]) -> bool:
     return False
 
 
+def _columns(schema: str) -> dict[str, Any]:
+    """{name: type as Delta writes it} of a schema in JSON."""
+    return {field["name"]: field["type"] for field in json.loads(schema)["fields"]}
+
+
 class _LocalLog:
     """A log on this machine, read by delta-rs."""
 
@@ -248,6 +254,10 @@ class _LocalLog:
     @property
     def version(self) -> int:
         return int(self._table.version())
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        return _columns(self._table.schema().to_json())
 
     def history(self, limit: int | None) -> list[dict[str, Any]]:
         return list(self._table.history(limit))
@@ -274,6 +284,10 @@ class _SparkLog:
     def version(self) -> int:
         return int(self._snapshot.version())
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        return _columns(self._snapshot.schema().json())
+
     def history(self, limit: int | None) -> list[dict[str, Any]]:
         path = self._path.replace("`", "``")
         rows = self._session.sql(f"describe history delta.`{path}`" + (f" limit {limit}" if limit else ""))
@@ -295,7 +309,9 @@ def _open_log(session: SparkSession, uri: str) -> _LocalLog | _SparkLog:
     path = local_path(uri)
     if path is not None:
         try:
-            return _LocalLog(path)
+            log = _LocalLog(path)
+            log.columns  # noqa: B018  (a type that delta-rs does not know)
+            return log
         except Exception:
             pass  # a table feature that delta-rs does not know, or no log: Delta itself tells which
     return _SparkLog(session, uri)

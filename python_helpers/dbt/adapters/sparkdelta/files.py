@@ -204,6 +204,12 @@ class FilesMixin(metaclass=AdapterMeta):
         """A temporary view of a query, analysed once: one that SQL creates is analysed again wherever it is named."""
         self._session().sql(sql).createOrReplaceTempView(_quoted(relation.identifier))
 
+    @available.parse_list
+    def view_columns(self, relation: BaseRelation) -> list[str]:
+        """The columns that a view was created with; none if there is no view."""
+        view = relation.schema and delta_log.catalog_table(self._session(), relation.schema, relation.identifier)
+        return list(view.schema().fieldNames()) if view else []
+
     @available.parse(lambda *_: False)
     def view_is(self, relation: BaseRelation, sql: str) -> bool:
         """Whether a view was created from this SQL. Spark does not keep the comments above it."""

@@ -19,7 +19,7 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.events.contextvars import get_node_info
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta import columns, delta_log
 from dbt.adapters.sparkdelta.connections import SparkdeltaConnectionManager
 from dbt.adapters.sparkdelta.files import FilesMixin
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, reported
@@ -167,7 +167,8 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
         app_prefix: our transactions' application ids are `<app_prefix>@<generation>`, an integer.
         Returns exists (bool), version (int), app_id and txn_version (of the highest generation; None if
         there is none), notes (dict) and rows (int: those that it wrote; None if not known) of our newest commit,
-        replaced (bool: after our last commit somebody else restored, replaced or emptied it).
+        replaced (bool: after our last commit somebody else restored, replaced or emptied it), columns
+        (dict: name to type as Delta's log has it).
         Raises DbtRuntimeError when the log cannot be read; a table that is not there has exists False.
         """
         if not self._in_process:
@@ -175,6 +176,40 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
         if not _is_table(relation):
             return _no_state()
         return delta_log.table_state(self._session(), relation.schema, relation.identifier, app_prefix)
+
+    # --- columns
+
+    @available.parse(lambda *_: columns.evolved({}, {}))
+    def evolved(self, have: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """What a table with the columns `have` needs to hold those of `wanted`: `columns.evolved`."""
+        return columns.evolved(have, wanted)
+
+    @available.parse(lambda *_: "false")
+    def misfits(self, text: str, value: str, data_type: str) -> str:
+        """SQL: whether JSON text holds something that is null in the struct, array or map made of it."""
+        return columns.misfits(text, value, columns.type_of(data_type))
+
+    @available.parse(lambda *_: False)
+    def evolve(self, relation: BaseRelation, wanted: Mapping[str, Any] | BaseRelation) -> bool:
+        """Make a table hold the columns `wanted` ({name: type}): add what it lacks, widen what is narrower.
+
+        wanted may be a view: then only the columns that the table has too are looked at.
+        Returns whether there was anything to do.
+        """
+        there = self._types_in(relation)
+        if isinstance(wanted, BaseRelation):  # a relation is a mapping too
+            names = _names(there)
+            wanted = {name: given for name, given in self._types_in(wanted).items() if name.lower() in names}
+        found = columns.evolved(there, wanted)
+        sql = columns.statements(relation.render(), found["add"], found["widen"])
+        for statement in sql:
+            self.execute(statement)
+        return bool(sql)
+
+    def _types_in(self, relation: BaseRelation) -> dict[str, Any]:
+        if self._in_process:
+            return {field.name: field.dataType for field in self._session().table(relation.render()).schema.fields}
+        return {column.name: column.dtype for column in self.get_columns_in_relation(relation)}
 
     # --- Python
 

@@ -27,6 +27,8 @@ class WritePlan:
     predicates: SQL conditions, joined by AND: for merge added to its ON clause (aliases DBT_INTERNAL_DEST and
         DBT_INTERNAL_SOURCE), for replace_where the rows to replace (no alias).
     delete_unmatched: merge removes the rows that its source does not have: the source is the whole table.
+    columns: {name: type}: what the table has to have before the model's SQL is read. What is missing is added and what is
+        narrower widened, whatever on_schema_change says; with skip too.
     report: what the model wants said of this write: added to adapter_response in run_results.json.
     """
 
@@ -36,6 +38,7 @@ class WritePlan:
     notes: Mapping[str, Any] | None = None
     predicates: Sequence[str] = ()
     delete_unmatched: bool = False
+    columns: Mapping[str, Any] | None = None
     report: Mapping[str, Any] | None = None
     nothing: bool = field(default=False, init=False)  # a Python model returned no rows to create a table from
 
@@ -46,7 +49,7 @@ class WritePlan:
                 problems.append(f"`{name}` is {getattr(self, name)!r}; it wants true or false")
         if isinstance(self.predicates, str) or not all(isinstance(p, str) for p in self.predicates or ()):
             problems.append(f"`predicates` is {self.predicates!r}; it wants a list of SQL conditions")
-        for name in ("report", "notes"):
+        for name in ("report", "notes", "columns"):
             if getattr(self, name) is not None and not isinstance(getattr(self, name), Mapping):
                 problems.append(f"`{name}` is {getattr(self, name)!r}; it wants a mapping")
         if self.notes and self.txn is None:

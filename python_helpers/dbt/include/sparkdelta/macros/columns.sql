@@ -9,6 +9,11 @@
   {%- if wanted != 'ignore' -%}
     {%- set gone = adapter.columns_without(target_columns, source_columns) -%}
     {%- set retyped = diff_column_data_types(source_columns, target_columns) -%}
+    {%- if retyped and wanted != 'fail' and adapter.evolve(target_relation, source) -%}
+      {%- do sparkdelta_source_view(source) -%}  {#- it may read the table that has changed -#}
+      {%- set target_columns = adapter.get_columns_in_relation(target_relation) -%}
+      {%- set retyped = diff_column_data_types(source_columns, target_columns) -%}
+    {%- endif -%}
     {%- if new or gone or retyped -%}
       {%- if wanted == 'fail' -%}
         {{ exceptions.raise_compiler_error(

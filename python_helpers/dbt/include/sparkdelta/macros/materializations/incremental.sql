@@ -13,16 +13,14 @@
   {%- set plan = adapter.take_write_plan(this) -%}
   {%- set create = existing is none or not existing.is_table or plan.rebuild or should_full_refresh() -%}
 
+  {%- if plan.columns and not create -%}{%- do adapter.evolve(target_relation, plan.columns) -%}{%- endif -%}
+
   {%- if create -%}
     {{ sparkdelta_create_table(existing, target_relation, source, plan) }}
   {%- elif plan.skip -%}
     {%- do store_result('main', response=adapter.skipped(plan)) -%}
   {%- else -%}
-    {%- if model['language'] == 'sql' and target.get('method', 'session') == 'session' -%}
-      {%- do adapter.create_view_of(source, compiled_code) -%}
-    {%- elif model['language'] == 'sql' -%}
-      {%- call statement('source') -%}{{ create_temporary_view(source, compiled_code) }}{%- endcall -%}
-    {%- endif -%}
+    {%- do sparkdelta_source_view(source) -%}
     {%- set columns = sparkdelta_columns_to_write(source, target_relation) -%}
     {%- set sql = strategy({
         'target_relation': target_relation,
@@ -45,6 +43,16 @@
 
   {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization %}
+
+
+{#- The temporary view of a SQL model's rows; a Python model has made its own. -#}
+{% macro sparkdelta_source_view(source) %}
+  {%- if model['language'] == 'sql' and target.get('method', 'session') == 'session' -%}
+    {%- do adapter.create_view_of(source, compiled_code) -%}
+  {%- elif model['language'] == 'sql' -%}
+    {%- call statement('source') -%}{{ create_temporary_view(source, compiled_code) }}{%- endcall -%}
+  {%- endif -%}
+{% endmacro %}
 
 
 {% macro sparkdelta_incremental_strategy() %}

@@ -1,0 +1,68 @@
+{#-
+  A table without a key whose rows are their values (N1): each insert adds one, a delete or the old side of an update takes one equal
+  row away (the oldest), if there is one. One row for each that was ever added, with `_cdc_is_gone`; of equal rows the newest live.
+  done: only of values that changes above this batch touch; none: all.
+-#}
+{% macro multiset_rows(settings, staging, done=none) -%}
+{%- set values = delta_cdc._values_of_multiset(settings) -%}
+{%- set others = (settings.column_types.keys() | list + settings['columns']) | unique | reject('in', values + (settings.get('expressions') or {}).keys() | list) | list -%}
+{%- set order = delta_cdc.order_columns() | join(', ') -%}
+with staged as (
+  select * from {{ delta_cdc.staged_rows(settings, staging) }}
+  where _cdc_error is null and _cdc_op <> 'T' and coalesce(
+    struct(_cdc_sequence, _cdc_ordinal) > (select max(struct(_cdc_sequence, _cdc_ordinal)) from {{ staging }} where _cdc_op = 'T' and _cdc_error is null), true)
+),
+events as (
+  select {{ delta_cdc.column_list(values + others) }}, {{ order }}, if(_cdc_op = 'D', -1, 1) as _cdc_adds from staged
+  union all
+  select {{ delta_cdc.column_list(values, '_cdc_key_before.') }}, {{ 'null, ' * (others | length) }}{{ order }}, -1 from staged
+  where _cdc_key_before is not null
+),
+{%- if done is not none %}
+touched as (
+  select distinct {{ delta_cdc.column_list(values) }} from events where _cdc_batch_id > {{ done }}
+),
+{%- endif %}
+running as (
+  select *, sum(_cdc_adds) over (
+    partition by {{ delta_cdc.column_list(values) }} order by {{ delta_cdc.order_by() }}, _cdc_adds rows between unbounded preceding and current row) as _cdc_sum
+  from events as e
+  {%- if done is not none %}
+  where exists (select 1 from touched where {{ delta_cdc.same_columns(values, 'touched', 'e') }})
+  {%- endif %}
+),
+counted as (  -- there are never fewer than none: what was taken away in vain does not count
+  select *,
+    sum(_cdc_adds) over same - least(0, min(_cdc_sum) over same) as _cdc_live,
+    row_number() over (partition by {{ delta_cdc.column_list(values) }}, _cdc_adds order by {{ delta_cdc.order_by('desc') }}) as _cdc_newest_first
+  from running
+  window same as (partition by {{ delta_cdc.column_list(values) }})
+),
+numbered as (
+  select *, _cdc_newest_first > _cdc_live as _cdc_is_gone,
+    if(_cdc_newest_first > _cdc_live, _cdc_newest_first, _cdc_live - _cdc_newest_first + 1) as _cdc_occurrence
+  from counted where _cdc_adds = 1
+)
+select {{ delta_cdc._made(settings) }}{{ delta_cdc._with_partitions(settings) }}
+  {%- if settings.surrogate == 'hash' %}, {{ delta_cdc._surrogate(values) }} as _cdc_key{% endif %}, _cdc_is_gone
+from numbered
+{%- endmacro %}
+
+
+{#- The columns by which rows are equal: those of final, but for what only says when and how a change came. -#}
+{% macro _values_of_multiset(settings) %}
+  {%- set envelope = [] -%}
+  {%- for part in settings.sequence_by + [settings.ordinal, settings.transaction, settings.occurred_at, settings.operation] if part -%}
+    {%- do envelope.append(part.strip('`') | lower) -%}
+  {%- endfor -%}
+  {%- set out = [] -%}
+  {%- for column in delta_cdc._chosen_columns(settings | default({}), settings.column_types.keys() | list) if column | lower not in envelope -%}
+    {%- do out.append(column) -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+
+{% macro _surrogate(values) %}
+  {{ return("sha2(to_json(struct(" ~ delta_cdc.column_list(values) ~ ", _cdc_occurrence), map('ignoreNullFields', 'false')), 256)") }}
+{% endmacro %}

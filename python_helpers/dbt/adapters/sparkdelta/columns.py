@@ -1,0 +1,220 @@
+"""How a Delta table's columns come to hold the rows that are to be written: what is added, widened, or has to be cast."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
+
+# What Delta's type widening takes, by the names of pyspark's types; decimals apart.
+_WIDER = {
+    "byte": ("short", "integer", "long", "double"),
+    "short": ("integer", "long", "double"),
+    "integer": ("long", "double"),
+    "float": ("double",),
+    "date": ("timestamp_ntz",),
+}
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+
+
+@dataclass(frozen=True)
+class Merged:
+    """type: what the table's column becomes. changes: SQL of its ALTER TABLE, in `add` and `widen`.
+    rewrite: the column changes as Delta does only by writing all rows anew (date to timestamp).
+    cast: not every value of the wanted type fits; the column's type stays."""
+
+    type: DataType
+    add: tuple[str, ...] = ()
+    widen: tuple[str, ...] = ()
+    rewrite: bool = False
+    cast: bool = False
+
+
+def merge(have: DataType, wanted: DataType, path: str) -> Merged:
+    """The type of a column that is `have` and gets values of type `wanted`. path: its name in SQL."""
+    from pyspark.sql import types as T
+
+    if isinstance(have, T.StructType) and isinstance(wanted, T.StructType):
+        names = {field.name.casefold(): field for field in wanted.fields}
+        fields, parts, add = [], [], []
+        for field in have.fields:
+            other = names.pop(field.name.casefold(), None)
+            at = f"{path}.{quoted(field.name)}"
+            part = Merged(field.dataType) if other is None else merge(field.dataType, other.dataType, at)
+            fields.append(T.StructField(field.name, part.type))
+            parts.append(part)
+        for field in names.values():
+            fields.append(T.StructField(field.name, field.dataType))
+            add.append(f"{path}.{quoted(field.name)} {sql_of(field.dataType)}")
+        return _together(T.StructType(fields), parts, add)
+    if isinstance(have, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        part = merge(have.elementType, wanted.elementType, f"{path}.element")
+        return _together(T.ArrayType(part.type), [part])
+    if isinstance(have, T.MapType) and isinstance(wanted, T.MapType):
+        key = merge(have.keyType, wanted.keyType, f"{path}.key")
+        value = merge(have.valueType, wanted.valueType, f"{path}.value")
+        return _together(T.MapType(key.type, value.type), [key, value])
+    if sql_of(have) == sql_of(wanted) or _widens(wanted, have):
+        return Merged(have)
+    if _widens(have, wanted):
+        return Merged(wanted, widen=(f"{path} type {sql_of(wanted)}",))
+    if isinstance(have, T.DateType) and isinstance(wanted, T.TimestampType):
+        return Merged(wanted, rewrite=True)
+    return Merged(have, cast=True)
+
+
+def _together(whole: DataType, parts: list[Merged], add: list[str] | None = None) -> Merged:
+    return Merged(
+        whole,
+        tuple([*(sql for part in parts for sql in part.add), *(add or [])]),
+        tuple(sql for part in parts for sql in part.widen),
+        any(part.rewrite for part in parts),
+        any(part.cast for part in parts),
+    )
+
+
+def _widens(narrow: DataType, wide: DataType) -> bool:
+    from pyspark.sql import types as T
+
+    if isinstance(wide, T.DecimalType):
+        digits, scale = wide.precision - wide.scale, wide.scale
+        if isinstance(narrow, T.DecimalType):
+            return scale >= narrow.scale and digits >= narrow.precision - narrow.scale
+        return narrow.typeName() in _DIGITS and digits >= _DIGITS[narrow.typeName()]
+    return wide.typeName() in _WIDER.get(narrow.typeName(), ())
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _plain_or_quoted(name: str) -> str:
+    return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else quoted(name)
+
+
+def sql_of(data_type: DataType) -> str:
+    """A type as SQL writes it, with names in backticks only where they need them."""
+    from pyspark.sql import types as T
+
+    if isinstance(data_type, T.StructType):
+        return f"struct<{','.join(f'{_plain_or_quoted(f.name)}:{sql_of(f.dataType)}' for f in data_type.fields)}>"
+    if isinstance(data_type, T.ArrayType):
+        return f"array<{sql_of(data_type.elementType)}>"
+    if isinstance(data_type, T.MapType):
+        return f"map<{sql_of(data_type.keyType)},{sql_of(data_type.valueType)}>"
+    if isinstance(data_type, (T.CharType, T.VarcharType)):
+        return "string"
+    return data_type.simpleString()
+
+
+def type_of(given: Any) -> DataType:
+    """A type of pyspark, one in SQL, or one as Delta's log writes it (text that is no SQL, or a mapping)."""
+    from pyspark.sql.types import DataType, _parse_datatype_json_value
+
+    if isinstance(given, DataType):
+        return given
+    if isinstance(given, Mapping):
+        return _parse_datatype_json_value(dict(given))
+    return _parsed(str(given))
+
+
+@lru_cache(maxsize=1000)
+def _parsed(text: str) -> DataType:
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import _parse_datatype_json_value, _parse_datatype_string
+
+    try:
+        return _parse_datatype_json_value(text)
+    except (PySparkException, KeyError, ValueError):
+        return _parse_datatype_string(text)
+
+
+def evolved(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """What a table needs to hold columns of other names and types.
+
+    have, wanted: {column: type}, each as SQL or as Delta's log has it; names without regard to case.
+    Returns {types: {column: SQL of what it is then}, new: [columns], add, widen: [SQL for ALTER TABLE],
+    rewrite: [columns], cast: {column: SQL of the type that was wanted}}.
+    """
+    there = {name.casefold(): given for name, given in have.items()}
+    found: dict[str, Any] = {"types": {}, "new": [], "add": [], "widen": [], "rewrite": [], "cast": {}}
+    for name, given in wanted.items():
+        if name.casefold() not in there:
+            text = given if isinstance(given, str) and _is_sql(given) else sql_of(type_of(given))
+            found["types"][name] = text
+            found["new"].append(name)
+            found["add"].append(f"{quoted(name)} {text}")
+            continue
+        new = type_of(given)
+        merged = merge(type_of(there[name.casefold()]), new, quoted(name))
+        text = sql_of(merged.type)
+        found["types"][name] = given if isinstance(given, str) and _is_sql(given) and text == sql_of(new) else text
+        found["add"] += merged.add
+        found["widen"] += merged.widen
+        if merged.rewrite:
+            found["rewrite"].append(name)
+        if merged.cast:
+            found["cast"][name] = sql_of(new)
+    return found
+
+
+def _is_sql(text: str) -> bool:
+    """Not one of the words that only Delta's log has for a type."""
+    return text not in ("integer", "long", "short", "byte")
+
+
+def statements(table: str, add: list[str], widen: list[str]) -> list[str]:
+    """The ALTER TABLEs, at most three commits. Table features are switched on only where something needs them."""
+    features = ["'delta.enableTypeWidening' = 'true'"] if widen else []
+    if any(sql.endswith(" timestamp_ntz") for sql in (*add, *widen)):
+        features.append("'delta.feature.timestampNtz' = 'supported'")
+    if any(re.match(r"`[^`]*[ ,;{}()\n\t=]", sql) for sql in add):
+        features.append("'delta.columnMapping.mode' = 'name'")  # names that Parquet does not take
+    out = [f"alter table {table} set tblproperties ({', '.join(features)})"] if features else []
+    if add:
+        out.append(f"alter table {table} add columns ({', '.join(add)})")
+    if widen:
+        out.append(f"alter table {table} alter column {', '.join(widen)}")
+    return out
+
+
+def misfits(text: str, value: str, data_type: DataType, depth: int = 0) -> str:
+    """SQL: whether JSON text holds something that is null in the value made of it, at any depth.
+
+    from_json leaves out what does not fit a field and says nothing. text, value: SQL; value is `from_json` of text.
+    """
+    from pyspark.sql import types as T
+
+    inner, made = f"t{depth}", f"v{depth}"
+    if isinstance(data_type, T.StructType):
+        fields = ",".join(f"{_plain_or_quoted(field.name)}:string" for field in data_type.fields)
+        parts = [
+            misfits(f"{inner}.{quoted(field.name)}", f"{value}.{quoted(field.name)}", field.dataType, depth + 1)
+            for field in data_type.fields
+        ]
+        within = f"exists(array({_from_json(text, f'struct<{fields}>')}), {inner} -> {' or '.join(parts)})"
+        begins = "{"
+    elif isinstance(data_type, T.ArrayType):
+        part = misfits(inner, made, data_type.elementType, depth + 1)
+        within = f"exists(zip_with({_from_json(text, 'array<string>')}, {value}, ({inner}, {made}) -> {part}), misfit -> misfit)"
+        begins = "["
+    elif isinstance(data_type, T.MapType):
+        part = misfits(inner, made, data_type.valueType, depth + 1)
+        texts = f"map_values({_from_json(text, 'map<string,string>')})"
+        within = f"exists(zip_with({texts}, map_values({value}), ({inner}, {made}) -> {part}), misfit -> misfit)"
+        begins = "{"
+    else:
+        return f"({text} is not null and {value} is null)"
+    unreadable = f"{value} is null or left(ltrim({text}), 1) <> '{begins}'"
+    if depth == 0:
+        unreadable += f" or try_parse_json({text}) is null"
+    return f"({text} is not null and ({unreadable} or coalesce({within}, false)))"
+
+
+def _from_json(text: str, schema: str) -> str:
+    return f"from_json({text}, '{schema.replace(chr(92), chr(92) * 2).replace(chr(39), chr(92) + chr(39))}')"

@@ -1,0 +1,436 @@
+"""Columns that come, go and change their types (rule E), in one project: a table a case.
+
+Two runs with the first configuration and the second, and one in which nothing is new.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.scenarios.project import UserProject
+
+SETTINGS: dict[str, Any] = {"keys": ["id"], "sequence_by": ["seq"], "operation": "op"}
+BASE = {"op": "string", "seq": "int", "id": "int"}
+# table: settings and columns of the first run and of the second, and the rows that each brings
+TABLES: dict[str, dict[str, Any]] = {
+    "gains": {  # and E5: the changes of one batch have different columns
+        "columns": ({"a": "int"}, {"a": "int", "b (new)": "string", "at": "timestamp_ntz"}),
+        "rows": (
+            [{"id": 1, "a": 1}, {"id": 2, "a": 2}],
+            [
+                {"id": 2, "a": 3, "b (new)": "x", "at": "2026-01-01 12:00:00"},
+                {"id": 3, "a": 4, "extra": "e", "B": 7},
+                {"id": 2, "op": "U", "b (new)": "y"},
+                {"id": 3, "op": "U", "at": "2026-01-02 12:00:00"},
+            ],
+        ),
+    },
+    "gains_partitioned": {
+        "columns": ({"p": "int", "a": "int"}, {"p": "bigint", "a": "int", "b": "int"}),
+        "settings": {"partition_by": ["p"], "apply": "replace_partitions"},
+        "rows": ([{"id": 1, "p": 1, "a": 1}, {"id": 2, "p": 2, "a": 1}], [{"id": 1, "p": 5000000000, "a": 1, "b": 2}]),
+    },
+    "ignores": {
+        "columns": ({"a": "int"}, {"a": "bigint", "b": "int"}),
+        "settings": {"on_schema_change": "ignore"},
+        "rows": ([{"id": 1, "a": 1}], [{"id": 1, "a": 5000000000, "b": 1}]),
+    },
+    "refuses": {
+        "columns": ({"a": "int"}, {"a": "int", "b": "int"}),
+        "settings": {"on_schema_change": "fail"},
+        "rows": ([{"id": 1, "a": 1}], [{"id": 1, "a": 2, "b": 1}]),
+    },
+    "renames": {  # E2, with changes that were staged under the old name
+        "columns": ({"old": "int", "b": "int"}, {"new": "bigint", "b": "int"}),
+        "settings": ({}, {"renamed_columns": {"new": "old"}}),
+        "rows": (
+            [{"id": 1, "old": 1, "b": 1}, {"id": 2, "old": 2, "b": 2}, {"id": 2, "b": 3}],
+            [{"id": 2, "b": 4}, {"id": 3, "new": 5000000000, "b": 3}, {"id": 4, "old": 4, "b": 3}],
+        ),
+    },
+    "publishes": {  # E1 and E7 in a run that brings nothing
+        "columns": ({"a": "int", "b": "int"}, {"a": "int", "b": "int", "c": "int"}),
+        "settings": ({"except_columns": ["op", "b"]}, {"except_columns": ["op"]}),
+        "rows": ([{"id": 1, "a": 1, "b": 7}], []),
+    },
+    "drops": {
+        "columns": ({"a": "int", "b": "int"}, {"a": "int"}),
+        "rows": ([{"id": 1, "a": 1, "b": 1}, {"id": 2, "a": 1, "b": 1}], [{"id": 2, "a": 2}, {"id": 3, "a": 3}]),
+    },
+    "drops_in_sync": {
+        "columns": ({"a": "int", "b": "int"}, {"a": "int", "c": "int"}),
+        "settings": {"on_schema_change": "sync_all_columns"},
+        "rows": ([{"id": 1, "a": 1, "b": 1}], [{"id": 2, "a": 2, "c": 3}]),
+    },
+    "widens": {  # E4: key, sequence, old key, values
+        "columns": (
+            {"old": "int", "i": "int", "f": "float", "d": "decimal(5,2)", "n": "smallint", "day": "date"},
+            {
+                "seq": "bigint",
+                "id": "bigint",
+                "old": "bigint",
+                "i": "bigint",
+                "f": "double",
+                "d": "decimal(12,4)",
+                "n": "decimal(20,3)",
+                "day": "timestamp_ntz",
+            },
+        ),
+        "settings": {"old_keys": {"id": "old"}},
+        "rows": (
+            [
+                {"id": 1, "i": 1, "f": 1.5, "d": 1.25, "n": 1, "day": "2026-01-01"},
+                {"id": 2, "old": 1, "op": "U", "i": 2},
+                {"id": 5, "i": 5},
+            ],
+            [
+                {
+                    "id": 6000000000,
+                    "old": 2,
+                    "op": "U",
+                    "i": 7000000000,
+                    "f": 0.1,
+                    "d": 12345678.1234,
+                    "n": 1.125,
+                    "day": "2026-01-01 10:30:00",
+                },
+                {"seq": 8000000000, "id": 5, "op": "D"},
+            ],
+        ),
+    },
+    "rewrites": {  # E4: what Delta does not alter, in the key too
+        "columns": ({"id": "date", "day": "date", "gone": "int"}, {"id": "timestamp", "day": "timestamp", "new": "int"}),
+        "rows": (
+            [{"id": "2026-01-01", "day": "2026-02-01", "gone": 1}, {"id": "2026-01-02", "day": "2026-02-01", "gone": 1}],
+            [
+                {"id": "2026-01-01 00:00:00", "day": "2026-02-01 10:00:00", "new": 1},
+                {"id": "2026-01-03 10:00:00", "day": "2026-02-03"},
+            ],
+        ),
+    },
+    "rewrites_idle": {"columns": ({"day": "date"}, {"day": "timestamp"}), "rows": ([{"id": 1, "day": "2026-02-01"}], [])},
+    "casts": {  # E4: what cannot be widened; E6: fields of structs
+        "columns": (
+            {"a": "int", "t": "date", "d": "decimal(10,2)", "s": "struct<aB:int,b:array<struct<c:int>>>"},
+            {
+                "a": "string",
+                "t": "string",
+                "d": "decimal(10,3)",
+                "s": "struct<aB:bigint,b:array<struct<c:int,d:string>>,e:double>",
+            },
+        ),
+        "rows": (
+            [{"id": 1, "a": 1, "t": "2026-01-01", "d": 1.25, "s": {"aB": 1, "b": [{"c": 1}]}}],
+            [
+                {"id": 2, "a": "2", "t": "2026-01-02", "d": 1.5, "s": {"aB": 5000000000, "b": [{"c": 2, "d": "x"}], "e": 0.5}},
+                {"id": 3, "a": "x"},
+                {"id": 4, "t": "2026-01-01 10:00:00"},
+                {"id": 5, "d": 1.255},
+                {"id": 6, "s": {"aB": "many"}},
+                {"id": 7, "s": {"aB": 1, "b": [{"c": 1}, {"c": "x"}]}},
+                {"id": 8, "s": {"b": [None, {"c": None}]}},
+            ],
+        ),
+    },
+    "makes": {  # E7
+        "columns": ({"born": "date", "email": "string", "n": "int"},) * 2,
+        "settings": (
+            {"except_columns": ["op", "born"], "expressions": {"year": "year(born)", "email": "upper(email)"}},
+            {"except_columns": ["op", "born"], "expressions": {"year": "year(born)", "email": "upper(email)", "twice": "n * 2"}},
+        ),
+        "rows": (
+            [{"id": 1, "born": "2001-02-03", "email": "a@x", "n": 1}, {"id": 2, "born": "2002-02-03", "email": "b@x", "n": 2}],
+            [{"id": 1, "op": "U", "n": 7}],
+        ),
+    },
+    "remakes": {
+        "columns": ({"a": "int"},) * 2,
+        "settings": ({"expressions": {"b": "a + 1"}}, {"expressions": {"b": "a + 2"}}),
+        "rows": ([{"id": 1, "a": 1}], [{"id": 2, "a": 1}]),
+    },
+    "hides": {  # E7: key, values, misfits, what nobody listed, what cannot be read
+        "columns": ({"id": "string", "old": "string", "card": "string", "pin": "int", "mail": "string", "n": "int"},) * 2,
+        "settings": {
+            "old_keys": {"id": "old"},
+            "never_store": ["card", "note"],
+            "mask": {"id": "sha2(id, 256)", "old": "sha2(old, 256)", "pin": "pin % 10", "mail": "concat('*', right(mail, 2))"},
+        },
+        "rows": (
+            [
+                {
+                    "id": "secret-1",
+                    "card": "secret-2",
+                    "pin": 73311,
+                    "mail": "secret-3@x",
+                    "Note": "secret-4",
+                    "Mail": "secret-5",
+                    "n": 1,
+                },
+                {"id": "secret-6", "pin": "secret-7", "n": 1},
+                {"id": "secret-8", "mail": "secret-9", "n": "many"},
+                "{secret-10",
+            ],
+            [{"id": "secret-11", "old": "secret-1", "op": "U", "n": 2}, {"id": "secret-11", "op": "?", "card": "secret-12"}],
+        ),
+    },
+    "counts": {  # N1
+        "columns": ({"a": "int", "b": "string"},) * 2,
+        "settings": {"keyless": "multiset", "keys": []},
+        "rows": (
+            [{"a": 1, "b": "x"}, {"a": 1, "b": "x"}, {"a": 2, "b": None}, {"a": 9, "op": "D"}],
+            [
+                {"a": 1, "b": "x", "op": "D"},
+                {"a": 2, "b": None, "op": "D"},
+                {"a": 2, "b": None, "op": "D"},
+                {"a": 2, "b": None},
+                {"a": 3, "b": "y"},
+                {"a": 3, "op": "U"},
+            ],
+        ),
+    },
+    "appends_by_hash": {
+        "columns": ({"a": "int"},) * 2,
+        "settings": {"keyless": "append", "keys": [], "surrogate": "hash"},
+        "rows": ([{"a": 1}, {"a": 1}, {"a": 2}], [{"a": 1}, {"a": 3}]),
+    },
+}
+for case in TABLES.values():
+    if not case.get("settings") or "keys" not in case["settings"]:
+        continue
+    case["base"] = {"op": "string", "seq": "int"}
+
+
+class Columns:
+    def __init__(self, project: UserProject) -> None:
+        self.project = project
+        self.sequence = 0
+        self.refusals: dict[str, str] = {}
+
+    def run(self, number: int) -> Any:
+        tables = []
+        for name, case in TABLES.items():
+            settings = case.get("settings", {})
+            settings = settings[number] if isinstance(settings, tuple) else settings
+            tables.append(
+                {"name": name, "cdc": {**SETTINGS, **settings}, "columns": {**case.get("base", BASE), **case["columns"][number]}}
+            )
+            lines = []
+            for row in case["rows"][number]:
+                self.sequence += 1
+                lines.append(row if isinstance(row, str) else json.dumps({"op": "I", "seq": self.sequence, **row}))
+            if lines:
+                folder = self.project.path / "landing" / name
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / f"{number}.jsonl").write_text("\n".join(lines) + "\n")
+        settings = {"format": "rows", "location": f"{self.project.path}/landing/{{table}}", "change_set_order": "name"}
+        self.project.configure("cols", settings=settings, tables=tables)
+        self.mixed_feed()
+        self.project.generate()
+        return self.project.try_dbt("run", quiet=True)
+
+    def mixed_feed(self) -> None:
+        """A feed that mixes tables, one of which has something that must not be stored."""
+        folder = self.project.path / "landing" / "mix"
+        folder.mkdir(parents=True, exist_ok=True)
+        message = {"action": "I", "lsn": "0/10", "xid": 1, "timestamp": "2026-01-01 00:00:00+00", "schema": "public"}
+        values = [{"name": "id", "value": 1}, {"name": "card", "value": "secret-20"}]
+        lines = [
+            json.dumps({**message, "table": table, "columns": values[:count]}) for table, count in (("hidden", 2), ("open", 1))
+        ]
+        if not (folder / "1.jsonl").exists():
+            (folder / "1.jsonl").write_text("\n".join([*lines, lines[0][:-20]]) + "\n")
+        tables = [
+            {"name": "hidden", "cdc": {"keys": ["id"], "never_store": ["card"]}, "columns": {"id": "int", "card": "string"}},
+            {"name": "open", "cdc": {"keys": ["id"]}, "columns": {"id": "int"}},
+        ]
+        self.project.configure("mix", settings={"format": "wal2json_v2", "location": str(folder)}, tables=tables)
+
+    def rows(self, table: str, columns: str = "*", *, order: str = "id") -> list[dict[str, Any]]:
+        return self.project.rows(f"select {columns} from {{schema}}.{table} order by {order}")
+
+    def columns(self, table: str) -> dict[str, str]:
+        return {row["col_name"]: row["data_type"] for row in self.project.rows(f"describe {{schema}}.{table}") if row["col_name"]}
+
+    def versions(self) -> dict[str, int]:
+        folders = (self.project.lake / "warehouse" / f"{self.project.schema}.db").iterdir()
+        return {folder.name: DeltaTable(str(folder)).version() for folder in folders if folder.name != "cdc_runs"}
+
+
+@pytest.fixture(scope="module")
+def cols(project: UserProject) -> Iterator[Columns]:
+    cols = Columns(project)
+    first, second = cols.run(0), cols.run(1)
+    assert project.failures(first) == []
+    cols.refusals = {message.split(":")[0]: message for message in project.failures(second)}
+    assert {name: text for name, text in cols.refusals.items() if name not in ("final_refuses", "final_remakes")} == {}
+    return cols
+
+
+def test_E1_E5_staging_and_final_gain_a_new_column_and_old_rows_are_null(cols: Columns) -> None:
+    assert cols.rows("final_gains", "id, a, `b (new)` as b, cast(at as string) as at") == [
+        {"id": 1, "a": 1, "b": None, "at": None},
+        {"id": 2, "a": 3, "b": "y", "at": "2026-01-01 12:00:00"},
+        {"id": 3, "a": 4, "b": None, "at": "2026-01-02 12:00:00"},
+    ]
+    history = cols.rows("hist_cols__gains", "id, `b (new)` as b", order="id, valid_from")
+    assert [(row["id"], row["b"]) for row in history] == [(1, None), (2, None), (2, "x"), (2, "y"), (3, None), (3, None)]
+    assert cols.rows("final_gains_partitioned", "id, p, b") == [{"id": 1, "p": 5000000000, "b": 2}, {"id": 2, "p": 2, "b": None}]
+    assert cols.rows("final_publishes", "id, c") == [{"id": 1, "c": None}]
+    assert cols.rows("hist_cols__publishes", "id, b, c") == [{"id": 1, "b": 7, "c": None}]
+
+
+def test_E1_columns_that_nobody_listed_are_kept_and_told(cols: Columns) -> None:
+    undeclared = [row["_cdc_undeclared"] for row in cols.rows("stg_cols__gains", "_cdc_undeclared", order="seq")]
+    assert undeclared == [None, None, None, {"B": "7", "extra": "e"}, None, None]
+
+
+def test_E1_on_schema_change_decides_about_final(cols: Columns) -> None:
+    assert list(cols.columns("final_ignores")) == ["seq", "id", "a"]
+    assert cols.rows("final_ignores", "id, a") == [{"id": 1, "a": 5000000000}]
+    assert "b" in cols.columns("stg_cols__ignores")
+    assert "New: b; gone: none" in cols.refusals["final_refuses"]
+    assert cols.rows("stg_cols__refuses", "id, a, b", order="seq") == [{"id": 1, "a": 1, "b": None}, {"id": 1, "a": 2, "b": 1}]
+    assert cols.rows("final_refuses", "id, a") == [{"id": 1, "a": 1}]
+
+
+def test_E2_what_was_staged_under_the_old_name_stands_under_the_new(cols: Columns) -> None:
+    assert list(cols.columns("final_renames")) == ["seq", "id", "new", "b"]
+    assert cols.rows("final_renames", "id, new, b") == [
+        {"id": 1, "new": 1, "b": 1},
+        {"id": 2, "new": 2, "b": 4},
+        {"id": 3, "new": 5000000000, "b": 3},
+        {"id": 4, "new": 4, "b": 3},
+    ]
+    assert [row["new"] for row in cols.rows("hist_cols__renames", "new", order="id, valid_from")] == [1, 2, 2, 2, 5000000000, 4]
+
+
+def test_E3_a_dropped_column_stays_and_is_null_in_new_versions(cols: Columns) -> None:
+    assert cols.rows("final_drops", "id, a, b") == [
+        {"id": 1, "a": 1, "b": 1},
+        {"id": 2, "a": 2, "b": None},
+        {"id": 3, "a": 3, "b": None},
+    ]
+    assert cols.rows("hist_cols__drops", "id, a, b", order="id, valid_from") == [
+        {"id": 1, "a": 1, "b": 1},
+        {"id": 2, "a": 1, "b": 1},
+        {"id": 2, "a": 2, "b": None},
+        {"id": 3, "a": 3, "b": None},
+    ]
+    assert "b" in cols.columns("stg_cols__drops_in_sync")
+    assert list(cols.columns("final_drops_in_sync")) == ["seq", "id", "a", "c"]
+    assert cols.rows("final_drops_in_sync", "id, a, c") == [{"id": 1, "a": 1, "c": None}, {"id": 2, "a": 2, "c": 3}]
+
+
+def test_E7_a_column_that_is_published_later_is_there_for_all_changes_that_carried_it(cols: Columns) -> None:
+    assert cols.rows("final_publishes", "id, a, b") == [{"id": 1, "a": 1, "b": 7}]
+
+
+def test_E4_what_delta_widens_widens_keys_and_order_too(cols: Columns) -> None:
+    final = cols.columns("final_widens")
+    assert final == {
+        "seq": "bigint",
+        "id": "bigint",
+        "i": "bigint",
+        "f": "double",
+        "d": "decimal(12,4)",
+        "n": "decimal(20,3)",
+        "day": "timestamp_ntz",
+    }
+    (row,) = cols.rows("final_widens", "id, i, f, cast(d as string) as d, cast(n as string) as n, cast(day as string) as day")
+    assert row == {"id": 6000000000, "i": 7000000000, "f": 0.1, "d": "12345678.1234", "n": "1.125", "day": "2026-01-01 10:30:00"}
+    history = cols.rows("hist_cols__widens", "id, i", order="valid_from")
+    assert history == [{"id": 1, "i": 1}, {"id": 2, "i": 2}, {"id": 5, "i": 5}, {"id": 6000000000, "i": 7000000000}]
+    assert cols.columns("int_cols__widens_keys")["key_after"] == "struct<id:bigint>"
+    assert cols.columns("stg_cols__widens")["_cdc_sequence"] == "struct<seq:bigint>"
+    features = {row["key"] for row in cols.project.rows("show tblproperties {schema}.stg_cols__drops")}
+    assert "delta.enableTypeWidening" not in features
+
+
+def test_E4_date_to_timestamp_rewrites_the_column_in_one_commit(cols: Columns) -> None:
+    assert cols.columns("stg_cols__rewrites")["day"] == "timestamp"
+    assert cols.rows("final_rewrites", "cast(id as string) as id, cast(day as string) as day, new") == [
+        {"id": "2026-01-01 00:00:00", "day": "2026-02-01 10:00:00", "new": 1},
+        {"id": "2026-01-02 00:00:00", "day": "2026-02-01 00:00:00", "new": None},
+        {"id": "2026-01-03 10:00:00", "day": "2026-02-03 00:00:00", "new": None},
+    ]
+    assert [row["gone"] for row in cols.rows("stg_cols__rewrites", "gone", order="seq")] == [1, 1, None, None]
+    assert cols.rows("final_rewrites_idle", "id, cast(day as string) as day") == [{"id": 1, "day": "2026-02-01 00:00:00"}]
+
+
+def test_E4_E6_a_value_that_does_not_fit_the_table_s_type_is_quarantined(cols: Columns) -> None:
+    assert cols.rows("final_casts", "id, a, cast(t as string) as t, cast(d as string) as d")[:2] == [
+        {"id": 1, "a": 1, "t": "2026-01-01", "d": "1.25"},
+        {"id": 2, "a": 2, "t": "2026-01-02", "d": "1.50"},
+    ]
+    errors = cols.project.rows("select error from {schema}.cdc_quarantine where source_table = 'casts' order by row_number")
+    assert [row["error"] for row in errors] == ["cast:a", "cast:t", "cast:d", "cast:s", "cast:s"]
+
+
+def test_E6_fields_inside_structs_follow(cols: Columns) -> None:
+    assert cols.rows("final_casts", "id, s") == [
+        {"id": 1, "s": {"aB": 1, "b": [{"c": 1, "d": None}], "e": None}},
+        {"id": 2, "s": {"aB": 5000000000, "b": [{"c": 2, "d": "x"}], "e": 0.5}},
+        {"id": 8, "s": {"aB": None, "b": [None, {"c": None, "d": None}], "e": None}},
+    ]
+
+
+def test_E7_expressions_make_columns_of_history_and_final(cols: Columns) -> None:
+    assert cols.rows("final_makes", "id, year, email, n, twice") == [
+        {"id": 1, "year": 2001, "email": "A@X", "n": 7, "twice": 14},
+        {"id": 2, "year": 2002, "email": "B@X", "n": 2, "twice": 4},
+    ]
+    assert "born" not in cols.columns("final_makes")
+    assert [row["twice"] for row in cols.rows("hist_cols__makes", "twice", order="id, valid_from")] == [2, 14, 4]
+    assert cols.rows("stg_cols__makes", "email", order="seq")[0] == {"email": "a@x"}
+    assert "dbt run --full-refresh --select final_remakes" in cols.refusals["final_remakes"]
+
+
+def test_E7_masked_and_unstored_values_are_nowhere_in_the_lake(cols: Columns) -> None:
+    assert [row["pin"] for row in cols.rows("final_hides", "pin")] == [1]
+    assert cols.project.rows("select mail, n from {schema}.final_hides") == [{"mail": "*@x", "n": 2}]
+    assert cols.project.rows("select id = sha2('secret-11', 256) as masked from {schema}.final_hides") == [{"masked": True}]
+    errors = cols.project.rows(
+        "select error from {schema}.cdc_quarantine where source_table = 'hides' order by batch_id, row_number"
+    )
+    assert [row["error"] for row in errors] == ["cast:pin", "cast:n", "unparsable", "unknown_operation"]
+    texts: set[str] = set()
+    tables = [row["tableName"] for row in cols.project.rows("show tables in {schema}")]
+    for table in (name for name in tables if "hides" in name or name.startswith("cdc_")):
+        texts |= {str(row) for row in cols.project.rows(f"select to_json(struct(*)) as row from {{schema}}.{table}")}
+    assert not [text for text in texts if "secret" in text or "73311" in text]
+    folders = (cols.project.lake / "warehouse" / f"{cols.project.schema}.db").glob("*hides*")
+    logs = [file for folder in folders for file in folder.rglob("*.json")]
+    assert logs
+    assert not [file for file in logs if "secret-" in file.read_text()]
+
+
+def test_E7_raw_keeps_no_message_of_a_table_with_private_columns(cols: Columns) -> None:
+    assert cols.rows("final_hidden") == [{"id": 1}]
+    assert cols.rows("final_open") == [{"id": 1}]
+    raw = cols.rows("raw_mix", "source_table, message", order="row_number")
+    assert [row["source_table"] for row in raw] == ["public.open", None]
+    assert "secret" not in str(raw)
+
+
+def test_N1_rows_of_a_multiset_are_their_values(cols: Columns) -> None:
+    assert cols.rows("final_counts", "a, b", order="a") == [{"a": 1, "b": "x"}, {"a": 2, "b": None}, {"a": 3, "b": "y"}]
+    errors = cols.project.rows("select error from {schema}.cdc_quarantine where source_table = 'counts'")
+    assert [row["error"] for row in errors] == ["not_allowed"]
+
+
+def test_N1_a_surrogate_key_numbers_equal_rows(cols: Columns) -> None:
+    rows = cols.rows("final_appends_by_hash", "a, _cdc_key", order="a")
+    assert [row["a"] for row in rows] == [1, 1, 1, 2, 3]
+    assert len({row["_cdc_key"] for row in rows}) == 5
+
+
+def test_A4_S6_nothing_is_left_to_do_and_every_final_equals_its_rebuild(cols: Columns) -> None:
+    before = cols.versions()
+    assert len(cols.project.failures(cols.project.try_dbt("run", "--exclude", "final_refuses", "final_remakes", quiet=True))) == 0
+    assert cols.versions() == before
+    cols.project.dbt("test", "--exclude", "final_refuses", "final_remakes", quiet=True)

@@ -1,0 +1,83 @@
+"""What a table's columns become when rows of other types come, without Spark."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import types as T
+
+from dbt.adapters.sparkdelta.columns import evolved, merge, misfits, sql_of, statements
+
+INT, LONG, STRING = T.IntegerType(), T.LongType(), T.StringType()
+
+
+@pytest.mark.parametrize(
+    ("have", "wanted", "becomes"),
+    [
+        (INT, LONG, "bigint"),
+        (LONG, INT, "bigint"),
+        (INT, T.DoubleType(), "double"),
+        (T.FloatType(), T.DoubleType(), "double"),
+        (INT, T.DecimalType(12, 2), "decimal(12,2)"),
+        (T.DecimalType(5, 2), T.DecimalType(12, 4), "decimal(12,4)"),
+        (T.DateType(), T.TimestampNTZType(), "timestamp_ntz"),
+        (T.ArrayType(INT), T.ArrayType(LONG), "array<bigint>"),
+        (T.MapType(STRING, INT), T.MapType(STRING, LONG), "map<string,bigint>"),
+    ],
+)
+def test_E4_what_is_wider_holds_both(have: T.DataType, wanted: T.DataType, becomes: str) -> None:
+    merged = merge(have, wanted, "`c`")
+    assert (sql_of(merged.type), merged.cast, merged.rewrite) == (becomes, False, False)
+    assert bool(merged.widen) is (sql_of(have) != becomes)
+
+
+@pytest.mark.parametrize(
+    ("have", "wanted"),
+    [
+        (INT, STRING),
+        (STRING, INT),
+        (LONG, T.DoubleType()),
+        (INT, T.DecimalType(11, 2)),
+        (T.DecimalType(10, 2), T.DecimalType(10, 3)),
+        (T.DoubleType(), T.DecimalType(10, 3)),
+        (T.TimestampType(), T.DateType()),
+        (INT, T.ArrayType(INT)),
+    ],
+)
+def test_E4_anything_else_keeps_its_type_and_is_cast(have: T.DataType, wanted: T.DataType) -> None:
+    merged = merge(have, wanted, "`c`")
+    assert (merged.type, merged.cast, merged.widen) == (have, True, ())
+
+
+def test_E4_date_to_timestamp_rewrites_in_structs_too() -> None:
+    have, wanted = (T.StructType([T.StructField("d", each)]) for each in (T.DateType(), T.TimestampType()))
+    assert merge(have, wanted, "`c`").rewrite
+
+
+def test_E6_a_struct_keeps_its_fields_in_their_order_and_gains() -> None:
+    have = T.StructType([T.StructField("gone", INT), T.StructField("a b", INT)])
+    wanted = T.StructType([T.StructField("new", STRING), T.StructField("A B", LONG)])
+    merged = merge(have, wanted, "`s`")
+    assert sql_of(merged.type) == "struct<gone:int,`a b`:bigint,new:string>"
+    assert (merged.add, merged.widen) == (("`s`.`new` string",), ("`s`.`a b` type bigint",))
+
+
+def test_E4_features_are_switched_on_only_where_needed() -> None:
+    found = evolved({"a": "integer", "D": "date"}, {"a": LONG, "d": T.TimestampNTZType(), "x y": INT, "e": INT})
+    assert found["new"] == ["x y", "e"]
+    assert statements("t", found["add"], found["widen"]) == [
+        "alter table t set tblproperties ('delta.enableTypeWidening' = 'true', 'delta.feature.timestampNtz' = 'supported', "
+        "'delta.columnMapping.mode' = 'name')",
+        "alter table t add columns (`x y` int, `e` int)",
+        "alter table t alter column `a` type bigint, `d` type timestamp_ntz",
+    ]
+    assert statements("t", ["`e` int"], []) == ["alter table t add columns (`e` int)"]
+    assert statements("t", [], []) == []
+
+
+def test_E6_misfits_are_looked_for_at_every_depth() -> None:
+    inner = T.StructType([T.StructField("c", INT)])
+    sql = misfits(
+        "text", "value", T.StructType([T.StructField("a", T.ArrayType(inner)), T.StructField("m", T.MapType(STRING, INT))])
+    )
+    assert "(t2.`c` is not null and v1.`c` is null)" in sql
+    assert "map_values" in sql
