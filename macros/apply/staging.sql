@@ -8,7 +8,9 @@
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- set state = delta_cdc.progress(this) -%}
   {%- do delta_cdc._refuse_restored(this, state) -%}
-  {%- if settings.keyless == 'multiset' %}{% do settings.update({'keys': delta_cdc._values_of_multiset(settings), 'key_changes': true}) %}{% endif -%}
+  {%- if settings.keyless == 'multiset' -%}
+    {%- do settings.update({'values': delta_cdc._values_of_multiset(settings), 'key_changes': true}) -%}
+  {%- endif -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
   {%- set lines = this.identifier ~ '__lines' -%}
   {%- if '{table}' in settings.location or delta_cdc.is_private(settings) -%}
@@ -80,7 +82,7 @@
 {% endmacro %}
 
 
-{#- Staged positions and keys are compared with new ones: their parts stay what they are. -#}
+{#- Staged positions, and the values of a multiset, are compared with new ones: their parts stay what they are. -#}
 {% macro _refuse_other_order(settings, state) %}
   {%- set about = "feed " ~ settings.feed ~ ", table " ~ settings.table ~ ": " -%}
   {%- set remedy = " Put it back, or drop " ~ this ~ " and run again to load the change sets that are still there." -%}
@@ -91,16 +93,13 @@
     {%- do exceptions.raise_compiler_error(about ~ "`sequence_by` is [" ~ settings.sequence_by | join(', ') ~ "], and staging is ordered by ("
           ~ staged | join(', ') ~ "). Changes of two orders cannot be compared." ~ remedy) -%}
   {%- endif -%}
-  {%- set staged = delta_cdc._field_names(state.columns.get('_cdc_key_before')) -%}
-  {%- set keys = settings['keys'] -%}
-  {%- if settings.keyless == 'multiset' -%}
-    {#- rows are their values: new columns come last -#}
-    {%- set keys = staged + (keys | reject('in', staged) | list) if staged | reject('in', keys) | list == [] else keys -%}
-    {%- do settings.update({'keys': keys}) -%}
-  {%- endif -%}
-  {%- if staged and staged | map('lower') | list != keys[:staged | length] | map('lower') | list or (staged and settings.keyless == 'none' and keys | length != staged | length) -%}
-    {%- do exceptions.raise_compiler_error(about ~ "`" ~ ("keys" if settings.keyless == 'none' else "columns") ~ "` is [" ~ keys | join(', ')
-          ~ "], and staging tells rows apart by (" ~ staged | join(', ') ~ ")." ~ remedy) -%}
+  {%- if settings.get('values') -%}
+    {%- set staged = delta_cdc._field_names(state.columns.get('_cdc_key_before')) -%}
+    {%- if staged | reject('in', settings['values']) | list -%}
+      {%- do exceptions.raise_compiler_error(about ~ "rows of a multiset are their values, and " ~ staged | reject('in', settings['values']) | join(', ')
+            ~ " would no longer be one." ~ remedy) -%}
+    {%- endif -%}
+    {%- do settings.update({'values': staged + (settings['values'] | reject('in', staged) | list)}) -%}
   {%- endif -%}
 {% endmacro %}
 
@@ -241,7 +240,7 @@ where not exists (  -- only late and quarantined changes can have been staged be
 
 {#- The CTEs from lines to changes: lines, messages, typed, changes. Beside the columns of the table there is only what begins with `_`. -#}
 {% macro _staging_ctes(settings, lines) -%}
-{%- set keys = settings.get('keys') or [] -%}
+{%- set keys = settings.get('values') or settings.get('keys') or [] -%}  {#- rows of a multiset are their values -#}
 {%- set types = settings.column_types -%}
 lines as (
   select * from {{ lines if not lines.strip().startswith('select') else '(' ~ lines ~ ')' }}
