@@ -14,6 +14,8 @@ JAVA := $(PY) python_helpers/delta_cdc/prerequisites.py --only java
 # make scenarios CASES="file-or-folder …" REPORT=report.json
 REPORT ?=
 KILLS ?= 10
+# processes of `make test`; each takes a core and 3 GB
+WORKERS ?= 2
 
 .PHONY: help setup demo test scenarios chaos docs generate validate lint format clean distclean
 
@@ -29,9 +31,9 @@ demo: $(STAMP) ## a real PostgreSQL history, change set by change set, into Delt
 	@$(JAVA) && $(PY) -m delta_cdc.demo
 
 test: $(STAMP) ## all tests
-	@# one Spark a process: the parts of the suite want it configured differently
+	@# one Spark a process: the parts of the suite want it configured differently; two processes share a part's files
 	@$(JAVA) && failed=""; for part in unit spark adapter scenarios; do \
-	  $(PY) -m pytest tests/$$part -q || failed="$$failed $$part"; \
+	  $(PY) -m pytest tests/$$part -q -n $(WORKERS) --dist loadfile || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 scenarios: $(STAMP) ## run cases (CASES="file or folder …"), compare, write REPORT=report.json

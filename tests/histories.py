@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 KEYS = 9
@@ -248,3 +249,23 @@ def wild_changes(draw, *, min_size=30, max_size=45):
             each["sequence"], each["ordinal"], each["transaction"] = None, None, None
         each.pop("first", None)
     return changes
+
+
+def drawn(strategy, count):
+    """Always the same `count` examples of the strategy."""
+    examples = []
+
+    @settings(
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def collect(example):
+        examples.append(example)
+
+    collect()
+    return examples

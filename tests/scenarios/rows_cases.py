@@ -15,8 +15,10 @@ from tests.scenarios.project import UserProject
 
 FEED = "cases"
 # Settings that a file gives under their own names.
-SETTINGS = ("history", "delete_mode", "soft_delete_nulls", "created_at", "updated_at", "set_on_insert", "partition_by", "apply",
-            "keyless", "surrogate", "operation")
+SETTINGS = (
+    "operation", "split_key_changes", "history", "delete_mode", "soft_delete_nulls", "created_at", "updated_at", "set_on_insert",
+    "partition_by", "apply", "keyless", "surrogate",
+)
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -39,7 +41,8 @@ class RowsCase:
         shapes = c.get("batch_columns")
         shape = shapes[min(batch, len(shapes) - 1)] if shapes else None  # what the source has then, and so what is listed
         schema = {n: t for n, t in c["schema"].items() if not shape or n in shape}
-        cdc: dict[str, Any] = {"keys": list(c["keys"]), "sequence_by": [c["sequence"]]}
+        sequence = c["sequence"] if isinstance(c["sequence"], list) else [c["sequence"]]
+        cdc: dict[str, Any] = {"keys": list(c["keys"]), "sequence_by": sequence}
         names = {"delete_when": "deleted_when", "truncate_when": "truncated_when", "old_keys": "old_keys",
                  "ordinal": "ordinal", "transaction": "transaction"}
         cdc |= {ours: c[theirs] for theirs, ours in names.items() if c.get(theirs)}

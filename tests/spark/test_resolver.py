@@ -11,9 +11,8 @@ import math
 from collections import Counter, defaultdict
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 from tests import oracle
-from tests.histories import histories, wild_changes
+from tests.histories import drawn, histories, wild_changes
 
 from delta_cdc.resolver import COLUMNS, ResolverError, resolve, rows_schema
 
@@ -122,26 +121,6 @@ def resolved(spark, many, **options):
 
 # -- random histories
 # ------------------------------------------------------------------------------------------
-
-
-def drawn(strategy, count):
-    """Always the same `count` examples of the strategy."""
-    examples = []
-
-    @settings(
-        max_examples=count,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(strategy)
-    def collect(example):
-        examples.append(example)
-
-    collect()
-    return examples
 
 
 def longest_chain(changes):
