@@ -17,7 +17,7 @@ KILLS ?= 10
 # processes of `make test`; each takes a core and 3 GB
 WORKERS ?= 2
 
-.PHONY: help setup demo test scenarios chaos docs generate validate lint format clean distclean
+.PHONY: help setup demo test scenarios mutants chaos docs generate validate lint format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ test: $(STAMP) ## all tests
 
 scenarios: $(STAMP) ## run cases (CASES="file or folder …"), compare, write REPORT=report.json
 	@$(JAVA) && $(PY) -m tests.scenarios.runner $(CASES) $(if $(REPORT),--report "$(REPORT)")
+
+mutants: $(STAMP) ## break one rule after another and see that its cases fail (RULES="A2 H1": only these)
+	@$(JAVA) && $(PY) -m tests.scenarios.mutants $(if $(RULES),--rules $(RULES))
 
 chaos: $(STAMP) ## kill KILLS=10 runs at random moments, then compare
 	@$(JAVA) && $(PY) -m tests.scenarios.chaos --kills $(KILLS)

@@ -19,9 +19,9 @@ PACKAGE = Path(__file__).resolve().parents[2]
 
 
 class UserProject:
-    """path: its folder, made anew. lake: warehouse and metastore, one for all projects of a process."""
+    """path: its folder, made anew. lake: warehouse and metastore, one for all projects of a process. package: what it installs."""
 
-    def __init__(self, path: Path, *, lake: Path, schema: str, threads: int = 3) -> None:
+    def __init__(self, path: Path, *, lake: Path, schema: str, threads: int = 3, package: Path = PACKAGE) -> None:
         self.path = path
         self.lake = lake
         self.schema = schema
@@ -32,7 +32,7 @@ class UserProject:
             "name": "user_project", "version": "1.0.0", "config-version": 2, "profile": "user",
             "flags": {"send_anonymous_usage_stats": False},
         })
-        self._write("packages.yml", {"packages": [{"local": str(PACKAGE)}]})
+        self._write("packages.yml", {"packages": [{"local": str(package)}]})
         self._write("profiles.yml", {"user": {"target": "dev", "outputs": {"dev": {
             "type": "sparkdelta", "method": "session", "schema": schema, "threads": threads,
             "root": str(lake), "server_side_parameters": SPARK_SETTINGS,
