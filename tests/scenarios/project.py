@@ -19,7 +19,8 @@ PACKAGE = Path(__file__).resolve().parents[2]
 
 
 class UserProject:
-    """path: its folder, made anew. lake: warehouse and metastore, one for all projects of a process. package: what it installs."""
+    """path: its folder, made anew. lake: warehouse and metastore, one for all projects of a process. package: what it
+    installs."""
 
     def __init__(self, path: Path, *, lake: Path, schema: str, threads: int = 3, package: Path = PACKAGE) -> None:
         self.path = path
