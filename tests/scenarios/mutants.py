@@ -57,7 +57,8 @@ MUTANTS = (
 
 def broken_package(mutant: Mutant, folder: Path) -> Path:
     """A copy of the package with the fault."""
-    shutil.copytree(PACKAGE, folder, ignore=shutil.ignore_patterns(".*", "target", "lake", "logs", "*.egg-info", "__pycache__", "docs"))
+    left_out = shutil.ignore_patterns(".*", "target", "lake", "logs", "*.egg-info", "__pycache__", "docs")
+    shutil.copytree(PACKAGE, folder, ignore=left_out)
     file = folder / "macros" / mutant.file
     text = file.read_text(encoding="utf-8")
     assert mutant.before in text, f"{mutant.rule}: {mutant.file} does not hold «{mutant.before}» any more"
