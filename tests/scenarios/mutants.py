@@ -1,7 +1,8 @@
 """`make mutants`: does a test fail when a rule is broken? One seeded fault a rule, and the cases that go red.
 
-Each fault is one text put in place of another in a copy of the package's macros; a few rows-files then go through generated models
-and real dbt runs, and just the cases that the fault names must differ. Not part of `make test`: a fault costs about a minute.
+Each fault is one text put in place of another in a copy of the package's macros; a few rows-files then go through
+generated models and real dbt runs, and just the cases that the fault names must differ. Not part of `make test`: a fault
+costs about a minute.
 """
 
 from __future__ import annotations
