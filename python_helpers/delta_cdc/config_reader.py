@@ -446,8 +446,11 @@ class _TableCheck:
         if setting in _FEED_COLUMN_LISTS and self.level(setting) == 1:
             return
         twice: set[str] = set()
+        never = {name.casefold() for name in self.settings.never_store}
         for name in named:
-            if name not in self.names and self.names:
+            if name.casefold() in never:
+                self.problem(f"`{setting}` names `{name}`, which `never_store` keeps out. Take one of them out.", setting)
+            elif name not in self.names and self.names:
                 self.problem(
                     f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, self.names)}",
                     setting,
@@ -562,12 +565,7 @@ class _TableCheck:
     def privacy(self) -> None:
         """`mask`, `never_store` and `expressions`."""
         settings = self.settings
-        never = {name.casefold() for name in settings.never_store}
-        self.known_columns("mask", [name for name in settings.mask if name.casefold() not in never])
-        for setting in ("mask", "old_keys"):
-            for name in getattr(settings, setting):
-                if name.casefold() in never:
-                    self.problem(f"`{setting}` names `{name}`, and `never_store` too. Keep one.", "never_store")
+        self.known_columns("mask", settings.mask)
         for key, old in settings.old_keys.items():
             if key in settings.mask and old not in settings.mask:
                 self.problem(
