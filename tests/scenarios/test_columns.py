@@ -60,7 +60,6 @@ TABLES: dict[str, dict[str, Any]] = {
     },
     "drops": {
         "columns": ({"a": "int", "b": "int"}, {"a": "int"}),
-        "settings": {"history": "table"},
         "rows": ([{"id": 1, "a": 1, "b": 1}, {"id": 2, "a": 1, "b": 1}], [{"id": 2, "a": 2}, {"id": 3, "a": 3}]),
     },
     "drops_in_sync": {
@@ -82,7 +81,7 @@ TABLES: dict[str, dict[str, Any]] = {
                 "day": "timestamp_ntz",
             },
         ),
-        "settings": {"old_keys": {"id": "old"}, "history": "table"},
+        "settings": {"old_keys": {"id": "old"}},
         "rows": (
             [
                 {"id": 1, "i": 1, "f": 1.5, "d": 1.25, "n": 1, "day": "2026-01-01"},
