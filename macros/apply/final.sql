@@ -13,6 +13,7 @@
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- set state = delta_cdc.progress(this) -%}
   {%- set staged = delta_cdc.progress(staging) -%}
+  {%- if is_incremental() -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
   {%- set evolution = delta_cdc._final_evolution(settings, staging, staged, state) -%}
   {%- set reshaped = evolution.rebuild or (is_incremental() and state.notes.get('shape') != delta_cdc._shape(settings)) -%}
   {%- set anew = not is_incremental() or reshaped -%}
@@ -134,7 +135,7 @@
 
 {#- What final's commits say it was built with. -#}
 {% macro _final_notes(settings) %}
-  {%- set notes = {} -%}
+  {%- set notes = {'keys': settings['keys']} if settings.get('keys') else {} -%}
   {%- if delta_cdc._shape(settings) %}{% do notes.update({'shape': delta_cdc._shape(settings)}) %}{% endif -%}
   {%- if settings.get('expressions') %}{% do notes.update({'expressions': settings.expressions}) %}{% endif -%}
   {{ return(notes or none) }}

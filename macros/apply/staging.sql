@@ -8,6 +8,7 @@
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- set state = delta_cdc.progress(this) -%}
   {%- do delta_cdc._refuse_restored(this, state) -%}
+  {%- do delta_cdc._adopt_keys(settings, state) -%}
   {%- if settings.keyless == 'multiset' -%}
     {%- do settings.update({'values': delta_cdc._values_of_multiset(settings), 'key_changes': true}) -%}
   {%- endif -%}
@@ -58,7 +59,7 @@
   {%- do adapter.plan_write(this, {
         'skip': not evolved.rewrite, 'rebuild': evolved.rewrite | length > 0, 'report': report,
         'columns': evolved.types if evolved.add or evolved.widen else none,
-        'txn': txn, 'notes': state.notes if state.exists else {'keys_may_move': false}}) -%}
+        'txn': txn, 'notes': state.notes if state.exists else {'keys_may_move': false, 'keys': settings['keys']}}) -%}
   {%- if evolved.rewrite -%}{{ return(delta_cdc._staging_rewritten(settings, state, evolved, delta_cdc._empty_raw())) }}{%- endif -%}
   {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw())) }}
 {% endmacro %}
@@ -169,6 +170,7 @@ select {{ as_new | join(', ') }} from (
     highest        the highest position ever staged, as JSON, and its type: what is late is known without reading the table
     keys_may_move  whether any change staged so far may be part of a key change
     after          the batch that the commit before had come to: where this one brings no rows, nothing is new above that
+    keys           the table's keys (K8)
     Kept for final too, which asks the same of the same changes when it has come as far as staging had. -#}
 {% macro _staging_plan(settings, lines, state, last) %}
   {%- set notes = state.notes -%}
@@ -180,6 +182,7 @@ select {{ as_new | join(', ') }} from (
   {%- set plan = adapter.query_rows('with ' ~ delta_cdc._staging_ctes(settings, lines) ~ about)[0] -%}
   {%- set can_be_noted = delta_cdc.can_be_noted(plan.highest_type, plan.highest) -%}
   {%- do plan.update({'notes': {
+        'keys': settings['keys'],
         'highest': plan.highest if can_be_noted else none,
         'highest_type': plan.highest_type if can_be_noted else none,
         'keys_may_move': (state.exists and notes.keys_may_move is not sameas false) or plan.keys_may_move,
@@ -333,7 +336,7 @@ changes as (
     {%- if keys %}
     case when _cdc_op in ('I', 'U', 'R') and ({% for key in keys %}_cdc_before_{{ loop.index }} is not null{{ ' or ' if not loop.last }}{% endfor %})
       and not ({% for key in keys %}coalesce(_cdc_before_{{ loop.index }}, {{ delta_cdc.quoted(key) }}) <=> {{ delta_cdc.quoted(key) }}{{ ' and ' if not loop.last }}{% endfor %})
-      then struct({% for key in keys %}coalesce(_cdc_before_{{ loop.index }}, {{ delta_cdc.quoted(key) }}) as {{ delta_cdc.quoted(key) }}{{ ', ' if not loop.last }}{% endfor %}) end
+      then struct({% for key in settings.get('key_fields') or keys %}{{ 'coalesce(_cdc_before_' ~ (keys.index(key) + 1) ~ ', ' ~ delta_cdc.quoted(key) ~ ')' if key in keys else 'null' }} as {{ delta_cdc.quoted(key) }}{{ ', ' if not loop.last }}{% endfor %}) end
     {%- else %}
     cast(null as string)
     {%- endif %} as _cdc_key_before,

@@ -18,7 +18,8 @@
   {%- for column in settings['columns'] if column in staged.columns %}{% do types.append(column ~ ' ' ~ staged.columns[column]) %}{% endfor -%}
   {%- if not in_table -%}{{ return(delta_cdc._history_rows(settings, staging, keys, types)) }}{%- endif -%}
   {%- set state = delta_cdc.progress(this) -%}
-  {%- set shape = types ~ settings['columns'] ~ ' by ' ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert', 'expressions']) -%}
+  {%- if is_incremental() -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
+  {%- set shape = settings['keys'] ~ ' with ' ~ types ~ settings['columns'] ~ ' by ' ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert', 'expressions']) -%}
   {%- set reshaped = is_incremental() and state.notes.get('shape') != shape -%}
   {%- set anew = not is_incremental() or reshaped -%}
   {%- if not anew and not state.rebuild and delta_cdc.nothing_new(staged, state.batch_id) -%}
@@ -32,7 +33,7 @@
         'rebuild': reshaped,
         'delete_unmatched': plan.mode == 'rebuild',
         'txn': {'app_id': state.next_app_id if plan.mode == 'rebuild' else state.app_id, 'version': [staged.committed, 0] | max},
-        'notes': {'shape': shape},
+        'notes': {'keys': settings['keys'], 'shape': shape},
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
       }) -%}
   {%- if anew -%}{{ return(delta_cdc._history_rows(settings, staging, keys)) }}{%- endif -%}

@@ -40,10 +40,12 @@ def key_changes(
 
     state = dbt.table_state()
     staged = dbt.table_state(staging)
+    rekeyed = state["exists"] and state["notes"].get("keys", keys) != keys  # what is beside it stops until it is rebuilt (K8)
     # columns that were widened in staging (E4): nothing here is only here, so it is worked out anew
-    retyped = state["exists"] and _types(state["columns"], "key_after") != _types(staged["columns"], *keys)
-    exists = state["exists"] and not retyped
+    anew = rekeyed or (state["exists"] and _types(state["columns"], "key_after") != _types(staged["columns"], *keys))
+    exists = state["exists"] and not anew
     continued = exists and state["txn_version"] is not None and not state["replaced"]
+    notes = {"keys": keys}
     # a table that somebody restored or replaced is worked out anew, as a new application: Delta would skip the old one's batch
     generation = state["version"] + 1 if state["exists"] else 0
     app_id = state["app_id"] if continued else f"{dbt.this.identifier}@{generation}"
@@ -51,7 +53,7 @@ def key_changes(
         if continued:
             return Write(None, skip=True)
         nothing = session.createDataFrame([], rows_schema(staging.schema, keys).add("resolved_batch_id", LongType()))
-        return Write(nothing, rebuild=state["exists"], txn={"app_id": app_id, "version": staged["txn_version"]})
+        return Write(nothing, rebuild=state["exists"], txn={"app_id": app_id, "version": staged["txn_version"]}, notes=notes)
     done = max(state["txn_version"], _noted(dbt)) if continued else -1
     newest = staged["txn_version"] or 0
     # nothing new: staging has come no further, or its newest commit found only duplicates
@@ -89,7 +91,8 @@ def key_changes(
         same = [F.col(f"a.{c}").eqNullSafe(F.col(f"b.{c}")) for c in (*ID, *_RESOLVED)]
         rows = rows.alias("a").join(before, reduce(lambda x, y: x & y, same), "left_anti")
     report |= {"rounds": resolution.rounds, "unresolved": resolution.unresolved}
-    return Write(rows, rebuild=retyped, txn={"app_id": app_id, "version": newest}, report=report)
+    txn = {"app_id": app_id, "version": newest}
+    return Write(rows, rebuild=anew, txn=txn, notes=notes, report=report)
 
 
 def _types(columns: dict[str, Any], *keys: str) -> list[str]:
@@ -124,11 +127,17 @@ def _usable_changes(staging: DataFrame, keys: list[str]) -> DataFrame:
     """What the resolver takes of a staging table."""
     from pyspark.sql import functions as F
 
+    before = F.col("_cdc_key_before")
+    fields = [field["name"] for field in staging.schema["_cdc_key_before"].jsonValue()["type"]["fields"]]
+    if fields != keys:  # the table was loaded with other keys once (K8): what is not known of the old key is as in the new one
+        told = [F.col(f"_cdc_key_before.{_quoted(k)}") if k in fields else F.lit(None) for k in keys]
+        whole = F.struct(*[F.coalesce(old, F.col(_quoted(k))).alias(k) for k, old in zip(keys, told, strict=True)])
+        before = F.when(reduce(lambda x, y: x | y, [old.isNotNull() for old in told]), whole)
     return staging.where(F.col("_cdc_error").isNull()).select(
         *ID,
         "_cdc_op",
         F.when(F.col("_cdc_op") != "T", F.struct(*[F.col(_quoted(k)) for k in keys])).alias("_cdc_key"),
-        "_cdc_key_before",
+        before.alias("_cdc_key_before"),
         "_cdc_sequence",
         "_cdc_ordinal",
         "_cdc_transaction",

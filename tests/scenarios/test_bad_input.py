@@ -24,11 +24,16 @@ class Feed:
         self.sequence = 0
         for table in ("one", "two", "log"):
             (self.folder / table).mkdir(parents=True)
+        self.configure()
+
+    def configure(self, **two: Any) -> None:
+        """two: settings of that table."""
         insert_only = {"insert_only": True, "operation": "op", "sequence_by": ["seq"]}
-        project.configure("odd", settings={"format": "rows", "location": f"{self.folder}/{{table}}", "change_set_order": "name"},
-                          tables=[{"name": "log", "cdc": insert_only, "columns": COLUMNS},
-                                  *({"name": t, "cdc": SETTINGS, "columns": COLUMNS} for t in ("one", "two"))])
-        project.generate()
+        tables = {"log": insert_only, "one": SETTINGS, "two": SETTINGS | two}
+        self.project.configure(
+            "odd", settings={"format": "rows", "location": f"{self.folder}/{{table}}", "change_set_order": "name"},
+            tables=[{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in tables.items()])
+        self.project.generate()
 
     def row(self, id: int | None, op: str = "I", **values: Any) -> dict[str, Any]:
         self.sequence += 1
@@ -164,3 +169,31 @@ def test_N2_an_insert_only_table_is_appended_to(feed: Feed) -> None:
     assert [row["id"] for row in feed.project.rows("select id from {schema}.final_log order by seq")] == [1, 0, 1, 1]
     errors = feed.project.rows("select distinct error from {schema}.cdc_quarantine where source_table = 'log'")
     assert errors == [{"error": "not_allowed"}]
+
+
+def test_K8_other_keys_stop_the_table_until_what_is_made_by_key_is_rebuilt(feed: Feed) -> None:
+    lacks_n = feed.row(8, n=None)
+    feed.deliver("0010", lacks_n, feed.row(9, n=5), feed.row(10, op="U", old_id=9, n=5), table="two")
+    feed.run("--select", "cdc_change_sets", "stg_odd__two+")
+    before = feed.final("two")
+    feed.configure(keys=["id", "n"])
+    feed.deliver("0011", feed.row(10, n=7), feed.row(11, op="U", old_id=10, n=7), table="two")
+    stopped = feed.project.try_dbt("run", "--select", "cdc_change_sets", "stg_odd__two+", quiet=True)
+    (message,) = feed.project.failures(stopped)
+    assert "feed odd, table two: `keys` were [id] and are now [id, n]" in message
+    assert "dbt run --full-refresh --select stg_odd__two+" in message
+    assert feed.final("two") == before
+    assert 8 in before
+
+    feed.run("--full-refresh", "--select", "stg_odd__two+")
+    rows = {(row["id"], row["n"]) for row in feed.project.rows("select id, n from {schema}.final_two")}
+    assert rows == {(1, 1), (2, 1), (10, 5), (11, 7)}
+    marked = feed.project.rows("select id, _cdc_error from {schema}.stg_odd__two where _cdc_error is not null")
+    assert marked == [{"id": 8, "_cdc_error": "null_key"}]
+
+    feed.configure(keys=["id", "n"], delete_mode="soft", created_at="born")
+    feed.deliver("0012", feed.row(12, op="U", old_id=11, n=7), feed.row(1, op="D", n=1), table="two")
+    feed.run("--select", "cdc_change_sets", "stg_odd__two+")
+    rows = {(row["id"], row["n"], row["_cdc_is_deleted"]) for row in feed.project.rows("select * from {schema}.final_two")}
+    assert rows == {(1, 1, True), (2, 1, False), (10, 5, False), (12, 7, False)}
+    feed.project.dbt("test", "--select", "final_two", quiet=True)

@@ -1,0 +1,43 @@
+{#- When `keys` of a table change (K8): what is made by key stops until it is rebuilt, and staging stays. Each commit notes its keys. -#}
+
+{% macro _refuse_other_keys(settings, state) %}
+  {%- set before = state.notes.get('keys') -%}
+  {%- if before and before != settings['keys'] and not flags.FULL_REFRESH -%}
+    {%- do exceptions.raise_compiler_error(
+        'feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': `keys` were [' ~ before | join(', ') ~ '] and are now ['
+        ~ settings['keys'] | join(', ') ~ ']. Nothing was loaded. Put them back, or rebuild what is made by key; staging stays, and what lacks'
+        ~ ' a key is marked `null_key`: dbt run --full-refresh --select stg_' ~ settings.feed ~ '__' ~ settings.table ~ '+') -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{#- Staging under other keys than it was loaded with: once what is made from it is rebuilt, it gains the fields of `_cdc_key_before` that it
+    lacks, and rows that lack a key are marked. `key_fields`: the fields of `_cdc_key_before`, where there are others than the keys. -#}
+{% macro _adopt_keys(settings, state) %}
+  {%- set keys = settings['keys'] -%}
+  {%- if not state.exists or not keys -%}{{ return('') }}{%- endif -%}
+  {%- set fields = delta_cdc._field_names(state.columns.get('_cdc_key_before')) -%}
+  {%- set new = keys | reject('in', fields) | list -%}
+  {%- if state.notes.get('keys', keys) != keys -%}
+    {%- if delta_cdc._keys_of_final() != keys -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
+    {%- for key in new -%}
+      {%- do run_query('alter table ' ~ this ~ ' add columns (_cdc_key_before.' ~ delta_cdc.quoted(key) ~ ' ' ~ settings.column_types[key] ~ ')') -%}
+    {%- endfor -%}
+    {%- set lacks = [] -%}
+    {%- for key in keys if key not in (settings.nullable_keys or []) %}{% do lacks.append(delta_cdc.quoted(key) ~ ' is null') %}{% endfor -%}
+    {%- set error = 'if(' ~ (lacks | join(' or ') or 'false') ~ ", 'null_key', null)" -%}
+    {#- a row that was refused when it was loaded has its raw text -#}
+    {%- do run_query('update ' ~ this ~ ' set _cdc_error = ' ~ error ~ " where _cdc_op <> 'T' and _cdc_raw is null"
+          ~ " and (_cdc_error is null or _cdc_error = 'null_key') and _cdc_error is distinct from " ~ error) -%}
+  {%- endif -%}
+  {%- if fields + new != keys -%}{%- do settings.update({'key_fields': fields + new}) -%}{%- endif -%}
+{% endmacro %}
+
+
+{#- The keys that the final table of this staging model was written with. -#}
+{% macro _keys_of_final() %}
+  {%- for node in graph.nodes.values() if node.resource_type == 'model' and model.unique_id in node.depends_on.nodes
+        and node.config.materialized == 'incremental' and delta_cdc._layer(node.name) not in ('keys', 'history') -%}
+    {{ return(adapter.table_state(api.Relation.create(schema=node.schema, identifier=node.alias), node.alias).notes.get('keys')) }}
+  {%- endfor -%}
+{% endmacro %}
