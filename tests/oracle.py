@@ -245,6 +245,24 @@ def with_pairs(changes):
     ]
 
 
+def with_keys(changes, alternate_keys):
+    """K8: an event without a key acts on the one row that has its values of an alternate key; else it is left out."""
+    named = []
+    for change in in_order(changes):
+        if change["op"] == "T" or any(part is not None for part in change["key"]):
+            named.append(change)
+            continue
+        told, rows = change["values"], replay(named)
+        meant = {
+            key
+            for key, row in rows.items()
+            for names in alternate_keys
+            if all(told.get(name) is not None and told[name] == row.get(name) for name in names)
+        }
+        named += [{**change, "key": key} for key in meant if len(meant) == 1]
+    return named
+
+
 def without_duplicates(changes):
     """O4: what was staged before, from another change set; or stands directly before, in its own."""
     staged, last, kept = {}, {}, []

@@ -60,7 +60,7 @@ def expected(case, *, batches=None, moment=None):
     batches: only the first so many are known. moment: final as it was then, in sequence terms.
     """
     changes = [change for change in changes_of(case) if batches is None or change["batch"] < batches]
-    changes = oracle.without_duplicates(changes)
+    changes = oracle.with_keys(oracle.without_duplicates(changes), case.get("alternate_keys") or ())
     columns = columns_of(case)
     set_on_insert = case.get("set_on_insert") or ()
     if case["scd"] == 2:

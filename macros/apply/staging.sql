@@ -13,6 +13,7 @@
     {%- do settings.update({'values': delta_cdc._values_of_multiset(settings), 'key_changes': true}) -%}
   {%- endif -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
+  {%- do settings.update({'past': delta_cdc.staged_rows(settings, this) if state.exists else none}) -%}
   {%- set lines = this.identifier ~ '__lines' -%}
   {%- if '{table}' in settings.location or delta_cdc.is_private(settings) -%}
     {%- set pending = delta_cdc.pending_change_sets(changes_from, settings, state.batch_id) -%}
@@ -306,7 +307,7 @@ keyed as (  -- a delete names the row by its key before
   from operations
 ),
 checked as (
-  select *,
+  select *,{{ ' coalesce(' ~ delta_cdc._is_nameless(settings) ~ ', false) as _cdc_is_nameless,' if settings.get('alternate_keys') }}
     case
       when not _cdc_parsed then 'unparsable'
       when _cdc_op is null then 'unknown_operation'
@@ -318,7 +319,7 @@ checked as (
       when _cdc_op = 'U' and coalesce({% for key in keys %}_cdc_before_{{ loop.index }} is null{{ ' and ' if not loop.last }}{% endfor %}, true) then 'not_allowed'
   {%- endif %}
   {%- for key in keys if key not in (settings.get('nullable_keys') or []) and settings.keyless == 'none' %}
-      when _cdc_op <> 'T' and {{ delta_cdc.quoted(key) }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key) }} then 'null_key'
+      when _cdc_op <> 'T' and {{ delta_cdc.quoted(key) }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key) }}{{ ' and not _cdc_is_nameless' if settings.get('alternate_keys') }} then 'null_key'
   {%- endfor %}
       when _cdc_misfit is not null then concat('cast:', _cdc_misfit)
       when _cdc_op <> 'R' and _cdc_sequence is null then 'null_sequence'
@@ -329,7 +330,7 @@ checked as (
     end as _cdc_error
   from keyed
 ),
-changes as (
+{{ 'read' if settings.get('alternate_keys') else 'changes' }} as (
   select
     {{ delta_cdc.column_list(types.keys() | list) }},
     _cdc_op,
@@ -346,10 +347,13 @@ changes as (
     {{ settings.get('occurred_at') or settings.sequence_by[0] }} as _cdc_occurred_at,
     {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif %}if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array()){{ ')' if settings.get('ignore_null_updates') }} as _cdc_missing,
     if(size(_cdc_others) > 0, _cdc_others, null) as _cdc_undeclared,
-    _cdc_error, if(_cdc_error is null, cast(null as string), _cdc_message) as _cdc_raw,
+    _cdc_error, {{ '_cdc_is_nameless, _cdc_message' if settings.get('alternate_keys') else 'if(_cdc_error is null, cast(null as string), _cdc_message) as _cdc_raw' }},
     _cdc_batch_id, _cdc_change_set, _cdc_row, current_timestamp() as _cdc_staged_at
   from checked
 )
+{%- if settings.get('alternate_keys') %},
+{{ delta_cdc._named_by_alternate_keys(settings, settings.get('past')) }}
+{%- endif %}
 {%- endmacro %}
 
 

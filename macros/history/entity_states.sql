@@ -60,7 +60,7 @@ states as (
     ever part of one; all others are their own entity. Where a key change displaced another row, that one ends there (K7). -#}
 {% macro changes_of_entities(settings, staging, keys_table, where='true') -%}
 {%- set keys = settings['keys'] -%}
-{%- set own = "sha2(to_json(struct(" ~ delta_cdc.column_list(keys, 's.') ~ "), map('ignoreNullFields', 'false')), 256)" -%}
+{%- set own = delta_cdc._own_entity(keys, 's.') -%}
 {%- if keys_table is none -%}
   select s.*, {{ own }} as _cdc_entity, s._cdc_op = 'D' as _cdc_ends
   from {{ delta_cdc.staged_rows(settings, staging) }} as s
@@ -96,4 +96,10 @@ states as (
   {%- set out = {} -%}
   {%- for new, old in (settings.get('renamed_columns') or {}).items() if new in staged and old in staged %}{% do out.update({new: old}) %}{% endfor -%}
   {%- do settings.update({'renamed_in_staging': out}) -%}
+{% endmacro %}
+
+
+{#- The entity of a key that was never part of a key change. -#}
+{% macro _own_entity(keys, prefix='') %}
+  {{ return("sha2(to_json(struct(" ~ delta_cdc.column_list(keys, prefix) ~ "), map('ignoreNullFields', 'false')), 256)") }}
 {% endmacro %}

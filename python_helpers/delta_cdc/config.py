@@ -154,6 +154,15 @@ class Settings(BaseModel):
         level="table",
         names_columns=True,
     )
+    alternate_keys: list[Annotated[list[Text], Field(min_length=1)]] = _setting(
+        [],
+        "Other column lists that identify a row. An event that tells no key acts on the row that has its values of one of "
+        "these as of its position; none or several: it is quarantined as `ambiguous_key`.",
+        wants="a list of lists of column names",
+        example="[[email], [country, tax_number]]",
+        level="table",
+        names_columns=True,
+    )
     old_keys: dict[Text, Text] = _setting(
         {},
         "For a feed of flat rows: which column holds the value that a key column had before the change.",

@@ -500,6 +500,10 @@ class _TableCheck:
                     hint = did_you_mean(name, settings.keys)
                     self.problem(f"`{setting}` names `{name}`, which is not one of `keys`. {hint}", setting)
         self.known_columns("old_keys", settings.old_keys.values())
+        for alternate in settings.alternate_keys:
+            self.known_columns("alternate_keys", alternate)
+            if set(alternate) == set(settings.keys):
+                self.problem(f"`alternate_keys` names [{', '.join(alternate)}], which are `keys`. Take it out.", "alternate_keys")
 
     def order(self) -> None:
         settings = self.settings
@@ -664,6 +668,7 @@ class _TableCheck:
                 ("old_keys", bool(settings.old_keys)),
                 ("key_changes", bool(settings.key_changes)),
                 ("apply", settings.apply == "replace_partitions"),
+                ("alternate_keys", bool(settings.alternate_keys)),
                 ("history", settings.history == "table"),
                 ("delete_mode", settings.delete_mode == "soft"),
                 ("created_at", settings.created_at is not None),

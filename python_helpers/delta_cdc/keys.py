@@ -127,17 +127,16 @@ def _usable_changes(staging: DataFrame, keys: list[str]) -> DataFrame:
     """What the resolver takes of a staging table."""
     from pyspark.sql import functions as F
 
-    before = F.col("_cdc_key_before")
+    # a table that was loaded with other keys once (K8) does not know all of an old key: the rest is as in the new one
     fields = [field["name"] for field in staging.schema["_cdc_key_before"].jsonValue()["type"]["fields"]]
-    if fields != keys:  # the table was loaded with other keys once (K8): what is not known of the old key is as in the new one
-        told = [F.col(f"_cdc_key_before.{_quoted(k)}") if k in fields else F.lit(None) for k in keys]
-        whole = F.struct(*[F.coalesce(old, F.col(_quoted(k))).alias(k) for k, old in zip(keys, told, strict=True)])
-        before = F.when(reduce(lambda x, y: x | y, [old.isNotNull() for old in told]), whole)
+    told = [F.col(f"_cdc_key_before.{_quoted(k)}") if k in fields else F.lit(None) for k in keys]
+    before = F.struct(*[F.coalesce(old, F.col(_quoted(k))).alias(k) for k, old in zip(keys, told, strict=True)])
+    is_told = reduce(lambda x, y: x | y, [old.isNotNull() for old in told])
     return staging.where(F.col("_cdc_error").isNull()).select(
         *ID,
         "_cdc_op",
         F.when(F.col("_cdc_op") != "T", F.struct(*[F.col(_quoted(k)) for k in keys])).alias("_cdc_key"),
-        before.alias("_cdc_key_before"),
+        F.when(is_told, before).alias("_cdc_key_before"),
         "_cdc_sequence",
         "_cdc_ordinal",
         "_cdc_transaction",

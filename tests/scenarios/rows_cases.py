@@ -16,8 +16,8 @@ from tests.scenarios.project import UserProject
 FEED = "cases"
 # Settings that a file gives under their own names.
 SETTINGS = (
-    "operation", "split_key_changes", "history", "delete_mode", "soft_delete_nulls", "created_at", "updated_at", "set_on_insert",
-    "partition_by", "apply", "keyless", "surrogate",
+    "operation", "split_key_changes", "alternate_keys", "history", "delete_mode", "soft_delete_nulls", "created_at", "updated_at",
+    "set_on_insert", "partition_by", "apply", "keyless", "surrogate",
 )
 Rows = Sequence[Mapping[str, Any]]
 

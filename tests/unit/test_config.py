@@ -279,6 +279,9 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
             {"final_name": "final-x"},
             "`final_name` is 'final-x'. It takes a name of letters, digits and underscores",
         ),
+        ({"alternate_keys": ["op"]}, "`alternate_keys` is ['op']. It takes a list of lists of column names"),
+        ({"alternate_keys": [["opp"]]}, "`alternate_keys` names `opp`, which is no column. Did you mean `op`?"),
+        ({"alternate_keys": [["id"]]}, "`alternate_keys` names [id], which are `keys`. Take it out."),
         (
             {"delete_mode": "sof"},
             "`delete_mode` is 'sof'. It takes `hard` or `soft`. Did you mean `soft`?",

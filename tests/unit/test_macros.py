@@ -156,6 +156,15 @@ def test_A9_A10_tables_that_do_not_use_them_have_the_sql_of_before() -> None:
     assert macros["_final_columns"](shaped) == ["id", "a", "born", "_cdc_is_deleted", "_cdc_deleted_at"]
 
 
+def test_K8_events_are_named_by_alternate_keys_only_where_there_are_some() -> None:
+    assert "nameless" not in MACROS["_staging_ctes"](SETTINGS, "lines_view")
+    named = {**SETTINGS, "alternate_keys": [["a", "region"], ["seq"]], "past": "s.stg"}
+    sql = MACROS["_staging_ctes"](named, "lines_view")
+    assert "from s.stg where _cdc_error is null" in sql
+    assert "((e.`a` = held.`a` and e.`region` = held.`region`) or (e.`seq` = held.`seq`))" in sql
+    assert "from s.stg" not in MACROS["_staging_ctes"]({**named, "past": None}, "lines_view")
+
+
 class Adapter:
     """Knows the state of tables and what the runs noted."""
 
