@@ -165,6 +165,37 @@ def test_K8_events_are_named_by_alternate_keys_only_where_there_are_some() -> No
     assert "from s.stg" not in MACROS["_staging_ctes"]({**named, "past": None}, "lines_view")
 
 
+def test_H4_as_of_finds_what_final_is_made_from() -> None:
+    def model(name: str, *parents: str) -> SimpleNamespace:
+        return SimpleNamespace(
+            name=name, resource_type="model", relation_name=f"s.{name}", depends_on=SimpleNamespace(nodes=list(parents)))
+
+    graph = SimpleNamespace(
+        sources={"source.p.shop.t": "the source"},
+        nodes={
+            "model.p.stg_shop__t": model("stg_shop__t"),
+            "model.p.int_shop__t_keys": model("int_shop__t_keys", "model.p.stg_shop__t"),
+            "model.p.invoice": model("invoice", "source.p.shop.t", "model.p.stg_shop__t", "model.p.int_shop__t_keys"),
+        },
+    )
+    macros = load(graph=graph)
+    found = {"source": "the source", "staging": "s.stg_shop__t", "keys": "s.int_shop__t_keys"}
+    assert macros["_parents_of_final"]("s.invoice") == found
+    with pytest.raises(CompilerError, match="s.int_shop__t_keys is not a final model of this project. Pass ref"):
+        macros["_parents_of_final"]("s.int_shop__t_keys")
+
+
+def test_H4_as_of_takes_the_changes_up_to_a_moment() -> None:
+    macros = load()
+    settings = {**SETTINGS, "columns": ["id", "a"], "partition_by": []}
+    until = "(_cdc_occurred_at is null or _cdc_occurred_at <= 7)"
+    sql = macros["_final_as_of"](settings, "s.stg", None, f"(select * from s.stg where {until})", until)
+    assert "select * from timed where (_cdc_time is null or _cdc_time <= 7)" in sql
+    assert f"from (select * from s.stg where {until}) where _cdc_op = 'T'" in sql
+    assert macros["_moment"](7) == "7"
+    assert macros["_moment"]("2026-01-01") == "'2026-01-01'"
+
+
 class Adapter:
     """Knows the state of tables and what the runs noted."""
 
