@@ -13,7 +13,7 @@
     {%- do settings.update({'values': delta_cdc._values_of_multiset(settings), 'key_changes': true}) -%}
   {%- endif -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
-  {%- do settings.update({'past': delta_cdc.staged_rows(settings, this) if state.exists else none}) -%}
+  {%- if settings.get('alternate_keys') and state.exists %}{% do settings.update({'past': delta_cdc._past_for_alternate_keys(settings, state)}) %}{% endif -%}
   {%- set lines = this.identifier ~ '__lines' -%}
   {%- if '{table}' in settings.location or delta_cdc.is_private(settings) -%}
     {%- set pending = delta_cdc.pending_change_sets(changes_from, settings, state.batch_id) -%}

@@ -168,7 +168,8 @@ def test_K8_events_are_named_by_alternate_keys_only_where_there_are_some() -> No
 def test_H4_as_of_finds_what_final_is_made_from() -> None:
     def model(name: str, *parents: str) -> SimpleNamespace:
         return SimpleNamespace(
-            name=name, resource_type="model", relation_name=f"s.{name}", depends_on=SimpleNamespace(nodes=list(parents)))
+            name=name, alias=name, database=None, schema="s", resource_type="model", relation_name=f"s.{name}",
+            depends_on=SimpleNamespace(nodes=list(parents)))
 
     graph = SimpleNamespace(
         sources={"source.p.shop.t": "the source"},
@@ -178,9 +179,10 @@ def test_H4_as_of_finds_what_final_is_made_from() -> None:
             "model.p.invoice": model("invoice", "source.p.shop.t", "model.p.stg_shop__t", "model.p.int_shop__t_keys"),
         },
     )
-    macros = load(graph=graph)
-    found = {"source": "the source", "staging": "s.stg_shop__t", "keys": "s.int_shop__t_keys"}
-    assert macros["_parents_of_final"]("s.invoice") == found
+    relations = SimpleNamespace(create=lambda **parts: parts["identifier"])
+    macros = load(graph=graph, api=SimpleNamespace(Relation=relations))
+    found = macros["_parents_of_final"]("s.invoice")
+    assert (found["source"], found["staging"], found["keys"]) == ("the source", "s.stg_shop__t", "s.int_shop__t_keys")
     with pytest.raises(CompilerError, match="is not a final model of this project"):
         macros["_parents_of_final"]("s.int_shop__t_keys")
 
