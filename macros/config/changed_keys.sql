@@ -16,7 +16,9 @@
 {% macro _adopt_keys(settings, state) %}
   {%- set keys = settings['keys'] -%}
   {%- if not state.exists or not keys -%}{{ return('') }}{%- endif -%}
-  {%- set fields = delta_cdc._field_names(state.columns.get('_cdc_key_before')) -%}
+  {%- set spelling = {} -%}
+  {%- for key in keys %}{% do spelling.update({key | lower: key}) %}{% endfor -%}
+  {%- set fields = delta_cdc._spelled(delta_cdc._field_names(state.columns.get('_cdc_key_before')), spelling) -%}
   {%- set new = keys | reject('in', fields) | list -%}
   {%- if state.notes.get('keys', keys) != keys -%}
     {%- if delta_cdc._keys_of_final() != keys -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}

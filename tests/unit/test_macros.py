@@ -198,6 +198,34 @@ def test_H4_as_of_takes_the_changes_up_to_a_moment() -> None:
     assert macros["_moment"]("2026-01-01") == "'2026-01-01'"
 
 
+def adopted(keys: list[str], fields: list[str], notes: dict) -> tuple[dict, list[str]]:
+    """What staging under these keys writes to, and the statements that ran before."""
+    ran: list[str] = []
+    macros = load(
+        this="s.stg", run_query=ran.append, flags=SimpleNamespace(FULL_REFRESH=True), graph=SimpleNamespace(nodes={}))
+    struct = {"type": "struct", "fields": [{"name": name, "type": "integer"} for name in fields]}
+    settings = {**SETTINGS, "keys": keys, "nullable_keys": []}
+    state = SimpleNamespace(exists=True, columns={"_cdc_key_before": struct}, notes=notes)
+    macros["_adopt_keys"](settings, state)
+    return settings, ran
+
+
+def test_K8_staging_takes_other_keys_only_where_they_changed() -> None:
+    for fields, notes in ((["id"], {}), (["id"], {"keys": ["id"]}), (["ID"], {"keys": ["id"]})):
+        settings, ran = adopted(["id"], fields, notes)
+        assert (settings.get("key_fields"), ran) == (None, [])
+    settings, ran = adopted(["id", "a"], ["id"], {"keys": ["id"]})
+    assert ran[0] == "alter table s.stg add columns (_cdc_key_before.`a` int)"
+    assert "set _cdc_error = if(`id` is null or `a` is null, 'null_key', null)" in ran[1]
+    assert settings.get("key_fields") is None
+    settings, _ = adopted(["a"], ["id"], {"keys": ["id"]})
+    assert settings["key_fields"] == ["id", "a"]
+    settings, ran = adopted(["a"], ["id", "a"], {"keys": ["a"]})
+    assert (settings["key_fields"], ran) == (["id", "a"], [])
+    sql = MACROS["_staging_ctes"](settings, "lines_view")
+    assert "struct(null as `id`, coalesce(_cdc_before_1, `a`) as `a`)" in sql
+
+
 class Adapter:
     """Knows the state of tables and what the runs noted."""
 
