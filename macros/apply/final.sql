@@ -12,13 +12,14 @@
   {%- set settings = delta_cdc.settings(source_table) -%}
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- set state = delta_cdc.progress(this) -%}
-  {%- set staged = delta_cdc.progress(staging) -%}
+  {%- set readable = delta_cdc.let_through(settings, staging) -%}
+  {%- set staging, staged = readable.staging, readable.staged -%}
   {%- if is_incremental() -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
   {%- set evolution = delta_cdc._final_evolution(settings, staging, staged, state) -%}
   {%- set reshaped = evolution.rebuild or (is_incremental() and state.notes.get('shape') != delta_cdc._shape(settings)) -%}
   {%- set anew = not is_incremental() or reshaped -%}
   {%- if not anew and not state.rebuild and not evolution.backfill and delta_cdc.nothing_new(staged, state.batch_id) -%}
-    {%- do adapter.plan_write(this, {'skip': true, 'columns': evolution.columns, 'report': delta_cdc._looked_at(staged, state.batch_id)}) -%}
+    {%- do adapter.plan_write(this, {'skip': true, 'columns': evolution.columns, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
   {%- endif -%}
 
@@ -52,6 +53,7 @@
     {%- do options.update({'delete_unmatched': plan.mode == 'rebuild'}) -%}
     {%- set sql = delta_cdc._winners(settings, staging, keys, state, plan) -%}
   {%- endif -%}
+  {%- do options.report.update(delta_cdc.held_report(settings, readable.held)) -%}
   {%- do adapter.plan_write(this, options) -%}
   {{ return(sql) }}
 {%- endmacro %}
@@ -152,21 +154,22 @@
 
 {#- {mode: on_time | late | rebuild, changes, partial, skip}: what staging found out of the new changes; asked again where that is not known. -#}
 {% macro _final_plan(settings, staging, keys, state, staged, anew) %}
-  {%- if anew or state.rebuild -%}{{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false}) }}{%- endif -%}
+  {%- if anew or state.rebuild -%}{{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false, 'revised': false}) }}{%- endif -%}
+  {%- set revised = delta_cdc.revised_since(staged, state.batch_id) -%}
   {%- set found = adapter.recall(staging ~ ' after ' ~ state.batch_id ~ ' to ' ~ staged.committed) -%}
   {%- if found is none -%}
-    {%- set new = '(select * from ' ~ staging ~ ' where _cdc_batch_id > ' ~ state.batch_id ~ ')' -%}
+    {%- set new = '(select * from ' ~ staging ~ ' where _cdc_batch_id > ' ~ state.batch_id ~ (' or _cdc_revised_in > ' ~ state.batch_id if revised else '') ~ ')' -%}
     {%- set found = adapter.query_rows(delta_cdc.about_changes(new, delta_cdc.highest_position(staging, state.batch_id)))[0] -%}
   {%- endif -%}
   {#- the keys model commits only what it resolved anew -#}
   {%- set resolved = keys is not none and (adapter.table_state(keys, keys.identifier).txn_version or -1) > state.batch_id -%}
-  {%- if found.truncates > 0 -%}{%- set mode = 'rebuild' -%}
-  {%- elif found.late > 0 or resolved or (settings.get('expressions') and (found.partial > 0 or delta_cdc._shape(settings))) -%}{%- set mode = 'late' -%}
+  {%- if found.truncates > 0 or (revised and delta_cdc._revision_wants_rebuild(settings, staging, state.batch_id)) -%}{%- set mode = 'rebuild' -%}
+  {%- elif found.late > 0 or resolved or revised or (settings.get('expressions') and (found.partial > 0 or delta_cdc._shape(settings))) -%}{%- set mode = 'late' -%}
   {%- else -%}{%- set mode = 'on_time' -%}
   {%- endif -%}
   {%- set has_values = settings['columns'] | reject('in', settings['keys']) | list | length > 0 -%}
-  {{ return({'mode': mode, 'changes': found.rows_read - found.quarantined, 'removals': found.removals, 'partial': found.partial > 0 and has_values,
-             'skip': found.rows_read == found.quarantined}) }}
+  {{ return({'mode': mode, 'revised': revised, 'changes': found.rows_read - found.quarantined, 'removals': found.removals, 'partial': found.partial > 0 and has_values,
+             'skip': found.rows_read == found.quarantined and not revised}) }}
 {% endmacro %}
 
 
@@ -242,7 +245,7 @@ select *, false as _cdc_is_gone from (
 {{ delta_cdc._final_rows(settings, staging, keys) }}
 )
 {%- elif plan.mode == 'late' -%}
-{{ delta_cdc._winners_late(settings, staging, keys, state.batch_id) }}
+{{ delta_cdc._winners_late(settings, staging, keys, state.batch_id, plan.revised) }}
 {%- else -%}
 {{ delta_cdc._winners_on_time(settings, staging, state.batch_id, plan.partial) }}
 {%- endif -%}
@@ -328,9 +331,9 @@ from winners
 
 {#- The touched keys, worked out again from all of staging's changes at them. Where key changes are involved, all keys that were ever
     part of one are: few, for most keys never change. -#}
-{% macro _winners_late(settings, staging, keys_table, done) -%}
+{% macro _winners_late(settings, staging, keys_table, done, revised=false) -%}
 {%- set keys = settings['keys'] -%}
-with {{ delta_cdc.at_touched_keys(settings, staging, keys_table, done) }},
+with {{ delta_cdc.at_touched_keys(settings, staging, keys_table, done, revised) }},
 changes as (
 {{ delta_cdc.changes_of_entities(settings, 'at_touched_keys', keys_table) }}
 ),
@@ -346,11 +349,19 @@ from winners
 
 
 {#- The CTEs touched_keys and at_touched_keys: all of staging's changes at the keys that the new ones touch. -#}
-{% macro at_touched_keys(settings, staging, keys_table, done) -%}
+{% macro at_touched_keys(settings, staging, keys_table, done, revised=false) -%}
 {%- set keys = settings['keys'] -%}
 touched_keys as (
   select distinct * from (
     select {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_batch_id > {{ done }} and _cdc_error is null
+{%- if revised %}
+    union all
+    select {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_revised_in > {{ done }}
+{%- if settings.key_changes %}
+    union all
+    select _cdc_key_before.* from {{ staging }} where _cdc_revised_in > {{ done }} and _cdc_key_before is not null
+{%- endif %}
+{%- endif %}
 {%- if keys_table is not none %}
     union all
     select inline(array_compact(array(key_before, key_after))) from {{ keys_table }}

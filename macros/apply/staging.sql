@@ -14,6 +14,7 @@
   {%- endif -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
   {%- if settings.get('alternate_keys') and state.exists %}{% do settings.update({'past': delta_cdc._past_for_alternate_keys(settings, state)}) %}{% endif -%}
+  {%- do delta_cdc._keep_out(settings, this, state, evolved.rewrite) -%}
   {%- set lines = this.identifier ~ '__lines' -%}
   {%- if '{table}' in settings.location or delta_cdc.is_private(settings) -%}
     {%- set pending = delta_cdc.pending_change_sets(changes_from, settings, state.batch_id) -%}
@@ -37,6 +38,11 @@
 
   {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
   {%- do delta_cdc._tell_of_columns(settings, plan) -%}
+  {%- if state.notes.get('revised_in') -%}{%- do plan.notes.update({'revised_in': state.notes.revised_in}) -%}{%- endif -%}
+  {%- if delta_cdc.may_be_held(settings) -%}
+    {%- do delta_cdc.judge(settings, this, lines, state, plan) -%}
+    {%- do plan.notes.update({'judged': true}) -%}
+  {%- endif -%}
   {%- do adapter.plan_write(this, {
         'skip': plan.rows_read == 0 and not evolved.rewrite,
         'rebuild': evolved.rewrite | length > 0,
@@ -147,8 +153,10 @@ select {{ as_new | join(', ') }} from (
 
 
 {% macro _lines_of_table(raw, settings, done) %}
+  {#- a table that is loaded from the beginning leaves out what was retracted; later retractions find it staged -#}
+  {%- set retracted = delta_cdc._retracted_batches(settings.feed) if done < 0 and raw is not string else [] -%}
   {{ return('(select batch_id, change_set, row_number, message from ' ~ raw ~ ' where batch_id > ' ~ done ~ ' and '
-      ~ delta_cdc._is_of_table(settings) ~ ')') }}
+      ~ delta_cdc._is_of_table(settings) ~ (' and batch_id not in (' ~ retracted | join(', ') ~ ')' if retracted else '') ~ ')') }}
 {% endmacro %}
 
 {% macro _is_of_table(settings) %}
@@ -323,6 +331,9 @@ checked as (
   {%- endfor %}
       when _cdc_misfit is not null then concat('cast:', _cdc_misfit)
       when _cdc_op <> 'R' and _cdc_sequence is null then 'null_sequence'
+  {%- if settings.get('horizon') %}
+      when {{ delta_cdc._position(settings) }} <= {{ settings.horizon }} then 'too_late'
+  {%- endif %}
   {%- if keys and not settings.key_changes %}
       -- a key change that the configuration rules out is not applied in silence
       when _cdc_op = 'U' and ({% for key in keys %}_cdc_before_{{ loop.index }} is not null and not _cdc_before_{{ loop.index }} <=> {{ delta_cdc.quoted(key) }}{{ ' or ' if not loop.last }}{% endfor %}) then 'not_allowed'
@@ -342,7 +353,7 @@ checked as (
     cast(null as string)
     {%- endif %} as _cdc_key_before,
     _cdc_sequence,
-    {{ 'cast(' ~ settings.ordinal ~ ' as bigint)' if settings.get('ordinal') else 'cast(null as bigint)' }} as _cdc_ordinal,
+    {{ delta_cdc._ordinal(settings) }} as _cdc_ordinal,
     {{ 'cast(' ~ settings.transaction ~ ' as string)' if settings.get('transaction') else 'cast(null as string)' }} as _cdc_transaction,
     {{ settings.get('occurred_at') or settings.sequence_by[0] }} as _cdc_occurred_at,
     {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif %}if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array()){{ ')' if settings.get('ignore_null_updates') }} as _cdc_missing,
@@ -355,6 +366,11 @@ checked as (
 {{ delta_cdc._named_by_alternate_keys(settings, settings.get('past')) }}
 {%- endif %}
 {%- endmacro %}
+
+
+{% macro _ordinal(settings) %}{{ return('cast(' ~ (settings.get('ordinal') or 'null') ~ ' as bigint)') }}{% endmacro %}
+
+{% macro _position(settings) %}{{ return('struct(_cdc_sequence, ' ~ delta_cdc._ordinal(settings) ~ ' as _cdc_ordinal)') }}{% endmacro %}
 
 
 {#- A column's text; of one that was renamed at the source under its new name or the old (E2). -#}

@@ -161,12 +161,13 @@ from {{ 'in_line' if contiguous else 'new_change_sets' }}
   {%- set parts = [] -%}
   {%- for table in delta_cdc._loading_tables() -%}
     {%- do parts.append('select ' ~ delta_cdc.literal(table.feed) ~ ' as feed, ' ~ table.change_set ~ ' as change_set, '
-          ~ table.batch_id ~ ' as batch_id, ' ~ table.at ~ ' as discovered_at from ' ~ table.relation) -%}
+          ~ table.batch_id ~ ' as batch_id, ' ~ table.at ~ ' as discovered_at, ' ~ table.retracted ~ ' as retracted from ' ~ table.relation) -%}
   {%- endfor -%}
   {%- if not parts -%}{{ return(delta_cdc._empty_ledger()) }}{%- endif -%}
   {{ return(
     "select feed, change_set, 'file' as unit, cast(null as bigint) as size, cast(null as timestamp) as modified_at, "
-    ~ "max(batch_id) as batch_id, min(discovered_at) as discovered_at, 'recovered' as status, cast(null as timestamp) as retracted_at "
+    ~ "max(batch_id) as batch_id, min(discovered_at) as discovered_at, "
+    ~ "if(bool_or(retracted), 'retracted', 'recovered') as status, cast(null as timestamp) as retracted_at "
     ~ 'from (' ~ parts | join(' union all ') ~ ') group by feed, change_set') }}
 {% endmacro %}
 
@@ -189,9 +190,9 @@ from {{ 'in_line' if contiguous else 'new_change_sets' }}
       {%- set relation = api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias) -%}
       {%- if adapter.table_state(relation, node.alias).exists -%}
         {%- if role == 'raw' -%}
-          {%- do out.append({'feed': node.name[4:], 'relation': relation, 'change_set': 'change_set', 'batch_id': 'batch_id', 'at': 'cast(null as timestamp)'}) -%}
+          {%- do out.append({'feed': node.name[4:], 'relation': relation, 'change_set': 'change_set', 'batch_id': 'batch_id', 'at': 'cast(null as timestamp)', 'retracted': 'false'}) -%}
         {%- else -%}
-          {%- do out.append({'feed': node.name[4:].split('__')[0], 'relation': relation, 'change_set': '_cdc_change_set', 'batch_id': '_cdc_batch_id', 'at': '_cdc_staged_at'}) -%}
+          {%- do out.append({'feed': node.name[4:].split('__')[0], 'relation': relation, 'change_set': '_cdc_change_set', 'batch_id': '_cdc_batch_id', 'at': '_cdc_staged_at', 'retracted': "_cdc_error <=> 'retracted'"}) -%}
         {%- endif -%}
       {%- endif -%}
     {%- endif -%}

@@ -1,6 +1,6 @@
 {#-
   How far a table has come, read without a Spark job: {exists, app_id, batch_id, committed, rows, rebuild, version, notes,
-  columns}.
+  columns, properties}.
   batch_id: the highest batch that the table has done (-1: none): the version of its own Delta transaction (rules S2, S8), or a later
   batch that the closing commit of a run (`cdc_runs`) noted as holding nothing for it (S7).
   committed: the highest batch that it committed. rows: how many rows that commit wrote; none if that is not known.
@@ -24,6 +24,7 @@
       'version': state.version,
       'notes': state.notes if trusted else {},
       'columns': state.columns,
+      'properties': state.properties,
       'app_id': state.app_id if trusted else relation.identifier ~ '@' ~ generation,
       'next_app_id': relation.identifier ~ '@' ~ generation,
   }) }}
@@ -35,9 +36,11 @@
   {{ return(staged.committed <= done or (staged.rows == 0 and staged.notes.get('after', staged.committed) <= done)) }}
 {% endmacro %}
 
-{#- The report of a table that was looked at and needed nothing: none if that is known already. -#}
-{% macro _looked_at(staged, done) %}
-  {{ return({'first_batch_id': done + 1, 'last_batch_id': staged.committed, 'rows_read': 0} if staged.committed > done else none) }}
+{#- The report of a table that was looked at and needed nothing: none if that is known already, and nothing is held. -#}
+{% macro _looked_at(staged, done, settings={}, held=none) %}
+  {%- set report = {'first_batch_id': done + 1, 'last_batch_id': staged.committed, 'rows_read': 0} if staged.committed > done else {} -%}
+  {%- do report.update(delta_cdc.held_report(settings, held)) -%}
+  {{ return(report or none) }}
 {% endmacro %}
 
 
@@ -53,8 +56,7 @@
 
 
 {% macro _runs_relation() %}
-  {%- set ledger = graph.nodes.values() | selectattr('name', 'equalto', 'cdc_change_sets') | list | first -%}
-  {{ return(api.Relation.create(database=ledger.database, schema=ledger.schema, identifier='cdc_runs')) }}
+  {{ return(delta_cdc._control_relation('cdc_runs')) }}
 {% endmacro %}
 
 

@@ -9,7 +9,7 @@
     {%- do r.update(result.adapter_response or {}) -%}
     {%- do r.update((result.adapter_response or {}).get('report') or {}) -%}
     {%- set layer = delta_cdc._layer(result.node.name) -%}
-    {%- if layer and (r.get('last_batch_id') is not none or result.status not in ('success', 'skipped')) -%}
+    {%- if layer and (r.get('last_batch_id') is not none or r.get('held') or result.status not in ('success', 'skipped')) -%}
       {%- set inserted = r.get('rows_inserted') or 0 -%}
       {%- set cells = [
             delta_cdc.literal(invocation_id), delta_cdc.literal(result.node.alias), delta_cdc.literal(layer),
@@ -17,8 +17,8 @@
             ([r.get('rows_read') - inserted, 0] | max) if layer == 'staging' and r.get('rows_read') is not none else none,
             r.get('rows_late'), r.get('rows_quarantined'), r.get('rows_inserted'), r.get('rows_updated'), r.get('rows_deleted'),
             inserted + (r.get('rows_updated') or 0) + (r.get('rows_deleted') or 0), r.get('table_version'),
-            result.execution_time, delta_cdc.literal(result.status),
-            delta_cdc.literal(result.message) if result.status not in ('success', 'skipped') else none] -%}
+            result.execution_time, delta_cdc.literal('held' if r.get('held') and result.status == 'success' else result.status),
+            delta_cdc.literal(result.message) if result.status not in ('success', 'skipped') else delta_cdc.literal(r.held) if r.get('held') else none] -%}
       {%- set out = [] -%}
       {%- for cell in cells %}{% do out.append('null' if cell is none else cell | string) %}{% endfor -%}
       {%- do values.append('(' ~ out | join(', ') ~ ')') -%}

@@ -13,7 +13,8 @@
   {%- set staged = adapter.table_state(parents.staging_table, parents.staging_table.identifier).columns -%}
   {%- do delta_cdc.note_renamed(settings, staged) -%}
   {%- do delta_cdc._publish_retired(settings, delta_cdc._retired_columns(settings, staged), adapter.table_state(table, table.identifier).columns) -%}
-  {%- set known = parents.staging -%}
+  {%- do delta_cdc._refuse_below_horizon(settings, parents.staging_table, moment, known_at) -%}
+  {%- set known = delta_cdc.unheld(settings, parents.staging_table) if delta_cdc.may_be_held(settings) else parents.staging -%}
   {%- if known_at is not none -%}
     {%- set known = '(select * from ' ~ known ~ ' where _cdc_staged_at <= ' ~ delta_cdc._moment(known_at) ~ ')' -%}
   {%- endif -%}

@@ -16,28 +16,32 @@
   {#- a view keeps the types that it was made with, and a table those that it has: both are made anew when one is widened -#}
   {%- set types = [] -%}
   {%- for column in settings['columns'] if column in staged.columns %}{% do types.append(column ~ ' ' ~ staged.columns[column]) %}{% endfor -%}
-  {%- if not in_table -%}{{ return(delta_cdc._history_rows(settings, staging, keys, types)) }}{%- endif -%}
+  {%- if not in_table -%}{{ return(delta_cdc._history_rows(settings, delta_cdc.unheld(settings, staging), keys, types)) }}{%- endif -%}
+  {%- set readable = delta_cdc.let_through(settings, staging) -%}
+  {%- set staging, staged = readable.staging, readable.staged -%}
   {%- set state = delta_cdc.progress(this) -%}
   {%- if is_incremental() -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
   {%- set shape = settings['keys'] ~ ' with ' ~ types ~ settings['columns'] ~ ' by ' ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert', 'expressions']) -%}
   {%- set reshaped = is_incremental() and state.notes.get('shape') != shape -%}
   {%- set anew = not is_incremental() or reshaped -%}
   {%- if not anew and not state.rebuild and delta_cdc.nothing_new(staged, state.batch_id) -%}
-    {%- do adapter.plan_write(this, {'skip': true, 'report': delta_cdc._looked_at(staged, state.batch_id)}) -%}
+    {%- do adapter.plan_write(this, {'skip': true, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._history_rows(settings, staging, none)) }}
   {%- endif -%}
   {%- if staged.notes.keys_may_move is sameas false -%}{%- set keys = none -%}{%- endif -%}
   {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew) -%}
+  {%- set report = delta_cdc.held_report(settings, readable.held) -%}
+  {%- do report.update({'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode}) -%}
   {%- do adapter.plan_write(this, {
         'skip': plan.skip,
         'rebuild': reshaped,
         'delete_unmatched': plan.mode == 'rebuild',
         'txn': {'app_id': state.next_app_id if plan.mode == 'rebuild' else state.app_id, 'version': [staged.committed, 0] | max},
         'notes': {'keys': settings['keys'], 'shape': shape},
-        'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
+        'report': report,
       }) -%}
   {%- if anew -%}{{ return(delta_cdc._history_rows(settings, staging, keys)) }}{%- endif -%}
-  {{ return(delta_cdc._history_merged(settings, staging, keys, none if plan.mode == 'rebuild' else state.batch_id)) }}
+  {{ return(delta_cdc._history_merged(settings, staging, keys, none if plan.mode == 'rebuild' else state.batch_id, plan.revised)) }}
 {%- endmacro %}
 
 
@@ -56,13 +60,13 @@ where not _cdc_ends
 
 {#- What a merge needs: the versions at the touched keys as they are now, and (`_cdc_is_gone`) those that are no more.
     done: the batches that the table has; none: all versions, and the merge removes what is not among them. -#}
-{% macro _history_merged(settings, staging, keys, done) -%}
+{% macro _history_merged(settings, staging, keys, done, revised=false) -%}
 {%- if done is none -%}
 select *, false as _cdc_is_gone from (
 {{ delta_cdc._history_rows(settings, staging, keys) }}
 )
 {%- else -%}
-with {{ delta_cdc.at_touched_keys(settings, staging, keys, done) }},
+with {{ delta_cdc.at_touched_keys(settings, staging, keys, done, revised) }},
 changes as (
 {{ delta_cdc.changes_of_entities(settings, 'at_touched_keys', keys) }}
 ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from delta_cdc import scaffold
+from delta_cdc import operations, scaffold
 from delta_cdc.config import Project, load_project
 from delta_cdc.errors import CdcError, GeneratedFilesError
 
@@ -114,6 +116,65 @@ def settings(path: Path | None) -> None:
         sys.stdout.write(page)
     else:
         path.write_text(page, encoding="utf-8", newline="\n")
+
+
+def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options by which dbt finds project, profile and target, as one `dbt` argument."""
+
+    @PROJECT_DIR
+    @click.option("--profiles-dir", type=click.Path(file_okay=False, path_type=Path), help="Folder of profiles.yml.")
+    @click.option("--profile", help="The profile, if not that of dbt_project.yml.")
+    @click.option("--target", help="The profile's target, if not its default.")
+    @click.option("--vars", "variables", help="dbt's variables, as yml.")
+    @functools.wraps(command)
+    def called(project_dir: Path, profiles_dir: Path | None, profile: str | None, target: str | None,
+               variables: str | None, **arguments: Any) -> None:
+        given = {"--profiles-dir": profiles_dir, "--profile": profile, "--target": target, "--vars": variables}
+        options = [text for option, value in given.items() if value is not None for text in (option, str(value))]
+        command(dbt=operations.Dbt(project_dir, options), **arguments)
+
+    return called
+
+
+@main.command()
+@click.argument("table")
+@click.argument("batch", type=int)
+@with_dbt
+def accept(dbt: operations.Dbt, table: str, batch: int) -> None:
+    """Let a held change set through to history and final: of TABLE, the one with batch id BATCH."""
+    found = operations.find_table(load_project(dbt.project_dir), table)
+    dbt.run_operation(
+        "accept", {"staging": found.staging_name, "table": f"{found.feed}.{found.name}", "batch_id": batch}
+    )
+
+
+@main.command()
+@click.argument("change_set")
+@with_dbt
+def retract(dbt: operations.Dbt, change_set: str) -> None:
+    """Take a bad change set back: CHANGE_SET is its path, its name or its batch id."""
+    load_project(dbt.project_dir)
+    dbt.run_operation("retract", {"change_set": change_set})
+
+
+@main.command()
+@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@with_dbt
+def replay(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
+    """Read quarantined rows again, after a fix of the configuration: of TABLE, or of all tables."""
+    project = load_project(dbt.project_dir)
+    found = [operations.find_table(project, name) for name in tables] or project.tables
+    dbt.run_operation("replay", {"staging": [table.staging_name for table in found]})
+
+
+@main.command()
+@click.argument("table")
+@click.option("--before", "moment", required=True, help="A moment of the source's time; what is older is folded.")
+@with_dbt
+def compact(dbt: operations.Dbt, table: str, moment: str) -> None:
+    """Fold all that staging holds of each row of TABLE up to a moment into one change."""
+    found = operations.find_table(load_project(dbt.project_dir), table)
+    dbt.run_operation("compact", {"staging": found.staging_name, "before": moment})
 
 
 def show_feeds(project: Project) -> None:

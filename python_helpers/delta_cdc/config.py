@@ -291,6 +291,22 @@ class Settings(BaseModel):
         level="table",
     )
 
+    # what is held back
+    max_errors: Annotated[int, Field(ge=0)] | Annotated[float, Field(gt=0, lt=1)] | None = _setting(
+        None,
+        "The unusable rows that a change set may have: their share of its rows, or how many. One with more is "
+        "staged and held until `delta-cdc accept`.",
+        wants="a share between 0 and 1, or a whole number of rows",
+        example="0.01",
+    )
+    max_delete_share: Annotated[float, Field(ge=0, lt=1)] | None = _setting(
+        None,
+        "The share of final's live rows that a change set may delete. One that would delete more is staged and "
+        "held until `delta-cdc accept`.",
+        wants="a share from 0 to below 1",
+        example="0.2",
+    )
+
     # what is published
     columns: Annotated[list[Text], Field(min_length=1)] | None = _setting(
         None,
@@ -591,6 +607,11 @@ class Table:
         """Has a keys model, because keys may change."""
         given = self.settings.key_changes
         return self.has_entities and (bool(self.settings.old_keys) if given is None else given)
+
+    @property
+    def may_be_held(self) -> bool:
+        """A change set of it can be held back (rules Q2, Q4)."""
+        return self.settings.max_errors is not None or self.settings.max_delete_share is not None
 
     @property
     def staging_name(self) -> str:

@@ -674,6 +674,7 @@ class _TableCheck:
                 ("created_at", settings.created_at is not None),
                 ("updated_at", settings.updated_at is not None),
                 ("set_on_insert", bool(settings.set_on_insert)),
+                ("max_delete_share", settings.max_delete_share is not None),
             ):
                 # what only the feed says is a default for its other tables
                 if given and self.level(setting) and self.level(setting) >= self.level(why):

@@ -87,6 +87,10 @@ class ProjectError(CdcError):
     exit_code = 2
 
 
+class OperationError(CdcError):
+    """An operation on loaded tables (accept, retract, replay, compact) cannot be done as asked."""
+
+
 class GeneratedFilesError(CdcError):
     """Generated files are not as the sources say, or a person edited them."""
 

@@ -25,13 +25,15 @@ def key_changes(
     staging: DataFrame,
     keys: list[str],
     pair_split_key_changes: bool = False,
+    may_be_held: bool = False,
 ) -> Any:
     """Resolve again the changes at linked keys, when new changes touch one, and return the rows that differ.
 
     staging: all of the staging table. keys: its key columns. pair_split_key_changes: whether a delete and an insert
-    at one position of one transaction are the halves of a key change (K6).
+    at one position of one transaction are the halves of a key change (K6). may_be_held: only what is below the first
+    held change set is read (Q2, Q4).
     Returns a `Write` for the adapter: the rows of `Resolution` that are new or changed, with `resolved_batch_id`
-    (bigint: the batch whose load decided the row as it is).
+    (bigint: the batch whose load decided the row as it is); all rows after a revision of staging (S9, Q3).
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import LongType
@@ -55,10 +57,20 @@ def key_changes(
         nothing = session.createDataFrame([], rows_schema(staging.schema, keys).add("resolved_batch_id", LongType()))
         return Write(nothing, rebuild=state["exists"], txn={"app_id": app_id, "version": staged["txn_version"]}, notes=notes)
     done = max(state["txn_version"], _noted(dbt)) if continued else -1
+    # a retraction may undo what is resolved: the table is worked out anew
+    anew = continued and (staged["notes"].get("revised_in") or -1) > done
+    if anew:
+        continued, done, app_id = False, -1, f"{dbt.this.identifier}@{generation}"
+    exists = exists and not anew
     newest = staged["txn_version"] or 0
     # nothing new: staging has come no further, or its newest commit found only duplicates
     if continued and newest <= done:
         return Write(None, skip=True)
+    if may_be_held and (held := _held_from(session, dbt.this, staged["identifier"])) is not None:
+        newest = min(newest, held - 1)
+        staging = staging.where(F.col("_cdc_batch_id") < held)
+        if continued and newest <= done:
+            return Write(None, skip=True)
     report = {"first_batch_id": done + 1, "last_batch_id": newest, "rows_read": 0}
     if continued and staged["rows"] == 0 and staged["notes"].get("after", newest) <= done:
         return Write(None, skip=True, report=report)
@@ -92,7 +104,7 @@ def key_changes(
         rows = rows.alias("a").join(before, reduce(lambda x, y: x & y, same), "left_anti")
     report |= {"rounds": resolution.rounds, "unresolved": resolution.unresolved}
     txn = {"app_id": app_id, "version": newest}
-    return Write(rows, rebuild=anew, txn=txn, notes=notes, report=report)
+    return Write(rows, rebuild=anew or anew, txn=txn, notes=notes, report=report)
 
 
 def _types(columns: dict[str, Any], *keys: str) -> list[str]:
@@ -161,6 +173,14 @@ def _noted(dbt: Any) -> int:
     )
     found = {row["table"]: row["batch_id"] for row in dbt.cached_query("cdc_runs", noted)}
     return int(found.get(dbt.this.identifier, -1))
+
+
+def _held_from(session: SparkSession, this: Any, staging: str) -> int | None:
+    """The first batch of a staging table that is held, or None."""
+    holds = session.table(f"{_quoted(this.schema)}.cdc_holds")
+    held = holds.where((holds["table"] == staging) & holds["accepted_at"].isNull())
+    row = held.agg({"batch_id": "min"}).collect()[0]
+    return None if row[0] is None else int(row[0])
 
 
 def _pairs(changes: DataFrame) -> DataFrame:

@@ -219,7 +219,8 @@ def keys_model(table: Table) -> str:
         f'        staging=dbt.ref("{table.staging_name}"),\n'
         f"        keys={python(list(table.settings.keys))},\n"
         f"        pair_split_key_changes={python(table.settings.split_key_changes)},\n"
-        "    )\n"
+        + ("        may_be_held=True,\n" if table.may_be_held else "")
+        + "    )\n"
     )
 
 

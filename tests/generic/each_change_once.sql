@@ -1,7 +1,7 @@
 {#- True when no usable change was staged from two change sets (O4). -#}
 {% test each_change_once(model) %}
 {%- if execute -%}
-{%- set arrival = ['_cdc_transaction', '_cdc_occurred_at', '_cdc_batch_id', '_cdc_change_set', '_cdc_row', '_cdc_staged_at', '_cdc_error', '_cdc_raw', '_cdc_undeclared'] -%}
+{%- set arrival = ['_cdc_transaction', '_cdc_occurred_at', '_cdc_batch_id', '_cdc_change_set', '_cdc_row', '_cdc_staged_at', '_cdc_error', '_cdc_raw', '_cdc_undeclared', '_cdc_revised_in'] -%}
 {%- set content = adapter.get_columns_in_relation(model) | map(attribute='name') | reject('in', arrival) | list -%}
 select {{ delta_cdc.column_list(content) }}
 from {{ model }}

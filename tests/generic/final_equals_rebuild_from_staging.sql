@@ -11,7 +11,7 @@
 {%- endif -%}
 {%- set columns = delta_cdc.column_list(delta_cdc._final_columns(settings)) -%}
 with rebuilt as (
-{{ delta_cdc._final_rows(settings, staging, keys) }}
+{{ delta_cdc._final_rows(settings, delta_cdc.unheld(settings, staging), keys) }}
 )
 (select 'only in final' as side, {{ columns }} from {{ model }} except all select 'only in final', {{ columns }} from rebuilt)
 union all

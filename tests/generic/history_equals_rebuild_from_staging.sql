@@ -4,7 +4,7 @@
 {%- if execute -%}
 {%- set columns = delta_cdc._history_columns(settings, of_table=true) -%}
 with rebuilt as (
-{{ delta_cdc._history_rows(settings, staging, keys) }}
+{{ delta_cdc._history_rows(settings, delta_cdc.unheld(settings, staging), keys) }}
 )
 (select 'only in history' as side, {{ columns }} from {{ model }} except all select 'only in history', {{ columns }} from rebuilt)
 union all

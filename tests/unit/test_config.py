@@ -320,6 +320,17 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
             "`track_columns` has no meaning with `insert_only: true`",
         ),
         (
+            {"insert_only": True, "max_delete_share": 0.5},
+            "`max_delete_share` has no meaning with `insert_only: true`",
+        ),
+        (
+            {"keys": [], "keyless": "multiset", "max_delete_share": 0.5},
+            "`max_delete_share` has no meaning with `keyless: multiset`",
+        ),
+        ({"max_errors": 1.5}, "`max_errors` is 1.5. It takes a share between 0 and 1, or a whole number of rows"),
+        ({"max_errors": "1%"}, "`max_errors` is '1%'. It takes a share between 0 and 1, or a whole number"),
+        ({"max_delete_share": 1}, "`max_delete_share` is 1. It takes a share from 0 to below 1, e.g. 0.2."),
+        (
             {"insert_only": True, "old_keys": {"id": "old_id"}},
             "`old_keys` has no meaning with `insert_only: true`",
         ),

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import pytest
 from tests.unit.macros import CompilerError, load
 
+from dbt.adapters.sparkdelta.delta_log import no_state
+
 MACROS = load()
 SETTINGS = {
     "format": "rows", "operation": "op", "operation_codes": {"remove": "D"}, "old_keys": {"id": "old_id"}, "keys": ["id"],
@@ -233,8 +235,7 @@ class Adapter:
         self.states, self.noted = states, noted
 
     def table_state(self, relation: SimpleNamespace, prefix: str) -> dict:
-        missing = {"exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "replaced": False}
-        missing["columns"] = {}
+        missing = no_state()
         return self.states.get(prefix, missing)
 
     def cached_query(self, relation: SimpleNamespace, sql: str) -> list[dict]:
@@ -242,11 +243,10 @@ class Adapter:
 
 
 def progress(state: dict | None, noted: int | None = None) -> dict:
-    there = {"exists": True, "version": 9, "notes": {"n": 1}, "replaced": False, "columns": {}}
-    states = {} if state is None else {"t": {**there, **state}}
+    states = {} if state is None else {"t": {**no_state(), "exists": True, "version": 9, "notes": {"n": 1}, **state}}
     states["cdc_runs"] = {"exists": True}
     notes = [] if noted is None else [{"table": "t", "batch_id": noted}]
-    ledger = SimpleNamespace(name="cdc_change_sets", database=None, schema="s")
+    ledger = SimpleNamespace(name="cdc_change_sets", alias="cdc_change_sets", resource_type="model", database=None, schema="s")
     relations = SimpleNamespace(create=lambda **parts: SimpleNamespace(**parts))
     macros = load(
         adapter=Adapter(states, notes),
@@ -266,7 +266,7 @@ def test_S7_a_batch_noted_as_empty_is_done_too() -> None:
 def test_S8_a_table_that_somebody_replaced_is_not_continued() -> None:
     assert progress(None, noted=6) == {
         "exists": False, "batch_id": -1, "committed": -1, "rows": None, "rebuild": False, "version": None, "notes": {},
-        "columns": {}, "app_id": "t@0", "next_app_id": "t@0",
+        "columns": {}, "properties": {}, "app_id": "t@0", "next_app_id": "t@0",
     }
     found = progress({"app_id": "t@0", "txn_version": 4, "replaced": True}, noted=6)
     assert (found["batch_id"], found["rebuild"], found["app_id"], found["notes"]) == (-1, True, "t@10", {})
@@ -334,3 +334,13 @@ def test_E3_columns_that_are_no_longer_listed_stay_where_they_were_published() -
     MACROS["_publish_retired"](settings, retired, ["id", "gone"])
     assert (settings["columns"], settings["tracked"]) == (["id", "gone"], ["id", "gone"])
     assert MACROS["_retired_columns"]({**settings, "on_schema_change": "sync_all_columns"}, ["gone"]) == []
+
+
+def test_Q2_R1_tables_that_use_no_operation_have_the_same_sql() -> None:
+    sql = MACROS["_staging_ctes"](SETTINGS, "lines_view")
+    assert MACROS["unheld"](SETTINGS, "s.staging") == "s.staging"
+    assert not [word for word in ("erased", "too_late", "_cdc_revised_in", "cdc_holds") if word in sql]
+    settings = {**SETTINGS, "columns": ["id", "a"], "partition_by": []}
+    late = load(this="s.final")["_winners_late"](settings, "s.staging", None, 7)
+    assert "_cdc_revised_in" not in late
+    assert "_cdc_revised_in > 7" in load(this="s.final")["_winners_late"](settings, "s.staging", None, 7, True)

@@ -163,6 +163,7 @@ def no_state() -> dict[str, Any]:
     return {
         "exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "rows": None, "replaced": False,
         "columns": {},
+        "properties": {},
     }
 
 
@@ -174,7 +175,7 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
         return state
     try:
         log = _open_log(session, uri)
-        state.update(exists=True, version=log.version, columns=log.columns)
+        state.update(exists=True, version=log.version, columns=log.columns, properties=log.properties())
         ours = re.compile(re.escape(app_prefix) + r"@(\d+)$")
         commits, app_id = log.history(20), None
         newest = _newest_of_ours(commits, ours)
@@ -259,6 +260,9 @@ class _LocalLog:
     def columns(self) -> dict[str, Any]:
         return _columns(self._table.schema().to_json())
 
+    def properties(self) -> dict[str, str]:
+        return dict(self._table.metadata().configuration)
+
     def history(self, limit: int | None) -> list[dict[str, Any]]:
         return list(self._table.history(limit))
 
@@ -287,6 +291,14 @@ class _SparkLog:
     @property
     def columns(self) -> dict[str, Any]:
         return _columns(self._snapshot.schema().json())
+
+    def properties(self) -> dict[str, str]:
+        found = {}
+        each = self._snapshot.metadata().configuration().iterator()
+        while each.hasNext():
+            entry = each.next()
+            found[str(entry._1())] = str(entry._2())
+        return found
 
     def history(self, limit: int | None) -> list[dict[str, Any]]:
         path = self._path.replace("`", "``")

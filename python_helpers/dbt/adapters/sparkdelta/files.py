@@ -210,6 +210,11 @@ class FilesMixin(metaclass=AdapterMeta):
         view = relation.schema and delta_log.catalog_table(self._session(), relation.schema, relation.identifier)
         return list(view.schema().fieldNames()) if view else []
 
+    @available.parse_none
+    def create_kept_view(self, name: str, sql: str) -> None:
+        """A temporary view of the rows that a query gives now, whatever becomes of the tables that it read."""
+        self._session().sql(sql).localCheckpoint().createOrReplaceTempView(_quoted(name))
+
     @available.parse(lambda *_: False)
     def view_is(self, relation: BaseRelation, sql: str) -> bool:
         """Whether a view was created from this SQL. Spark does not keep the comments above it."""

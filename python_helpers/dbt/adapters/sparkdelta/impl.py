@@ -168,7 +168,7 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
         Returns exists (bool), version (int), app_id and txn_version (of the highest generation; None if
         there is none), notes (dict) and rows (int: those that it wrote; None if not known) of our newest commit,
         replaced (bool: after our last commit somebody else restored, replaced or emptied it), columns
-        (dict: name to type as Delta's log has it).
+        (dict: name to type as Delta's log has it), properties (dict: the table's own).
         Raises DbtRuntimeError when the log cannot be read; a table that is not there has exists False.
         """
         if not self._in_process:

@@ -64,12 +64,12 @@ class SessionPythonModel(PythonJobHelper):
         return df
 
     def _table_state(self, dbt: Any, df: Any = None) -> dict[str, Any]:
-        """`adapter.table_state` of the model's own table, or of one that `dbt.ref` or `dbt.source` gave."""
+        """`adapter.table_state` of the model's own table, or of one that `dbt.ref` or `dbt.source` gave, with its identifier."""
         if df is None:
             schema, identifier = dbt.this.schema, dbt.this.identifier
         else:
             *_, schema, identifier = self._names[id(df)][1].replace("`", "").split(".")
-        return delta_log.table_state(self._session, schema, identifier, identifier)
+        return {**delta_log.table_state(self._session, schema, identifier, identifier), "identifier": identifier}
 
     def _frame(self, df: Any) -> Any:
         from pyspark.sql import DataFrame

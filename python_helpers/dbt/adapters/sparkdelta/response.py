@@ -28,9 +28,10 @@ class SparkdeltaResponse(AdapterResponse):
 
 
 def reported(response: AdapterResponse, plan: WritePlan) -> AdapterResponse:
-    """The response with the plan's report beside its own fields."""
+    """The response with the plan's report beside its own fields; a `message` in it is what dbt shows."""
     if plan.report and isinstance(response, SparkdeltaResponse):
-        return replace(response, report=dict(plan.report))
+        message = plan.report.get("message", response._message)
+        return replace(response, report=dict(plan.report), _message=message)
     return response
 
 

@@ -1,0 +1,121 @@
+{#-
+  compact (R1): what staging holds of a row up to a horizon becomes one change: its last one, with every column as it was after it; of a
+  row that lived no more, nothing. Final stays as it is, history begins at the horizon. The horizon, a position, is a property of the
+  table, set before anything is folded: from then on a change at or below it is quarantined as `too_late`.
+  Exact where a row is no more than its last state: refused where keys have changed, where rows outlive their delete, or where something
+  is taken from a row's beginning.
+-#}
+{% macro compact(staging, before) %}
+  {%- set table = delta_cdc._staging_table(staging) -%}
+  {%- set state = delta_cdc.progress(table.staging) -%}
+  {%- do delta_cdc._refuse_to_compact(table, state) -%}
+  {%- set time_type = (adapter.get_columns_in_relation(table.staging) | selectattr('name', 'equalto', '_cdc_occurred_at') | first).dtype -%}
+  {%- set moment = 'try_cast(' ~ delta_cdc.literal(before) ~ ' as ' ~ time_type ~ ')' -%}
+  {%- if adapter.query_rows('select ' ~ moment ~ ' is null as bad')[0].bad -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': `' ~ before ~ '` is no ' ~ time_type ~ ', which is the type of the time of its changes.') -%}
+  {%- endif -%}
+  {%- set horizon = delta_cdc.horizon(state) -%}
+  {%- set at = 'select max(struct(_cdc_sequence, _cdc_ordinal)) as at from ' ~ table.staging ~ ' where _cdc_error is null and _cdc_occurred_at < ' ~ moment -%}
+  {%- set at = 'select greatest(at, ' ~ horizon ~ ') as at from (' ~ at ~ ')' if horizon else at -%}
+  {%- set cut = adapter.query_rows('select to_json(at, ' ~ delta_cdc._position_options() ~ ') as at, typeof(at) as type from (' ~ at ~ ')')[0] -%}
+  {%- if cut.at is none -%}
+    {%- do print('table ' ~ table.name ~ ': no change is from before ' ~ before ~ ': nothing to fold.') -%}
+    {{ return('') }}
+  {%- elif not delta_cdc.can_be_noted(cut.type, cut.at) -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': a position of type ' ~ cut.type ~ ' cannot be written down exactly, so it can be no horizon.') -%}
+  {%- endif -%}
+  {%- set folded = adapter.query_rows('select cast(max(_cdc_occurred_at) as string) as until, unix_micros(current_timestamp()) as now from ' ~ table.staging
+        ~ ' where _cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= ' ~ delta_cdc.position_of(cut.at, cut.type))[0] -%}
+  {%- do run_query('alter table ' ~ table.staging ~ " set tblproperties ('delta_cdc.folded_until' = " ~ delta_cdc.literal(folded.until)
+        ~ ", 'delta_cdc.folded_at' = '" ~ folded.now ~ "', 'delta_cdc.horizon' = " ~ delta_cdc.literal(cut.at) ~ ", 'delta_cdc.horizon_type' = "
+        ~ delta_cdc.literal(cut.type) ~ ", 'delta_cdc.compacted_batch' = '" ~ state.batch_id ~ "')") -%}
+  {%- do adapter.create_kept_view('cdc_compacted', delta_cdc._compacted(table, delta_cdc.position_of(cut.at, cut.type))) -%}
+  {%- set sql -%}
+merge into {{ table.staging }} as t
+using cdc_compacted as s
+on t._cdc_batch_id = s._cdc_batch_id and t._cdc_row = s._cdc_row
+when matched and not s._cdc_lives then delete
+when matched and size(t._cdc_missing) > 0 then update set
+  {%- for column in table.settings.column_types %} {{ delta_cdc.quoted(column) }} = s.{{ delta_cdc.quoted(column) }},{% endfor %} _cdc_missing = array()
+  {%- endset -%}
+  {%- set done = delta_cdc._write(table.staging, sql, {}) -%}
+  {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes folded away, ' ~ adapter.query_rows('select count(*) as n from cdc_compacted where _cdc_lives')[0].n
+        ~ ' rows live at the horizon ' ~ cut.at ~ '. A change at or below it is too late from now on.') -%}
+{% endmacro %}
+
+
+{#- H4: what was folded cannot be told apart any more. -#}
+{% macro _refuse_below_horizon(settings, staging, moment, known_at) %}
+  {%- set properties = adapter.table_state(staging, staging.identifier).properties -%}
+  {%- if 'delta_cdc.horizon' in properties -%}
+    {%- set until = delta_cdc.literal(properties['delta_cdc.folded_until']) -%}
+    {%- set asked = adapter.query_rows('select ' ~ ('coalesce(' ~ delta_cdc._moment(moment) ~ ' < try_cast(' ~ until ~ ' as '
+          ~ (adapter.get_columns_in_relation(staging) | selectattr('name', 'equalto', '_cdc_occurred_at') | first).dtype ~ '), false)' if moment is not none else 'false') ~ ' as below, '
+          ~ ('unix_micros(cast(' ~ delta_cdc._moment(known_at) ~ ' as timestamp)) < ' ~ properties['delta_cdc.folded_at'] if known_at is not none else 'false') ~ ' as before')[0] -%}
+    {%- if asked.below or asked.before -%}
+      {%- do exceptions.raise_compiler_error('delta_cdc.as_of: table ' ~ settings.feed ~ '.' ~ settings.table ~ ' is compacted up to ' ~ properties['delta_cdc.folded_until']
+            ~ ': as it was ' ~ ('at ' ~ moment if asked.below else 'known at ' ~ known_at) ~ ' can no longer be told.') -%}
+    {%- endif -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{#- SQL of a table's horizon, or none. -#}
+{% macro horizon(state) %}
+  {%- set at = state.properties.get('delta_cdc.horizon') -%}
+  {{ return(delta_cdc.position_of(at, state.properties['delta_cdc.horizon_type']) if at else none) }}
+{% endmacro %}
+
+
+{#- All changes up to the horizon, one row each: whether its row lives on by it (`_cdc_lives`), with the columns as they are after it. -#}
+{% macro _compacted(table, horizon) -%}
+{%- set settings = {} -%}
+{%- do settings.update(table.settings) -%}
+{%- do settings.update({'columns': table.settings.column_types.keys() | list}) -%}
+{%- set below = '(select * from ' ~ table.staging ~ ' where _cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= ' ~ horizon ~ ')' -%}
+with changes as (
+{{ delta_cdc.changes_of_entities(settings, below, none) }}
+),
+{{ delta_cdc.entity_states(settings, below) }}
+select _cdc_batch_id, _cdc_row, {{ delta_cdc.column_list(settings['columns']) }},
+  not _cdc_ends and _cdc_epoch = size(_cdc_truncates)
+    and row_number() over (partition by _cdc_entity order by _cdc_epoch desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) = 1 as _cdc_lives
+from states
+union all
+select _cdc_batch_id, _cdc_row, {{ delta_cdc.column_list(settings['columns']) }}, false
+from {{ below }} where _cdc_op = 'T'
+{%- endmacro %}
+
+
+{% macro _refuse_to_compact(table, state) %}
+  {%- set settings = table.settings -%}
+  {%- set problems = [] -%}
+  {%- if settings.insert_only or settings.keyless != 'none' -%}
+    {%- do problems.append('it has no keys, or its rows are only added') -%}
+  {%- else -%}
+    {%- if settings.key_changes and state.notes.keys_may_move is not sameas false -%}
+      {%- do problems.append('its keys may have changed, and who is who across a key change is worked out from every change') -%}
+    {%- endif -%}
+    {%- for setting in ['created_at', 'updated_at', 'set_on_insert', 'alternate_keys'] if settings.get(setting) -%}
+      {%- do problems.append('`' ~ setting ~ '` needs every change of a row') -%}
+    {%- endfor -%}
+    {%- if settings.renamed_in_staging -%}
+      {%- do problems.append('columns of it were renamed (' ~ settings.renamed_in_staging.keys() | join(', ') ~ ')') -%}
+    {%- endif -%}
+    {%- if settings.get('delete_mode', 'hard') != 'hard' -%}
+      {%- do problems.append('with `delete_mode: ' ~ settings.delete_mode ~ '` rows outlive their delete') -%}
+    {%- endif -%}
+    {%- if settings.get('history', 'view') != 'view' -%}
+      {%- do problems.append('its history is a table, which could not be rebuilt') -%}
+    {%- endif -%}
+    {%- set final = delta_cdc._model_relation(settings.get('final_name') or 'final_' ~ settings.table) -%}
+    {%- if delta_cdc.may_be_held(settings) and delta_cdc.holds_of(table.staging) | selectattr('accepted_at', 'none') | list -%}
+      {%- do problems.append('a change set of it is held') -%}
+    {%- elif delta_cdc.progress(final).batch_id < state.committed -%}
+      {%- do problems.append('final has not taken all that is staged: run `dbt run` first') -%}
+    {%- endif -%}
+  {%- endif -%}
+  {%- if problems -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ' cannot be compacted: ' ~ problems | join('; ') ~ '.') -%}
+  {%- endif -%}
+{% endmacro %}

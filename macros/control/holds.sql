@@ -1,0 +1,223 @@
+{#-
+  Change sets that are held back (Q2, Q4): all of a set is staged, but keys, history and final read staging only below the first one
+  held, until somebody accepts it. What is held stands in `cdc_holds`, one row a table and batch, written before staging commits the
+  batch: no reader ever sees a batch that is yet to be judged. Tables without `max_errors` and `max_delete_share` know nothing of it.
+-#}
+{% macro may_be_held(settings) %}
+  {{ return(settings.get('max_errors') is not none or settings.get('max_delete_share') is not none) }}
+{% endmacro %}
+
+{% macro holds_relation() %}{{ return(delta_cdc._control_relation('cdc_holds')) }}{% endmacro %}
+
+
+{#- All holds of a staging table, open and accepted, by batch. -#}
+{% macro holds_of(staging) %}
+  {%- set holds = delta_cdc.holds_relation() -%}
+  {%- if not adapter.table_state(holds, 'cdc_holds').exists -%}
+    {%- do exceptions.raise_compiler_error(holds ~ " is gone: it held the change sets that were not let through. Put it back from a backup; or, if nothing was held, "
+          ~ "let it be made anew by one run with --vars '{delta_cdc_recreate: [cdc_holds]}'.") -%}
+  {%- endif -%}
+  {%- set rows = adapter.cached_query(holds, 'select * from ' ~ holds ~ ' order by batch_id') -%}
+  {{ return(rows | selectattr('table', 'equalto', staging.identifier) | list) }}
+{% endmacro %}
+
+
+{#- What keys, history and final may read: {staging: a relation or SQL, staged: its progress, held: the first open hold or none}. -#}
+{% macro let_through(settings, staging) %}
+  {%- set staged = delta_cdc.progress(staging) -%}
+  {%- set held = delta_cdc.holds_of(staging) | selectattr('accepted_at', 'none') | list if delta_cdc.may_be_held(settings) and staged.exists else [] -%}
+  {%- if not held -%}{{ return({'staging': staging, 'staged': staged, 'held': none}) }}{%- endif -%}
+  {%- set first = held[0] -%}
+  {%- do staged.update({'committed': [staged.committed, first.batch_id - 1] | min}) -%}
+  {%- do exceptions.warn(delta_cdc._says_held(settings, first, held | length)) -%}
+  {{ return({'staging': '(select * from ' ~ staging ~ ' where _cdc_batch_id < ' ~ first.batch_id ~ ')', 'staged': staged, 'held': first}) }}
+{% endmacro %}
+
+{% macro _says_held(settings, hold, number=1) %}
+  {{ return('feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': batch ' ~ hold.batch_id ~ ' (' ~ hold.change_set ~ ') is held: ' ~ hold.reason
+      ~ '. History and final wait' ~ (', and ' ~ (number - 1) ~ ' more held after it' if number > 1 else '')
+      ~ '. Let it through with `delta-cdc accept ' ~ settings.feed ~ '.' ~ settings.table ~ ' ' ~ hold.batch_id ~ '`, or take it back with `delta-cdc retract ' ~ hold.batch_id ~ '`.') }}
+{% endmacro %}
+
+
+{#- What the run says of a table that is held: its dbt message, and its row in `cdc_runs`. -#}
+{% macro held_report(settings, hold) %}
+  {%- if hold is none -%}{{ return({}) }}{%- endif -%}
+  {{ return({'held': delta_cdc._says_held(settings, hold), 'message': 'HELD batch ' ~ hold.batch_id ~ ': ' ~ hold.reason}) }}
+{% endmacro %}
+
+
+{#- Staging for a view, which must hold back by itself: what is held is known only when it is read. -#}
+{% macro unheld(settings, staging) %}
+  {%- if not delta_cdc.may_be_held(settings) -%}{{ return(staging) }}{%- endif -%}
+  {{ return('(select * from ' ~ staging ~ ' where _cdc_batch_id < coalesce((select min(batch_id) from ' ~ delta_cdc.holds_relation()
+      ~ ' where `table` = ' ~ delta_cdc.literal(staging.identifier) ~ ' and accepted_at is null), 9223372036854775807))') }}
+{% endmacro %}
+
+
+{#- on-run-start: the table of holds, where a setting asks for it. Never made anew over staging that was judged before (S5). -#}
+{% macro prepare_holds() %}
+  {%- if not execute or flags.WHICH not in ['run', 'build'] -%}{{ return('') }}{%- endif -%}
+  {%- set may = [] -%}
+  {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and delta_cdc.may_be_held(delta_cdc._cdc_meta(node)) -%}
+    {%- do may.append('stg_' ~ node.source_name ~ '__' ~ node.name) -%}
+  {%- endfor -%}
+  {%- if not may or adapter.table_state(delta_cdc.holds_relation(), 'cdc_holds').exists -%}{{ return('') }}{%- endif -%}
+  {%- if 'cdc_holds' not in (var('delta_cdc_recreate', []) | list) -%}
+    {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name in may -%}
+      {%- set staging = api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias) -%}
+      {%- if adapter.table_state(staging, node.alias).notes.get('judged') -%}{{ return('') }}{%- endif -%}  {#- the models say that it is gone -#}
+    {%- endfor -%}
+  {%- endif -%}
+  create table if not exists {{ delta_cdc.holds_relation() }} (
+    `table` string comment "the staging table", batch_id bigint, change_set string, rows_read bigint, errors bigint,
+    deletes bigint comment "rows of final that it would delete", live_rows bigint comment "rows of final when it was staged",
+    reason string, held_at timestamp, accepted_at timestamp comment "null while it is held"
+  ) using delta partitioned by (`table`) comment "change sets that are held back from history and final, and those let through"
+{% endmacro %}
+
+
+{#- Judge the change sets of a load before they are staged, and note those that are to be held. -#}
+{% macro judge(settings, staging, lines, state, plan) %}
+  {%- set known = delta_cdc.holds_of(staging) -%}
+  {%- set bad = [] -%}
+  {%- for batch in adapter.query_rows(delta_cdc._about_change_sets(settings, staging, lines, state, plan)) -%}
+    {%- set reasons = [] -%}
+    {%- set allowed = settings.get('max_errors') -%}
+    {%- if allowed is not none and batch.errors > (allowed * batch.rows_read if allowed is float else allowed) -%}
+      {%- do reasons.append(batch.errors ~ ' of its ' ~ batch.rows_read ~ ' rows cannot be used, `max_errors` is ' ~ allowed) -%}
+    {%- endif -%}
+    {%- set allowed = settings.get('max_delete_share') -%}
+    {%- if allowed is not none and batch.deletes > allowed * batch.live_rows -%}
+      {%- do reasons.append('it would delete ' ~ batch.deletes ~ ' of the ' ~ batch.live_rows ~ ' live rows, `max_delete_share` is ' ~ allowed) -%}
+    {%- endif -%}
+    {%- if reasons -%}{%- do batch.update({'reason': reasons | join('; ')}) -%}{%- do bad.append(batch) -%}{%- endif -%}
+  {%- endfor -%}
+  {%- set bad_ids = bad | map(attribute='batch_id') | list -%}
+  {%- set holds = delta_cdc.holds_relation() -%}
+  {#- a run that ended between note and commit: what it judged may have been put right at the source since -#}
+  {%- set stale = known | selectattr('accepted_at', 'none') | selectattr('batch_id', 'gt', state.batch_id) | map(attribute='batch_id') | reject('in', bad_ids) | list -%}
+  {%- if stale -%}
+    {%- do run_query('delete from ' ~ holds ~ ' where `table` = ' ~ delta_cdc.literal(staging.identifier) ~ ' and batch_id in (' ~ stale | join(', ') ~ ')') -%}
+  {%- endif -%}
+  {%- set values = [] -%}
+  {%- for batch in bad if batch.batch_id not in known | map(attribute='batch_id') | list -%}
+    {%- do values.append('(' ~ [delta_cdc.literal(staging.identifier), batch.batch_id, delta_cdc.literal(batch.change_set), batch.rows_read, batch.errors,
+          batch.deletes, batch.live_rows, delta_cdc.literal(batch.reason), 'current_timestamp()', 'null'] | join(', ') ~ ')') -%}
+  {%- endfor -%}
+  {%- if values -%}{%- do run_query('insert into ' ~ holds ~ ' values ' ~ values | join(', ')) -%}{%- endif -%}
+{% endmacro %}
+
+
+{#- A row a change set of the load: {batch_id, change_set, rows_read, errors, deletes, live_rows}. A row of final counts as deleted
+    where the last that the change set says of its key is a delete that no newer change stands above, or where a truncate is above
+    all that was ever said of it. -#}
+{% macro _about_change_sets(settings, staging, lines, state, plan) -%}
+{%- set keys = settings['keys'] -%}
+{%- set final = delta_cdc._model_relation(settings.get('final_name') or 'final_' ~ settings.table) -%}
+{%- set order = delta_cdc.order_columns() -%}
+{%- set live = settings.get('max_delete_share') is not none and state.exists and adapter.table_state(final, final.identifier).exists -%}
+with {{ delta_cdc._staging_ctes(settings, lines) }}
+{%- if live %},
+live as (
+  select {{ delta_cdc.column_list(keys) }} from {{ final }}{% if settings.get('delete_mode') == 'soft' %} where not _cdc_is_deleted{% endif %}
+),
+usable as (
+  select * from changes where _cdc_error is null
+),
+newest as (
+  select * from (
+    select *, row_number() over (partition by _cdc_batch_id, {{ delta_cdc.column_list(keys) }} order by {{ delta_cdc.order_by('desc') }}) as _cdc_newest_first
+    from usable where _cdc_op <> 'T'
+  ) where _cdc_newest_first = 1
+),
+deleted as (
+  select d._cdc_batch_id, {{ delta_cdc.column_list(keys, 'live.') }}
+  from newest as d
+  join live on {{ delta_cdc.same_columns(keys, 'live', 'd') }}
+  where d._cdc_op = 'D'
+  {%- if plan.late %}
+    and not exists (
+      select 1 from {{ staging }} as s
+      where s._cdc_error is null and s._cdc_op <> 'T' and {{ delta_cdc.same_columns(keys, 's', 'd') }}
+        and struct(s.{{ order | join(', s.') }}) > struct(d.{{ order | join(', d.') }}))
+  {%- endif %}
+  {%- if settings.get('split_key_changes') %}
+    and not exists (  -- the half of a key change
+      select 1 from usable as i
+      where i._cdc_op = 'I' and i._cdc_sequence <=> d._cdc_sequence and i._cdc_transaction <=> d._cdc_transaction)
+  {%- endif %}
+{%- if plan.truncates %}
+  union
+  select t._cdc_batch_id, {{ delta_cdc.column_list(keys, 'live.') }}
+  from (select _cdc_batch_id, max(struct({{ order | join(', ') }})) as at from usable where _cdc_op = 'T' group by _cdc_batch_id) as t
+  cross join live
+  where not exists (
+    select 1 from (
+      select _cdc_op, {{ order | join(', ') }}, {{ delta_cdc.column_list(keys) }} from usable
+      union all
+      select _cdc_op, {{ order | join(', ') }}, {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_error is null
+    ) as c
+    where c._cdc_op not in ('T', 'D') and {{ delta_cdc.same_columns(keys, 'c', 'live') }} and c._cdc_batch_id <= t._cdc_batch_id
+      and struct(c.{{ order | join(', c.') }}) > t.at)
+{%- endif %}
+)
+{%- endif %}
+select batch_id, change_set, rows_read, errors, {{ 'coalesce(deletes, 0)' if live else '0L' }} as deletes, {{ '(select count(*) from live)' if live else '0L' }} as live_rows
+from (
+  select _cdc_batch_id as batch_id, any_value(_cdc_change_set) as change_set, count(*) as rows_read, count(_cdc_error) as errors
+  from changes group by _cdc_batch_id
+)
+{%- if live %}
+left join (select _cdc_batch_id as batch_id, count(*) as deletes from deleted group by _cdc_batch_id) using (batch_id)
+{%- endif %}
+order by batch_id
+{%- endmacro %}
+
+
+{#- Run by `delta-cdc accept`: a held batch is let through at the next run, once; the row in `cdc_holds` says when. -#}
+{% macro accept(staging, table, batch_id) %}
+  {%- set staging = delta_cdc._model_relation(staging) -%}
+  {%- set holds = delta_cdc.holds_relation() -%}
+  {%- set known = delta_cdc.holds_of(staging) if adapter.table_state(holds, 'cdc_holds').exists else [] -%}
+  {%- set open = known | selectattr('accepted_at', 'none') | list -%}
+  {%- set named = known | selectattr('batch_id', 'equalto', batch_id) | list -%}
+  {%- set which = [] -%}
+  {%- for hold in open %}{% do which.append(hold.batch_id ~ ' (' ~ hold.reason ~ ')') %}{% endfor -%}
+  {%- set which = 'Held of it: ' ~ which | join('; ') ~ '.' if which else 'Nothing of it is held.' -%}
+  {%- if not named -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table ~ ': batch ' ~ batch_id ~ ' is not held. ' ~ which) -%}
+  {%- elif named[0].accepted_at is not none -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table ~ ': batch ' ~ batch_id ~ ' was accepted already, at ' ~ named[0].accepted_at ~ '. ' ~ which) -%}
+  {%- elif delta_cdc.progress(staging).batch_id < batch_id -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table ~ ': batch ' ~ batch_id ~ ' is not staged yet: its load did not end. Run `dbt run` first.') -%}
+  {%- endif -%}
+  {%- do run_query('update ' ~ holds ~ ' set accepted_at = current_timestamp() where `table` = ' ~ delta_cdc.literal(staging.identifier) ~ ' and batch_id = ' ~ batch_id) -%}
+  {%- do print('table ' ~ table ~ ': batch ' ~ batch_id ~ ' (' ~ named[0].change_set ~ ') is accepted: ' ~ named[0].reason ~ '. The next `dbt run` lets it through'
+        ~ (', up to batch ' ~ (open[1].batch_id - 1) ~ ': batch ' ~ open[1].batch_id ~ ' is held too' if open | length > 1 and open[0].batch_id == batch_id
+           else ' once batch ' ~ open[0].batch_id ~ ' is, which is held too' if open[0].batch_id != batch_id else '') ~ '.') -%}
+{% endmacro %}
+
+
+{#- A batch that was taken back is no longer held. -#}
+{% macro _end_hold(batch_id) %}
+  {%- set holds = delta_cdc.holds_relation() -%}
+  {%- if adapter.table_state(holds, 'cdc_holds').exists
+        and adapter.cached_query(holds, 'select * from ' ~ holds ~ ' order by batch_id') | selectattr('batch_id', 'equalto', batch_id) | selectattr('accepted_at', 'none') | list -%}
+    {%- do run_query('update ' ~ holds ~ " set accepted_at = current_timestamp(), reason = concat(reason, '; retracted') where batch_id = " ~ batch_id ~ ' and accepted_at is null') -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{% macro _control_relation(identifier) %}
+  {%- set ledger = delta_cdc._model_relation('cdc_change_sets') -%}
+  {{ return(api.Relation.create(database=ledger.database, schema=ledger.schema, identifier=identifier)) }}
+{% endmacro %}
+
+{% macro _model_relation(name) %}
+  {%- set node = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | selectattr('name', 'equalto', name) | list | first -%}
+  {%- if not node -%}
+    {%- do exceptions.raise_compiler_error('There is no model ' ~ name ~ ' in this project. `delta-cdc generate` writes the models of the feeds.') -%}
+  {%- endif -%}
+  {{ return(api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias)) }}
+{% endmacro %}

@@ -1,0 +1,294 @@
+{#-
+  Operations that change what staging says of changes it holds: retract (S9) and replay (Q3). Each is one commit a table: a MERGE into
+  staging by the row's own id (`_cdc_batch_id`, `_cdc_row`: its arrival, which stays), which writes a batch id of its own into
+  `_cdc_revised_in` and is that batch's transaction. Keys, history and final take a revised row like a late change of that batch.
+  A table that was never revised has no such column, and the same SQL as if there were no revisions.
+-#}
+
+{#- Whether rows of staging were revised after a batch. -#}
+{% macro revised_since(staged, done) %}{{ return((staged.notes.get('revised_in') or -1) > done) }}{% endmacro %}
+
+
+{#- A revised truncate touches every key; a table that is only appended to has no way to take a row back. -#}
+{% macro _revision_wants_rebuild(settings, staging, done) %}
+  {%- if settings.insert_only or settings.keyless != 'none' -%}{{ return(true) }}{%- endif -%}
+  {%- set all = "_cdc_op = 'T'" -%}
+  {{ return(adapter.query_rows('select count(*) as n from ' ~ staging ~ ' where _cdc_revised_in > ' ~ done ~ ' and (' ~ all ~ ')')[0].n > 0) }}
+{% endmacro %}
+
+
+{#- Run by `delta-cdc retract`: change_set is a path, a name or a batch id. What ended half-way is ended by running it again. -#}
+{% macro retract(change_set) %}
+  {%- set ledger = delta_cdc._ledger() -%}
+  {%- set found = delta_cdc._named_change_set(ledger, change_set) -%}
+  {%- set batch_id = found.batch_id -%}
+  {%- set to_mark = [] -%}
+  {%- for table in delta_cdc._staging_tables(found.feed) if batch_id <= table.compacted and (table.raw is not none
+        or found.change_set.startswith(adapter.qualified_path(delta_cdc.table_folder(table.settings.location, table.settings.source_table)) ~ '/')) -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': batch ' ~ batch_id ~ ' was loaded before the table was compacted. Its changes are folded into others and cannot be taken back.') -%}
+  {%- endfor -%}
+  {%- for table in delta_cdc._staging_tables(found.feed) -%}
+    {%- set counted = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ " and not _cdc_error <=> 'retracted'")[0].n -%}
+    {%- if counted -%}{%- do to_mark.append(table) -%}{%- endif -%}
+  {%- endfor -%}
+  {%- if found.status == 'retracted' and not to_mark -%}
+    {%- do print('batch ' ~ batch_id ~ ' (' ~ found.change_set ~ ') was taken back already, at ' ~ found.retracted_at ~ '.') -%}
+    {{ return('') }}
+  {%- endif -%}
+  {%- set revision = delta_cdc._record_revision(ledger, 'retract', found.feed, found.change_set, batch_id) -%}
+  {%- set problems = [] -%}
+  {%- for table in to_mark -%}
+    {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
+    {%- if waiting -%}{%- do problems.append(waiting) -%}
+    {%- else -%}{%- do delta_cdc._retract_from(ledger, table, batch_id, revision) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- if problems -%}
+    {%- do exceptions.raise_compiler_error(problems | join('\n') ~ '\nbatch ' ~ batch_id ~ ' is not taken back there yet. Run `dbt run`, then retract it again.') -%}
+  {%- endif -%}
+  {%- do delta_cdc._end_hold(batch_id) -%}
+  {%- do print('batch ' ~ batch_id ~ ' (' ~ found.change_set ~ ') is taken back, as batch ' ~ revision ~ '. The next `dbt run` works out its keys without it.') -%}
+{% endmacro %}
+
+
+{% macro _retract_from(ledger, table, batch_id, revision) %}
+  {%- set content = delta_cdc._content_columns(table.settings) -%}
+  {%- set usable = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ ' and _cdc_error is null')[0].n -%}
+  {%- set columns = delta_cdc._staging_columns(table.settings) -%}
+  {%- set marked = 'select ' ~ columns | join(', ') ~ ", 'retract' as _cdc_action from " ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ " and not _cdc_error <=> 'retracted'" -%}
+  {#- what a later change set brought once more was dropped as a duplicate of this one: it counts now -#}
+  {%- set later = delta_cdc._lines_of_later_sets(ledger, table, batch_id) if usable else {'lines': none, 'gone': []} -%}
+  {%- if later.lines -%}
+    {%- set marked = marked ~ "\nunion all\nselect " ~ columns | join(', ') ~ ", 'restore' from (\n" ~ delta_cdc._staging_sql(table.settings, later.lines, true) ~ '\n) as again\nwhere _cdc_error is null'
+          ~ '\n  and exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id = ' ~ batch_id ~ ' and ' ~ delta_cdc._same_content(content, 't', 'again') ~ ')'
+          ~ '\n  and not exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id <> ' ~ batch_id ~ ' and ' ~ delta_cdc._same_content(content, 't', 'again') ~ ')' -%}
+  {%- endif -%}
+  {%- do adapter.create_kept_view('cdc_revision', marked) -%}  {#- Delta's MERGE cannot read its own table in a subquery -#}
+  {%- set sql -%}
+merge into {{ table.staging }} as t
+using cdc_revision as s
+on t._cdc_batch_id = s._cdc_batch_id and t._cdc_row = s._cdc_row and s._cdc_action = 'retract'
+when matched then update set _cdc_error = 'retracted', _cdc_revised_in = {{ revision }}
+when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(', ') }}, _cdc_revised_in) values (s.{{ columns | join(', s.') }}, {{ revision }})
+  {%- endset -%}
+  {%- set done = delta_cdc._revise(table, sql, revision) -%}
+  {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_updated ~ ' rows marked' ~ (', ' ~ done.rows_inserted ~ ' restored from later change sets' if done.rows_inserted else '') ~ '.') -%}
+  {%- for set in later.gone -%}
+    {%- do print('table ' ~ table.name ~ ': ' ~ set.change_set ~ ' (batch ' ~ set.batch_id ~ ') is no longer as it was loaded (' ~ set.found ~ '): what it brought once more is not restored from it.') -%}
+  {%- endfor -%}
+{% endmacro %}
+
+
+{#- Run by `delta-cdc replay`: the quarantined rows of the named staging tables, read again with the configuration as it is now. -#}
+{% macro replay(staging) %}
+  {%- set ledger = delta_cdc._ledger() -%}
+  {%- set problems = [] -%}
+  {%- for table in delta_cdc._staging_tables() if table.staging.identifier in staging and delta_cdc._says_not_replayed(table) -%}
+    {%- set waiting = "(select _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row_number, _cdc_raw as message from " ~ table.staging
+          ~ " where _cdc_error not in ('retracted', 'too_late') and _cdc_raw is not null)" -%}
+    {%- set content = delta_cdc._content_columns(table.settings) -%}
+    {%- set read -%}
+select * from (
+{{ delta_cdc._staging_sql(table.settings, waiting, true) }}
+) as again
+    {%- endset -%}
+    {%- set usable -%}
+{{ read }}
+where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(table.settings, table.staging) }} as t where {{ delta_cdc._same_content(content, 't', 'again') }})
+    {%- endset -%}
+    {%- do adapter.create_kept_view('cdc_revision', usable) -%}
+    {%- set counted = adapter.query_rows('select count(*) as n from cdc_revision')[0].n -%}
+    {%- set left = [] -%}
+    {%- for row in adapter.query_rows('select coalesce(_cdc_error, \'duplicate\') as error, count(*) as n from (' ~ read ~ ') as again'
+          ~ (' where _cdc_error is not null' if counted else '') ~ ' group by 1 order by 2 desc, 1') -%}
+      {%- do left.append(row.n ~ ' ' ~ row.error) -%}
+    {%- endfor -%}
+    {%- set left = 'still quarantined: ' ~ left | join(', ') if left else '' -%}
+    {%- if not counted -%}
+      {%- do print('table ' ~ table.name ~ ': ' ~ ('nothing to replay; ' ~ left if left else 'nothing is quarantined') ~ '.') -%}
+    {%- elif delta_cdc._not_loaded(ledger, table) -%}
+      {%- do problems.append(delta_cdc._not_loaded(ledger, table)) -%}
+    {%- else -%}
+      {%- set revision = delta_cdc._record_revision(ledger, 'replay', table.settings.feed, table.name) -%}
+      {%- set columns = delta_cdc._staging_columns(table.settings) -%}
+      {%- set sql -%}
+merge into {{ table.staging }} as t
+using cdc_revision as s
+on t._cdc_batch_id = s._cdc_batch_id and t._cdc_row = s._cdc_row
+when matched then update set {% for column in columns %}{{ column }} = s.{{ column }}, {% endfor %}_cdc_revised_in = {{ revision }}
+      {%- endset -%}
+      {%- set done = delta_cdc._revise(table, sql, revision) -%}
+      {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_updated ~ ' changes replayed, as batch ' ~ revision ~ (', ' ~ left if left else '') ~ '. The next `dbt run` applies them.') -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- if problems -%}
+    {%- do exceptions.raise_compiler_error(problems | join('\n') ~ '\nRun `dbt run`, then replay again.') -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{#- Whether the raw text of a table's rows is all that they were. -#}
+{% macro _says_not_replayed(table) %}
+  {%- if delta_cdc.is_private(table.settings) -%}
+    {%- do print('table ' ~ table.name ~ ': not replayed, for `mask` and `never_store` keep what they name out of the raw text. Deliver the change sets again.') -%}
+    {{ return(false) }}
+  {%- endif -%}
+  {{ return(true) }}
+{% endmacro %}
+
+
+{#- One statement on staging, as the transaction of its revision. -#}
+{% macro _revise(table, sql, revision) %}
+  {%- set state = delta_cdc.progress(table.staging) -%}
+  {%- do delta_cdc._refuse_restored(table.staging, state) -%}
+  {%- if '_cdc_revised_in' not in adapter.get_columns_in_relation(table.staging) | map(attribute='name') | list -%}
+    {%- do run_query('alter table ' ~ table.staging ~ " add columns (_cdc_revised_in bigint comment 'batch of the operation that last retracted, replayed or restored the row; null if none did')") -%}
+  {%- endif -%}
+  {%- set notes = {} -%}
+  {%- do notes.update(state.notes) -%}
+  {#- the highest position may be lower now: it is asked for at the next load; keys may have moved that had not -#}
+  {%- do notes.update({'highest': none, 'highest_type': none, 'revised_in': revision, 'after': revision,
+        'keys_may_move': state.notes.keys_may_move is not sameas false or table.settings.key_changes}) -%}
+  {{ return(delta_cdc._write(table.staging, sql, {'txn': {'app_id': state.app_id, 'version': revision}, 'notes': notes})) }}
+{% endmacro %}
+
+{% macro _write(relation, sql, options) %}
+  {%- do adapter.plan_write(relation, options) -%}
+  {{ return(adapter.execute_write(sql, adapter.take_write_plan(relation))) }}
+{% endmacro %}
+
+
+{#- The batches of a feed that were taken back. -#}
+{% macro _retracted_batches(feed) %}
+  {%- set ledger = delta_cdc._model_relation('cdc_change_sets') -%}
+  {%- set rows = adapter.cached_query(ledger, "select feed, batch_id from " ~ ledger ~ " where status = 'retracted'") -%}
+  {{ return(rows | selectattr('feed', 'equalto', feed) | map(attribute='batch_id') | list) }}
+{% endmacro %}
+
+
+{#- A batch id for an operation: a row of its own in the ledger, in one commit with the mark on what it takes back. -#}
+{% macro _record_revision(ledger, unit, feed, subject, retracted=none) %}
+  {%- set revision = [adapter.table_state(ledger, ledger.identifier).txn_version or 0, delta_cdc._highest_batch_of_tables()] | max + 1 -%}
+  {%- set sql -%}
+merge into {{ ledger }} as t
+using (
+  select {{ revision }}L as batch_id, {{ delta_cdc.literal(unit ~ ' ' ~ subject) }} as change_set
+  {%- if retracted is not none %} union all select {{ retracted }}L, null{% endif %}
+) as s on t.batch_id = s.batch_id
+when matched then update set status = 'retracted', retracted_at = coalesce(t.retracted_at, current_timestamp())
+when not matched then insert (feed, change_set, unit, batch_id, discovered_at, status)
+  values ({{ delta_cdc.literal(feed) }}, s.change_set, {{ delta_cdc.literal(unit) }}, s.batch_id, current_timestamp(), 'recorded')
+  {%- endset -%}
+  {%- do delta_cdc._write(ledger, sql, {'txn': {'app_id': ledger.identifier ~ '@0', 'version': revision}}) -%}
+  {{ return(revision) }}
+{% endmacro %}
+
+
+{#- Why a table cannot take an operation's batch now, or nothing: what was recorded before it must be loaded before it. -#}
+{% macro _not_loaded(ledger, table) %}
+  {%- set settings = table.settings -%}
+  {%- set root = adapter.qualified_path(delta_cdc.table_folder(settings.location, settings.source_table)) -%}
+  {%- set reader = table.raw or table.staging -%}
+  {%- if table.grows -%}
+    {{ return('table ' ~ table.name ~ ': staging has not got its columns from the configuration yet: ' ~ table.grows | join(', ') ~ '.') }}
+  {%- endif -%}
+  {%- set pending = adapter.query_rows(delta_cdc._change_sets_above(ledger, delta_cdc.progress(reader).batch_id, settings.feed, root)) -%}
+  {%- if not pending and reader != table.staging -%}
+    {%- set done = delta_cdc.progress(table.staging).batch_id -%}
+    {%- if delta_cdc._has_lines(reader, settings, done) -%}{%- set pending = [{'batch_id': done + 1, 'change_set': reader | string}] -%}{%- endif -%}
+  {%- endif -%}
+  {{ return('table ' ~ table.name ~ ': batch ' ~ pending[0].batch_id ~ ' (' ~ pending[0].change_set ~ ') is recorded and not loaded yet.' if pending else '') }}
+{% endmacro %}
+
+
+{#- The lines of the change sets that a table loaded after a batch: {lines: a relation or none, gone: those that are no longer there}. -#}
+{% macro _lines_of_later_sets(ledger, table, batch_id) %}
+  {%- set settings = table.settings -%}
+  {%- set root = adapter.qualified_path(delta_cdc.table_folder(settings.location, settings.source_table)) -%}
+  {%- set sets = adapter.query_rows(delta_cdc._change_sets_above(ledger, batch_id, settings.feed, root)) -%}
+  {%- if not sets -%}{{ return({'lines': none, 'gone': []}) }}{%- endif -%}
+  {%- if table.raw -%}
+    {{ return({'lines': '(select batch_id, change_set, row_number, message from ' ~ table.raw ~ ' where batch_id in ('
+        ~ sets | map(attribute='batch_id') | join(', ') ~ ') and ' ~ delta_cdc._is_of_table(settings) ~ ')', 'gone': []}) }}
+  {%- endif -%}
+  {%- set gone = adapter.changed_files(sets) -%}
+  {%- set there = sets | rejectattr('batch_id', 'in', gone | map(attribute='batch_id') | list) | list -%}
+  {%- set view = table.staging.identifier ~ '__lines' -%}
+  {%- if there -%}{%- do adapter.create_lines_view(view, there) -%}{%- endif -%}
+  {%- set lines = view if '{table}' in settings.location else delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(view, settings.format) ~ ')', settings, -1) -%}
+  {{ return({'lines': lines if there else none, 'gone': gone}) }}
+{% endmacro %}
+
+
+{#- What staging does not take, by what operations left behind: changes below the horizon of a compaction. -#}
+{% macro _keep_out(settings, staging, state, rewrite=[]) %}
+  {%- if rewrite and state.properties.get('delta_cdc.horizon') -%}
+    {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': ' ~ rewrite | join(', ') ~ ' cannot change to the type that is configured: staging would have to be '
+          ~ 'written anew, and it was compacted. Put the type back, or add a column of that type by `expressions`.') -%}
+  {%- endif -%}
+  {%- if state.properties.get('delta_cdc.horizon') -%}{%- do settings.update({'horizon': delta_cdc.horizon(state)}) -%}{%- endif -%}
+{% endmacro %}
+
+
+{#- The staging tables that exist: [{name, settings, staging, raw}]. -#}
+{% macro _staging_tables(feed=none) %}
+  {%- set out = [] -%}
+  {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and feed in (none, node.source_name) -%}
+    {%- set settings = delta_cdc._table_settings(node) -%}
+    {%- set staging = delta_cdc._model_relation('stg_' ~ settings.feed ~ '__' ~ settings.table) -%}
+    {%- set state = adapter.table_state(staging, staging.identifier) -%}
+    {%- if state.exists -%}
+      {%- if settings.keyless == 'multiset' -%}
+        {%- do settings.update({'values': delta_cdc._values_of_multiset(settings), 'key_changes': true}) -%}
+      {%- endif -%}
+      {%- set evolved = delta_cdc._staged_columns(settings, delta_cdc.progress(staging)) -%}
+      {%- do delta_cdc._keep_out(settings, staging, state) -%}
+      {%- do out.append({'grows': evolved.add + evolved.widen + evolved.rewrite, 'compacted': state.properties.get('delta_cdc.compacted_batch', -1) | int, 'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'staging': staging,
+            'raw': none if '{table}' in settings.location or delta_cdc.is_private(settings) else delta_cdc._model_relation('raw_' ~ settings.feed)}) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+
+{% macro _staging_table(staging) %}
+  {%- set table = delta_cdc._staging_tables() | selectattr('staging.identifier', 'equalto', staging) | list | first -%}
+  {%- if not table -%}
+    {%- do exceptions.raise_compiler_error('There is no table ' ~ staging ~ ' yet: nothing was loaded. Run `dbt run` first.') -%}
+  {%- endif -%}
+  {{ return(table) }}
+{% endmacro %}
+
+
+{% macro _ledger() %}
+  {%- set ledger = delta_cdc._model_relation('cdc_change_sets') -%}
+  {%- if not adapter.table_state(ledger, ledger.identifier).exists -%}
+    {%- do exceptions.raise_compiler_error('There is no ledger ' ~ ledger ~ ': nothing was loaded yet. Run `dbt run` first.') -%}
+  {%- endif -%}
+  {{ return(ledger) }}
+{% endmacro %}
+
+
+{#- The one record that a person names by path, name or batch id. -#}
+{% macro _named_change_set(ledger, given) %}
+  {%- set text = delta_cdc.literal(given) -%}
+  {%- set sets = '(select *, element_at(split(change_set, \'/\'), -1) as name from ' ~ ledger ~ " where unit in ('file', 'folder'))" -%}
+  {%- set found = adapter.query_rows('select * from ' ~ sets ~ ' where change_set = ' ~ text ~ ' or endswith(change_set, concat(\'/\', ' ~ text ~ ')) or cast(batch_id as string) = ' ~ text ~ ' order by batch_id') -%}
+  {%- if found | length == 1 -%}{{ return(found[0]) }}{%- endif -%}
+  {%- set near = found or adapter.query_rows('select * from ' ~ sets ~ ' order by least(levenshtein(name, ' ~ text ~ '), levenshtein(change_set, ' ~ text ~ ')), batch_id desc limit 3') -%}
+  {%- set which = [] -%}
+  {%- for set in near -%}{%- do which.append(set.batch_id ~ ' (' ~ set.change_set ~ (', retracted' if set.status == 'retracted' else '') ~ ')') -%}{%- endfor -%}
+  {%- if found -%}
+    {%- do exceptions.raise_compiler_error('There are several change sets `' ~ given ~ '`. Give the batch id of one: ' ~ which | join(', ') ~ '.') -%}
+  {%- elif near -%}
+    {%- do exceptions.raise_compiler_error('There is no change set `' ~ given ~ '`. Nearest: ' ~ which | join(', ') ~ '. Give a path, a name or a batch id.') -%}
+  {%- endif -%}
+  {%- do exceptions.raise_compiler_error('There is no change set `' ~ given ~ '`: the ledger ' ~ ledger ~ ' is empty.') -%}
+{% endmacro %}
+
+
+{% macro _same_content(content, left, right) %}
+  {%- set out = [] -%}
+  {%- for column in content %}{% do out.append(left ~ '.' ~ column ~ ' <=> ' ~ right ~ '.' ~ column) %}{% endfor -%}
+  {{ return(out | join(' and ')) }}
+{% endmacro %}

@@ -1,0 +1,80 @@
+"""What a person does to loaded tables: each operation is a macro, run by dbt on the project's own profile and target."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from delta_cdc.config import Project, Table
+from delta_cdc.errors import OperationError, did_you_mean, nearest
+
+
+@dataclass(frozen=True)
+class Dbt:
+    """How dbt is to be started: its folder, and options like `--target dev`."""
+
+    project_dir: Path
+    options: Sequence[str] = ()
+
+    def run_operation(self, macro: str, arguments: Mapping[str, Any]) -> None:
+        """Run a macro of this package; what it prints goes to stdout. Raises OperationError with what it says."""
+        self._invoke("run-operation", f"delta_cdc.{macro}", "--args", json.dumps(dict(arguments)))
+
+    def run(self, *selected: str) -> None:
+        """`dbt run` of models. Raises OperationError with what failed."""
+        self._invoke("run", "--select", *selected)
+
+    def _invoke(self, *command: str) -> None:
+        from dbt.cli.main import dbtRunner
+
+        said: list[str] = []
+
+        def on_event(event: Any) -> None:
+            if event.info.name == "PrintEvent":
+                print(event.info.msg, flush=True)
+            elif event.info.name in ("RunningOperationCaughtError", "RunningOperationUncaughtError"):
+                said.append(event.data.exc)
+            elif event.info.level == "error":
+                said.append(event.info.msg)
+
+        # nothing on the screen but what the macro prints: the error is shown by the caller
+        quiet = ["--quiet", "--log-level", "none"]
+        where = ["--project-dir", str(self.project_dir), *self.options]
+        result = dbtRunner(callbacks=[on_event]).invoke([*quiet, *command, *where])
+        if not result.success:
+            text = said[0] if said else str(result.exception or "dbt failed and did not say why; see logs/dbt.log.")
+            raise OperationError(_plain(text))
+
+
+def _plain(text: str) -> str:
+    """A compilation error without dbt's frame of «Compilation Error in macro …» and «> in macro …»."""
+    lines = [line.strip() for line in text.splitlines()]
+    while lines and (re.match(r"(Compilation|Database|Runtime) Error|Encountered an error", lines[0]) or not lines[0]):
+        lines.pop(0)
+    kept = [line for line in lines if line and not re.match(r"> (in|called by) ", line)]
+    return "\n".join(kept) or text
+
+
+def find_table(project: Project, name: str) -> Table:
+    """The table that a person names: `invoice`, `shop.invoice`, or the name of one of its models."""
+    called = {}
+    for table in project.tables:
+        called[f"{table.feed}.{table.name}"] = [table]
+    for table in project.tables:
+        for short in {table.name, table.staging_name, table.history_name, table.final_name} - {None}:
+            assert short is not None
+            called.setdefault(short, []).append(table)
+    found = called.get(name, [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        which = " or ".join(f"`{table.feed}.{table.name}`" for table in found)
+        raise OperationError(f"There are several tables `{name}`. Say {which}.")
+    full = {known: f"{t.feed}.{t.name}" for t in project.tables for known in (t.name, f"{t.feed}.{t.name}")}
+    close = nearest(name, full)
+    hint = f"Did you mean `{full[close]}`?" if close else did_you_mean(name, set(full.values()))
+    raise OperationError(f"There is no table `{name}`. {hint}")

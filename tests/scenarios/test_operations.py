@@ -1,0 +1,281 @@
+"""What a person does to loaded tables: accept, retract, replay, compact; and what is held back until then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from delta_cdc.cli import main
+from tests.scenarios.project import UserProject
+
+COLUMNS = {"op": "string", "seq": "int", "id": "int", "old_id": "int", "n": "int"}
+PLAIN = {"keys": ["id"], "sequence_by": ["seq"], "operation": "op", "except_columns": ["op", "old_id", "seq"]}
+MOVING = {**PLAIN, "old_keys": {"id": "old_id"}}
+
+
+class Feed:
+    def __init__(self, project: UserProject, tables: dict[str, dict[str, Any]]) -> None:
+        self.project, self.tables = project, tables
+        self.folder = project.path / "landing"
+        self.sequence = 0
+        for table in tables:
+            (self.folder / table).mkdir(parents=True)
+        self.configure()
+
+    def configure(self, **settings: Any) -> None:
+        feed = {"format": "rows", "location": f"{self.folder}/{{table}}", "change_set_order": "name", **settings}
+        declared = [{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in self.tables.items()]
+        self.project.configure("ops", settings=feed, tables=declared)
+        self.project.generate()
+
+    def row(self, id: int | None, n: Any = 1, op: str = "U", **values: Any) -> dict[str, Any]:
+        self.sequence += 1
+        return {"op": op, "seq": self.sequence, "id": id, "old_id": None, "n": n, **values}
+
+    def deliver(self, table: str, name: str, *rows: dict[str, Any] | str) -> Path:
+        path = self.folder / table / f"{name}.jsonl"
+        path.write_text("".join(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows))
+        return path
+
+    def run(self, *args: str) -> Any:
+        return self.project.dbt("run", *args, quiet=True)
+
+    def final(self, table: str) -> dict[int, Any]:
+        return {row["id"]: row["n"] for row in self.project.rows(f"select id, n from {{schema}}.final_{table}")}
+
+    def history(self, table: str) -> list[tuple[Any, ...]]:
+        """(id, n, valid_from, valid_to) of every version."""
+        rows = self.project.rows(f"select id, n, valid_from, valid_to from {{schema}}.hist_ops__{table} order by 1, 3")
+        return [tuple(row.values()) for row in rows]
+
+    def batch(self, name: str) -> int:
+        """The batch id of a change set, <table>/<name>."""
+        ledger = f"select max(batch_id) as b from {{schema}}.cdc_change_sets where change_set like '%/{name}.jsonl'"
+        return self.project.rows(ledger)[0]["b"]
+
+    def command(self, *arguments: object) -> Any:
+        path = str(self.project.path)
+        return CliRunner().invoke(main, [*map(str, arguments), "--project-dir", path, "--profiles-dir", path])
+
+    def done(self, *arguments: object) -> str:
+        result = self.command(*arguments)
+        assert result.exit_code == 0, result.output
+        return str(result.stdout)
+
+    def refused(self, *arguments: object) -> str:
+        result = self.command(*arguments)
+        assert result.exit_code == 1, result.output
+        return str(result.stderr)
+
+
+@pytest.fixture(scope="module")
+def feed(project: UserProject) -> Iterator[Feed]:
+    feed = Feed(project, {
+        "errors": {**MOVING, "max_errors": 0.5},
+        "twin": MOVING,
+        "folded": {**PLAIN, "truncated_when": "op = 'T'"},
+        "deletes": {**PLAIN, "max_delete_share": 0.5, "truncated_when": "op = 'T'"},
+    })
+    for table in ("errors", "deletes", "folded"):
+        feed.deliver(table, "0001", *(feed.row(id) for id in range(1, 5)))
+    feed.deliver("twin", "0001", (feed.folder / "errors/0001.jsonl").read_text())
+    feed.run()
+    return feed
+
+
+def test_Q2_Q4_a_change_set_beyond_its_limit_is_held_until_it_is_accepted_once(feed: Feed) -> None:
+    feed.deliver("errors", "0002", feed.row(None), feed.row(None), feed.row(14, old_id=4))
+    feed.deliver("deletes", "0002", *(feed.row(id, op="D") for id in (1, 2, 3)), feed.row(5))
+    before = {table: (feed.final(table), feed.history(table)) for table in ("errors", "deletes")}
+    feed.run()
+    feed.deliver("errors", "0003", feed.row(15))
+    feed.deliver("deletes", "0003", feed.row(None, op="T"), feed.row(1, n=7))
+    result = feed.run()
+    assert before == {table: (feed.final(table), feed.history(table)) for table in ("errors", "deletes")}
+    staged = feed.project.rows("select count(*) as n, count(_cdc_error) as e from {schema}.stg_ops__errors")[0]
+    assert (staged["n"], staged["e"]) == (8, 2)
+    batch = {name: feed.batch(name) for name in ("errors/0002", "errors/0003", "deletes/0002", "deletes/0003")}
+    messages = {r.node.name: r.message for r in result.result.results}
+    held = f"HELD batch {batch['errors/0002']}: 2 of its 3 rows cannot be used, `max_errors` is 0.5"
+    assert messages["final_errors"] == held
+    runs = feed.project.rows("select * from {schema}.cdc_runs where status = 'held' and `table` = 'final_deletes'")
+    assert len(runs) == 2
+    assert "it would delete 3 of the 4 live rows, `max_delete_share` is 0.5" in runs[-1]["error"]
+    assert "and 1 more held after it" not in runs[-1]["error"]
+
+    assert f"Held of it: {batch['errors/0002']} (2 of its 3 rows" in feed.refused("accept", "errors", batch["errors/0003"])
+    said = feed.done("accept", "ops.deletes", batch["deletes/0002"])
+    assert f"batch {batch['deletes/0003']} is held too" in said
+    feed.done("accept", "errors", batch["errors/0002"])
+    assert "was accepted already" in feed.refused("accept", "errors", batch["errors/0002"])
+    feed.run()
+    assert feed.final("errors") == {1: 1, 2: 1, 3: 1, 14: 1, 15: 1}
+    assert feed.final("deletes") == {4: 1, 5: 1}
+
+    feed.done("accept", "deletes", batch["deletes/0003"])
+    feed.run()
+    assert feed.final("deletes") == {1: 7}
+    versions = feed.project.rows("select version from {schema}.cdc_runs where `table` = 'final_deletes' and status = 'success'")
+    assert len(versions) >= 2
+    feed.project.dbt("test", quiet=True)
+    assert feed.refused("accept", "delets", 1).startswith("There is no table `delets`. Did you mean `ops.deletes`?")
+
+
+def test_S9_a_retracted_change_set_leaves_no_trace_in_history_and_final(feed: Feed) -> None:
+    """The twin is given all but the bad change set."""
+    for name in ("0002", "0003"):
+        feed.deliver("twin", name, (feed.folder / f"errors/{name}.jsonl").read_text())
+    feed.sequence = 100
+    before = [feed.row(1, n=3), feed.row(5), feed.row(6)]
+    for table in ("twin", "errors"):
+        feed.deliver(table, "0010", *before)
+    bad = [feed.row(25, old_id=5, n=9), feed.row(1, n=9), feed.row(2, op="D"), feed.row(30), feed.row(6, n=9)]
+    feed.deliver("errors", "0011", *bad)
+    again = [feed.row(5, n=4), bad[1], feed.row(7)]
+    for table in ("twin", "errors"):
+        feed.deliver(table, "0012", *again)
+    feed.run()
+    assert feed.final("errors") != feed.final("twin")
+    batch = feed.batch("errors/0011")
+    # as if the first try had ended after its first commit
+    feed.project.rows(f"update {{schema}}.cdc_change_sets set status = 'retracted' where batch_id = {batch}")
+    said = feed.done("retract", "errors/0011.jsonl")
+    assert "table ops.errors: 5 rows marked, 1 restored from later change sets." in said
+    feed.run()
+    assert (feed.final("errors"), feed.history("errors")) == (feed.final("twin"), feed.history("twin"))
+    assert "was taken back already" in feed.done("retract", batch)
+    ledger = feed.project.rows(f"select status, retracted_at from {{schema}}.cdc_change_sets where batch_id = {batch}")[0]
+    assert ledger["status"] == "retracted"
+
+    good = [bad[0], feed.row(8)]
+    for table in ("twin", "errors"):
+        feed.deliver(table, "0013", *good)
+    feed.run()
+    assert feed.final("errors")[25] == 9
+    assert (feed.final("errors"), feed.history("errors")) == (feed.final("twin"), feed.history("twin"))
+    feed.project.dbt("test", quiet=True)
+    assert f"Nearest: {batch} (" in feed.refused("retract", "0011.json")
+    assert "There are several change sets `0012.jsonl`. Give the batch id of one: " in feed.refused("retract", "0012.jsonl")
+
+
+def test_Q3_replayed_rows_count_from_where_they_arrived(feed: Feed) -> None:
+    """The twin is told from the start what the others learn late."""
+    first = [feed.row(1, n=11, op="put"), feed.row(26, old_id=25, n=12, op="put"), *(feed.row(id) for id in (7, 51, 52, 53))]
+    second = [feed.row(1, n=14), feed.row(41, n=15)]
+    feed.deliver("errors", "0020", *first, feed.row(50, n=50, op="?"))
+    feed.deliver("twin", "0020", *({**row, "op": "U"} for row in first))
+    for table in ("errors", "twin"):
+        feed.deliver(table, "0021", *second)
+    feed.run()
+    assert feed.final("errors") != feed.final("twin")
+    assert "table ops.errors: nothing to replay; still quarantined: 3 unknown_operation" in feed.done("replay", "errors")
+    feed.configure(operation_codes={"put": "U"})
+    said = feed.done("replay")
+    assert "table ops.errors: 2 changes replayed, as batch " in said
+    assert "still quarantined: 2 null_key, 1 unknown_operation" in said
+    assert "table ops.twin: nothing to replay; still quarantined: 2 null_key." in said
+    assert "table ops.deletes: nothing is quarantined." in said
+    feed.run()
+    assert feed.final("errors")[26] == 12
+    assert (feed.final("errors"), feed.history("errors")) == (feed.final("twin"), feed.history("twin"))
+    feed.project.dbt("test", quiet=True)
+
+
+def test_R1_a_compacted_staging_gives_the_same_final(feed: Feed) -> None:
+    def absent(row: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in row.items() if key != "n"}
+
+    def run() -> None:
+        feed.run("--select", "cdc_change_sets", "+final_folded")
+
+    def staged() -> int:
+        return int(feed.project.rows("select count(*) as n from {schema}.stg_ops__folded where _cdc_error is null")[0]["n"])
+
+    feed.sequence = 1000
+    feed.deliver("folded", "0010", feed.row(9), feed.row(None, op="T"), *(feed.row(id, n=id) for id in (1, 2, 3, 3)),
+                 absent(feed.row(1)), feed.row(2, op="D"), absent(feed.row(3)), feed.row(4, n=4), feed.row(4, op="D"))
+    run()
+    feed.deliver("folded", "0011", feed.row(5, n=5))
+    feed.sequence = 1100
+    feed.deliver("folded", "0012", absent(feed.row(1)), feed.row(3, op="D"), absent(feed.row(6)))
+    feed.run("--select", "cdc_change_sets", "stg_ops__folded")
+    assert "final has not taken all that is staged" in feed.refused("compact", "folded", "--before", 1100)
+    run()
+    before, versions = feed.final("folded"), feed.history("folded")
+    assert before == {1: 1, 5: 5, 6: None}
+    assert "`soon` is no int" in feed.refused("compact", "folded", "--before", "soon")
+    said = feed.done("compact", "folded", "--before", 1100)
+    assert "table ops.folded: 13 changes folded away, 3 rows live at the horizon" in said
+    assert (staged(), feed.final("folded")) == (6, before)
+    feed.project.dbt("test", "--select", "final_folded", "stg_ops__folded", "hist_ops__folded", quiet=True)
+    assert [version for version in feed.history("folded") if version[3] is None] == [
+        (id, n, {1: 1007}.get(id, since), until) for id, n, since, until in versions if until is None]
+
+    late, above = feed.row(1, n=77), absent(feed.row(3))
+    feed.deliver("folded", "0013", {**late, "seq": 1001}, {**above, "seq": 1101}, feed.row(5, n=6))
+    run()
+    assert feed.final("folded") == {1: 1, 5: 6, 6: None}
+    marked = feed.project.rows("select _cdc_error from {schema}.stg_ops__folded where _cdc_error is not null")
+    assert marked == [{"_cdc_error": "too_late"}]
+    assert feed.done("compact", "folded", "--before", 1100).startswith("table ops.folded: 0 changes folded away")
+    assert "was loaded before the table was compacted" in feed.refused("retract", "folded/0010.jsonl")
+    feed.project.dbt("test", "--select", "final_folded", quiet=True)
+    assert "its keys may have changed" in feed.refused("compact", "errors", "--before", 1100)
+    asked = "select id, n from ({{{{ delta_cdc.as_of(ref('final_folded'), {}) }}}}) order by id"
+    shown = feed.project.dbt("show", "--inline", asked.format(1101), quiet=True).result.results[0].agate_table
+    assert [tuple(row.values()) for row in shown.rows] == [(1, 1), (3, 3), (5, 5)]
+    refused = feed.project.try_dbt("show", "--inline", asked.format(1005), quiet=True)
+    assert "is compacted up to 1012" in f"{refused.exception} {feed.project.failures(refused)}"
+
+
+class People:
+    """A feed that mixes tables: wal2json messages of `person` and another one."""
+
+    def __init__(self, project: UserProject) -> None:
+        self.project = project
+        self.folder = project.path / "people"
+        self.folder.mkdir()
+        cdc = {"format": "wal2json_v2", "location": str(self.folder), "change_set_order": "name"}
+        columns = {"id": "int", "name": "string"}
+        project.configure("people", settings=cdc, tables=[
+            {"name": name, "cdc": {"keys": ["id"]}, "columns": columns} for name in ("person", "pet")
+        ])
+        project.generate()
+
+    def message(self, action: str, lsn: int, id: int, name: str | None, before: int | None = None, table: str = "person") -> str:
+        columns = [{"name": "id", "value": id}, {"name": "name", "value": name}]
+        message = {"action": action, "schema": "public", "table": table, "lsn": f"0/{lsn:X}", "xid": lsn,
+                   "timestamp": "2026-01-01 00:00:00+00", "columns": columns}
+        if before is not None or action == "D":
+            message["identity"] = [{"name": "id", "value": before if before is not None else id}]
+        return json.dumps({key: value for key, value in message.items() if key != "columns" or action != "D"}) + "\n"
+
+    def deliver(self, name: str, *messages: str) -> None:
+        (self.folder / f"{name}.jsonl").write_text("".join(messages))
+
+
+@pytest.fixture(scope="module")
+def people(feed: Feed) -> People:
+    return People(feed.project)
+
+
+def test_S9_a_change_set_of_a_feed_that_mixes_tables_is_taken_back_from_all_of_them(feed: Feed, people: People) -> None:
+    message = people.message
+    bad = [message("U", 70, 1, "bad"), message("I", 71, 3, "bad"), message("U", 72, 1, "Max", table="pet")]
+    people.deliver("0009", message("I", 60, 1, "Dan"), message("I", 61, 1, "Rex", table="pet"))
+    people.deliver("0010", *bad, message("I", 73, 4, "bad"))
+    people.deliver("0011", bad[1], bad[2], message("U", 74, 4, "Eve"))
+    feed.run("--select", "cdc_change_sets", "+final_person", "+final_pet")
+    said = feed.done("retract", "people/0010.jsonl")
+    assert "table people.person: 3 rows marked, 1 restored from later change sets." in said
+    assert "table people.pet: 1 rows marked, 1 restored from later change sets." in said
+    feed.run("--select", "cdc_change_sets", "+final_person", "+final_pet")
+    final = feed.project.rows("select id, name from {schema}.final_person order by id")
+    assert {row["id"]: row["name"] for row in final} == {1: "Dan", 3: "bad", 4: "Eve"}
+    assert feed.project.rows("select name from {schema}.final_pet") == [{"name": "Max"}]
+    feed.project.dbt("test", "--select", "models/people", quiet=True)

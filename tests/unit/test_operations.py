@@ -1,0 +1,43 @@
+"""What the commands on loaded tables say before they start anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.projects import FEED, TABLE, project, source
+
+from delta_cdc.config import load_project
+from delta_cdc.errors import OperationError
+from delta_cdc.operations import _plain, find_table
+
+
+def two_feeds(root: Path) -> Path:
+    tables = {"invoice": TABLE, "customer": TABLE}
+    other = source("web", feed=FEED, tables={"invoice": TABLE | {"final_name": "final_web_invoice"}})
+    return project(root, source(tables=tables), other)
+
+
+@pytest.mark.parametrize("name", ["customer", "shop.customer", "stg_shop__customer", "hist_shop__customer", "final_customer"])
+def test_a_table_is_named_by_itself_or_by_a_model(tmp_path: Path, name: str) -> None:
+    table = find_table(load_project(two_feeds(tmp_path)), name)
+    assert (table.feed, table.name) == ("shop", "customer")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("invoice", "There are several tables `invoice`. Say `shop.invoice` or `web.invoice`."),
+        ("shop.custmer", "There is no table `shop.custmer`. Did you mean `shop.customer`?"),
+        ("x", "There is no table `x`. Known: `shop.customer`, `shop.invoice`, `web.invoice`."),
+    ],
+)
+def test_a_table_that_is_not_one(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(OperationError, match=r"^There ") as caught:
+        find_table(load_project(two_feeds(tmp_path)), name)
+    assert str(caught.value) == said
+
+
+def test_an_error_of_dbt_is_shown_without_its_frame() -> None:
+    said = "Compilation Error in macro accept (macros/x.sql)\n  table t: batch 1 is not held.\n  \n  > in macro accept (x.sql)\n"
+    assert _plain(said) == "table t: batch 1 is not held."
