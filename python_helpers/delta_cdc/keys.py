@@ -58,10 +58,10 @@ def key_changes(
         return Write(nothing, rebuild=state["exists"], txn={"app_id": app_id, "version": staged["txn_version"]}, notes=notes)
     done = max(state["txn_version"], _noted(dbt)) if continued else -1
     # a retraction may undo what is resolved: the table is worked out anew
-    anew = continued and (staged["notes"].get("revised_in") or -1) > done
-    if anew:
+    revised = continued and (staged["notes"].get("revised_in") or -1) > done
+    if revised:
         continued, done, app_id = False, -1, f"{dbt.this.identifier}@{generation}"
-    exists = exists and not anew
+    exists = exists and not revised
     newest = staged["txn_version"] or 0
     # nothing new: staging has come no further, or its newest commit found only duplicates
     if continued and newest <= done:
@@ -104,7 +104,7 @@ def key_changes(
         rows = rows.alias("a").join(before, reduce(lambda x, y: x & y, same), "left_anti")
     report |= {"rounds": resolution.rounds, "unresolved": resolution.unresolved}
     txn = {"app_id": app_id, "version": newest}
-    return Write(rows, rebuild=anew or anew, txn=txn, notes=notes, report=report)
+    return Write(rows, rebuild=anew or revised, txn=txn, notes=notes, report=report)
 
 
 def _types(columns: dict[str, Any], *keys: str) -> list[str]:
