@@ -54,7 +54,7 @@ known as (
 ),
 held as (  -- from which place to which a key's row had which values
   with changes as (
-    select *, {{ delta_cdc._own_entity(keys) }} as _cdc_entity from (
+    select *, {{ delta_cdc._own_entity(keys) }} as _cdc_entity, 0 as _cdc_after from (
       select {{ delta_cdc.column_list(keys) }}, {{ rest }}, _cdc_op = 'D' as _cdc_ends from known where _cdc_op <> 'T'
       union all  -- a key change takes the row away from its old key
       select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, {{ rest }}, true from known where _cdc_key_before is not null

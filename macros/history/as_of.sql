@@ -38,7 +38,7 @@
 {% macro _final_as_of(settings, known, keys, of_moment, until) -%}
 with timed as (
   select *, max(_cdc_occurred_at) over (
-    partition by _cdc_entity order by {{ delta_cdc.order_by() }}, _cdc_ends rows between unbounded preceding and current row) as _cdc_time
+    partition by _cdc_entity order by _cdc_after, {{ delta_cdc.order_by() }}, _cdc_ends rows between unbounded preceding and current row) as _cdc_time
   from (
 {{ delta_cdc.changes_of_entities(settings, known, keys) }}
   )

@@ -1,6 +1,6 @@
 {#-
   The CTEs from `changes` (usable staged changes, with _cdc_entity and the key columns as they are after the change, and for a
-  row that a key change displaced an event with _cdc_ends = true) to `states`: one row a change, with the entity's columns as they
+  row that a key change displaced an event with _cdc_ends = true and _cdc_after = 1) to `states`: one row a change, with the entity's columns as they
   are after it. Partial images fold in order inside one life (P1, P2); a delete, a displacement or a truncate ends the life (P4).
 -#}
 {% macro entity_states(settings, staging, with_life=false) -%}
@@ -20,20 +20,20 @@ events as (
 lives as (
   select *,
     count_if(_cdc_ends) over (
-      partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_by() }}, _cdc_ends
+      partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_of_states() }}
       rows between unbounded preceding and 1 preceding) as _cdc_life
   from events
 ),
 {{ 'folded' if made else 'states' }} as (
   select
-    _cdc_entity, _cdc_epoch, 0 as _cdc_after, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, _cdc_truncates{{ delta_cdc._of_life(settings) if with_life }},
+    _cdc_entity, _cdc_epoch, _cdc_after, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, _cdc_truncates{{ delta_cdc._of_life(settings) if with_life }},
     {{ delta_cdc.column_list(keys) }}
   {%- for column in values %},
     {{ delta_cdc.folded(settings, column) }}.{{ delta_cdc.quoted(column) }} as {{ delta_cdc.quoted(column) }}
   {%- endfor %}
   from lives
   window life as (
-    partition by _cdc_entity, _cdc_epoch, _cdc_life order by {{ delta_cdc.order_by() }}, _cdc_ends
+    partition by _cdc_entity, _cdc_epoch, _cdc_life order by {{ delta_cdc.order_of_states() }}
     rows between unbounded preceding and current row)
 )
 {%- if made %},
@@ -47,7 +47,8 @@ states as (
 {%- endmacro %}
 
 
-{#- The order of an entity's states. A truncate comes after all states of its epoch (`_cdc_after`). -#}
+{#- The order of an entity's states. A truncate comes after all states of its epoch (`_cdc_after`), and so does the end of a row that was
+    displaced: it may have changed once more in that transaction, and never after it (K7). -#}
 {% macro order_of_states(direction='') %}
   {%- set out = [] -%}
   {%- for column in ['_cdc_epoch', '_cdc_after'] + delta_cdc.order_columns() + ['_cdc_ends'] %}{% do out.append((column ~ ' ' ~ direction) | trim) %}{% endfor -%}
@@ -62,13 +63,13 @@ states as (
 {%- set keys = settings['keys'] -%}
 {%- set own = delta_cdc._own_entity(keys, 's.') -%}
 {%- if keys_table is none -%}
-  select s.*, {{ own }} as _cdc_entity, s._cdc_op = 'D' as _cdc_ends
+  select s.*, {{ own }} as _cdc_entity, s._cdc_op = 'D' as _cdc_ends, 0 as _cdc_after
   from {{ delta_cdc.staged_rows(settings, staging) }} as s
   where s._cdc_error is null and s._cdc_op <> 'T' and {{ where }}
 {%- else -%}
   select s.*, inline(array_compact(array(
-      struct(coalesce(k.entity, {{ own }}) as _cdc_entity, s._cdc_op = 'D' as _cdc_ends),
-      if(k.displaced_entity is null, null, struct(k.displaced_entity as _cdc_entity, true as _cdc_ends))))) as (_cdc_entity, _cdc_ends)
+      struct(coalesce(k.entity, {{ own }}) as _cdc_entity, s._cdc_op = 'D' as _cdc_ends, 0 as _cdc_after),
+      if(k.displaced_entity is null, null, struct(k.displaced_entity as _cdc_entity, true as _cdc_ends, 1 as _cdc_after))))) as (_cdc_entity, _cdc_ends, _cdc_after)
   from {{ delta_cdc.staged_rows(settings, staging) }} as s
   left join {{ keys_table }} as k on k._cdc_batch_id = s._cdc_batch_id and k._cdc_row = s._cdc_row
   where s._cdc_error is null and s._cdc_op <> 'T' and {{ where }} and coalesce(k.origin, '') not in ('absorbed', 'unknown_delete')
