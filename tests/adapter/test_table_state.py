@@ -47,7 +47,7 @@ def table(spark: SparkSession, request: pytest.FixtureRequest) -> Table:
     return Table(session, request.node.name)
 
 
-OURS = {"replaced": False, "columns": {"id": "integer"}}
+OURS = {"replaced": False, "columns": {"id": "integer"}, "properties": {}}
 CREATE = "create or replace table {t} using delta as select 1 as id"
 
 
