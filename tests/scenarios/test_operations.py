@@ -270,11 +270,11 @@ def test_S9_a_change_set_of_a_feed_that_mixes_tables_is_taken_back_from_all_of_t
     people.deliver("0009", message("I", 60, 1, "Dan"), message("I", 61, 1, "Rex", table="pet"))
     people.deliver("0010", *bad, message("I", 73, 4, "bad"))
     people.deliver("0011", bad[1], bad[2], message("U", 74, 4, "Eve"))
-    feed.run("--select", "cdc_change_sets", "+final_person", "+final_pet")
+    feed.run("--select", "cdc_change_sets", "raw_people+")
     said = feed.done("retract", "people/0010.jsonl")
     assert "table people.person: 3 rows marked, 1 restored from later change sets." in said
     assert "table people.pet: 1 rows marked, 1 restored from later change sets." in said
-    feed.run("--select", "cdc_change_sets", "+final_person", "+final_pet")
+    feed.run("--select", "cdc_change_sets", "raw_people+")
     final = feed.project.rows("select id, name from {schema}.final_person order by id")
     assert {row["id"]: row["name"] for row in final} == {1: "Dan", 3: "bad", 4: "Eve"}
     assert feed.project.rows("select name from {schema}.final_pet") == [{"name": "Max"}]
