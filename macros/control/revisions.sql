@@ -133,6 +133,10 @@ when matched then update set {% for column in columns %}{{ column }} = s.{{ colu
     {%- do print('table ' ~ table.name ~ ': not replayed, for `mask` and `never_store` keep what they name out of the raw text. Deliver the change sets again.') -%}
     {{ return(false) }}
   {%- endif -%}
+  {%- if table.settings.get('alternate_keys') -%}
+    {%- do print('table ' ~ table.name ~ ': not replayed, for which row an event means by `alternate_keys` was settled when it came. Deliver the change sets again.') -%}
+    {{ return(false) }}
+  {%- endif -%}
   {{ return(true) }}
 {% endmacro %}
 
