@@ -38,8 +38,8 @@ class Mutant:
 
 
 MUTANTS = (
-    Mutant("O1", "ordering/order_by.sql", "['_cdc_sequence', '_cdc_ordinal', '_cdc_batch_id', '_cdc_row']",
-           "['_cdc_batch_id', '_cdc_row', '_cdc_sequence', '_cdc_ordinal']", ()),
+    Mutant("O1", "ordering/order_by.sql", "for column in delta_cdc.order_columns() %}{% do out",
+           "for column in delta_cdc.order_columns()[2:] %}{% do out", ()),
     Mutant("O3", "ordering/order_by.sql", "(column ~ ' ' ~ direction)",
            "(('-' if column in ('_cdc_batch_id', '_cdc_row') else '') ~ column ~ ' ' ~ direction)", ()),
     Mutant("A1", "history/entity_states.sql", "s._cdc_op = 'D' as _cdc_ends, 0 as _cdc_after\n",
