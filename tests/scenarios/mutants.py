@@ -1,4 +1,4 @@
-"""`make mutants`: does a test fail when a rule is broken? One seeded fault a rule, and the cases that go red.
+"""`make mutants`: does a test fail when a rule is broken? Seeded faults, so far in five rules, and the cases that go red.
 
 Each fault is one text put in place of another in a copy of the package's macros; a few rows-files then go through
 generated models and real dbt runs, and just the cases that the fault names must differ. Not part of `make test`: a fault
@@ -38,22 +38,15 @@ class Mutant:
 
 
 MUTANTS = (
-    Mutant("O1", "ordering/order_by.sql", "for column in delta_cdc.order_columns() %}{% do out",
-           "for column in delta_cdc.order_columns()[2:] %}{% do out", ()),
-    Mutant("O3", "ordering/order_by.sql", "(column ~ ' ' ~ direction)",
-           "(('-' if column in ('_cdc_batch_id', '_cdc_row') else '') ~ column ~ ' ' ~ direction)", ()),
     Mutant("A1", "history/entity_states.sql", "s._cdc_op = 'D' as _cdc_ends, 0 as _cdc_after\n",
-           "false as _cdc_ends, 0 as _cdc_after\n", ()),
-    Mutant("A2", "apply/final.sql", "{%- elif found.late > 0 or resolved ", "{%- elif resolved ", ()),
-    Mutant("A8", "history/entity_states.sql", "_cdc_op = 'T' and _cdc_error is null", "false", ()),
-    Mutant("A9", "apply/final.sql", "{%- set soft = settings.get('delete_mode') == 'soft' -%}", "{%- set soft = false -%}", ()),
-    Mutant("K1", "history/entity_states.sql", "coalesce(k.entity, {{ own }})", "{{ own }}", ()),
-    Mutant("K7", "history/entity_states.sql", "if(k.displaced_entity is null, null,", "if(true, null,", ()),
-    Mutant("P1", "apply/staging.sql", "not coalesce({{ delta_cdc._is_present(settings) }}, false)", "false", ()),
-    Mutant("P4", "history/entity_states.sql", "_cdc_epoch, _cdc_life order by", "_cdc_epoch order by", ()),
-    Mutant("H1", "history/history.sql", "select *, max(_cdc_occurred_at) over (", "select *, min(_cdc_occurred_at) over (", ()),
-    Mutant("H2", "history/history.sql", "where not _cdc_ends\n", "where true\n", ()),
-    Mutant("H3", "history/history.sql", "is distinct from lag(", "<> lag(", ()),
+           "false as _cdc_ends, 0 as _cdc_after\n", ("pitfalls_delete_first",)),
+    Mutant("A2", "apply/final.sql", "{%- elif found.late > 0 or resolved ", "{%- elif resolved ",
+           ("partial_late_fills_only_what_is_open", "partial_null_means_absent", "pitfalls_delete_first")),
+    Mutant("A8", "history/entity_states.sql", "_cdc_op = 'T' and _cdc_error is null", "false", ("truncate_keeps_what_comes_after",)),
+    Mutant("A9", "apply/final.sql", "{%- set soft = settings.get('delete_mode') == 'soft' -%}", "{%- set soft = false -%}",
+           ("soft_delete_and_revival",)),
+    Mutant("K1", "history/entity_states.sql", "coalesce(k.entity, {{ own }})", "{{ own }}",
+           ("history_follows_a_key_change", "keys_chain", "life_created_and_updated")),
 )
 
 
