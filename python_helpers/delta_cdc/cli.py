@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from delta_cdc import discover as discovery
 from delta_cdc import operations, scaffold
 from delta_cdc.config import Project, load_project
-from delta_cdc.errors import CdcError, GeneratedFilesError
+from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError
 
 PROJECT_DIR = click.option(
     "--project-dir",
@@ -84,9 +85,7 @@ def generate(project_dir: Path, check: bool, force: bool, prune: bool) -> None:
             *(f"{path}: its table is gone" for path in (*comparison.gone, *comparison.gone_edited)),
         ]
         if findings:
-            raise GeneratedFilesError(
-                findings, f"{_files(len(findings))} not current. Run `delta-cdc generate`."
-            )
+            raise GeneratedFilesError(findings, f"{_files(len(findings))} not current. Run `delta-cdc generate`.")
         say(f"{_summary(project)}: {_files(len(files))} current.")
         return
     for path in scaffold.write(project, files, comparison, force=force, prune=prune):
@@ -99,8 +98,7 @@ def generate(project_dir: Path, check: bool, force: bool, prune: bool) -> None:
         findings += [f"{path}: its table is gone; --prune removes it" for path in comparison.gone]
     if not (prune and force):
         findings += [
-            f"{path}: its table is gone, and it was edited; --prune --force removes it"
-            for path in comparison.gone_edited
+            f"{path}: its table is gone, and it was edited; --prune --force removes it" for path in comparison.gone_edited
         ]
     if findings:
         raise GeneratedFilesError(findings, f"{_files(len(findings))} left as found; the others are current.")
@@ -118,6 +116,27 @@ def settings(path: Path | None) -> None:
         path.write_text(page, encoding="utf-8", newline="\n")
 
 
+@main.command()
+@click.argument("message_format", metavar="FORMAT", type=click.Choice(sorted(discovery.READERS)))
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--feed", default="my_feed", show_default=True, help="Name of the feed.")
+@click.option("--location", help="Folder of its change sets. By default the folder of the first file.")
+def discover(message_format: str, files: tuple[Path, ...], feed: str, location: str | None) -> None:
+    """Propose the source of a feed (yml on stdout) from messages: tables, keys, columns and types.
+
+    FILES are change sets of one message a line, plain or gzipped. Types come from the messages' own schema; a column of
+    which the format tells no type is a string.
+    """
+    found = discovery.discover(message_format, discovery.lines_of(files), whole=feed)
+    if not found.tables:
+        raise OperationError(
+            f"No message of {_files(len(files)).rsplit(' ', 1)[0]} could be read as `{message_format}` ({found.unread} lines)."
+        )
+    sys.stdout.write(discovery.source_yml(feed, location or str(files[0].parent), message_format, found))
+    if found.unread:
+        Console(stderr=True).print(Text(f"{_count(found.unread, 'line')} could not be read as {message_format}."))
+
+
 def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options by which dbt finds project, profile and target, as one `dbt` argument."""
 
@@ -127,8 +146,14 @@ def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--target", help="The profile's target, if not its default.")
     @click.option("--vars", "variables", help="dbt's variables, as yml.")
     @functools.wraps(command)
-    def called(project_dir: Path, profiles_dir: Path | None, profile: str | None, target: str | None,
-               variables: str | None, **arguments: Any) -> None:
+    def called(
+        project_dir: Path,
+        profiles_dir: Path | None,
+        profile: str | None,
+        target: str | None,
+        variables: str | None,
+        **arguments: Any,
+    ) -> None:
         given = {"--profiles-dir": profiles_dir, "--profile": profile, "--target": target, "--vars": variables}
         options = [text for option, value in given.items() if value is not None for text in (option, str(value))]
         command(dbt=operations.Dbt(project_dir, options), **arguments)
@@ -143,9 +168,7 @@ def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
 def accept(dbt: operations.Dbt, table: str, batch: int) -> None:
     """Let a held change set through to history and final: of TABLE, the one with batch id BATCH."""
     found = operations.find_table(load_project(dbt.project_dir), table)
-    dbt.run_operation(
-        "accept", {"staging": found.staging_name, "table": f"{found.feed}.{found.name}", "batch_id": batch}
-    )
+    dbt.run_operation("accept", {"staging": found.staging_name, "table": f"{found.feed}.{found.name}", "batch_id": batch})
 
 
 @main.command()

@@ -88,7 +88,7 @@ class ProjectError(CdcError):
 
 
 class OperationError(CdcError):
-    """An operation on loaded tables (accept, retract, replay, compact) cannot be done as asked."""
+    """A command (accept, retract, replay, compact, discover) cannot be done as asked."""
 
 
 class GeneratedFilesError(CdcError):

@@ -1,0 +1,426 @@
+"""What a feed's messages tell of its tables: names, keys, columns and types, as a proposal for its source.
+
+Types come from the messages' own schema alone. A column of which the format tells no type is a string: types are never
+guessed from values.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from delta_cdc.errors import OperationError
+
+Message = Mapping[str, Any]
+
+
+@dataclass
+class Sighting:
+    """What one message tells of one table. columns: name to Spark type, None where the message tells none. identity: the
+    keys are a replica identity, which may as well be the whole row."""
+
+    table: str | None
+    columns: Mapping[str, str | None]
+    keys: Sequence[str] = ()
+    identity: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class FoundTable:
+    """A table as all messages together tell it. name: as in the messages, with its schema if they name one."""
+
+    name: str
+    keys: list[str] = field(default_factory=list)
+    columns: dict[str, str | None] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, seen: Sighting) -> None:
+        spelled = {name.lower(): name for name in self.columns}
+        for name, data_type in seen.columns.items():
+            known = spelled.setdefault(name.lower(), name)
+            before = self.columns.get(known)
+            self.columns[known] = data_type if before is None else before if data_type is None else wider(before, data_type)
+        if seen.keys and not (seen.identity and len(seen.keys) == len(self.columns)):
+            self.keys = [spelled.get(key.lower(), key) for key in seen.keys]
+        self.settings.update(seen.settings)
+
+
+@dataclass
+class Discovery:
+    """tables: in the order in which they were first seen. unread: messages that are not of the format."""
+
+    tables: dict[str, FoundTable] = field(default_factory=dict)
+    unread: int = 0
+
+
+def discover(message_format: str, lines: Iterable[str], *, whole: str = "") -> Discovery:
+    """The tables of the messages of a feed.
+
+    message_format: a name in `READERS`. whole: the name of the one table of a format whose messages name none.
+    """
+    reader = READERS.get(message_format)
+    if reader is None:
+        raise OperationError(
+            f"Format `{message_format}` tells nothing of its tables; those that do: {', '.join(sorted(READERS))}. "
+            "Write its source by hand (docs/configuration.md)."
+        )
+    found = Discovery()
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            message = json.loads(line)
+            seen = list(reader(message)) if isinstance(message, dict) else None
+        except (ValueError, TypeError, AttributeError, KeyError):
+            seen = None
+        if seen is None:
+            found.unread += 1
+            continue
+        for sighting in seen:
+            name = sighting.table or whole
+            found.tables.setdefault(name, FoundTable(name)).add(sighting)
+    return found
+
+
+def lines_of(paths: Iterable[Path]) -> Iterator[str]:
+    """The lines of text files, plain or gzipped."""
+    for path in paths:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+            yield from file
+
+
+def source_yml(feed: str, location: str, message_format: str, found: Discovery) -> str:
+    """The source of a feed as yml; what the messages do not tell is named in a comment."""
+    names = short_names(found.tables)
+    tables = [_table_yml(table, names[table.name]) for table in found.tables.values()]
+    source = {
+        "name": feed,
+        "config": {"meta": {"cdc": {"format": message_format, "location": location}}},
+        "tables": tables,
+    }
+    text = yaml.safe_dump({"version": 2, "sources": [source]}, sort_keys=False, allow_unicode=True, width=120)
+    keyless = [table.name for table in found.tables.values() if not table.keys]
+    untyped = [f"{table.name}.{name}" for table in found.tables.values() for name, kind in table.columns.items() if kind is None]
+    todo = ""
+    if keyless:
+        todo += f"# The messages tell no key of: {', '.join(keyless)}. Set `keys`, or `keyless`.\n"
+    if untyped:
+        todo += f"# The messages tell no type of {len(untyped)} columns, which are strings here: {', '.join(untyped[:3])} …\n"
+    return todo + text
+
+
+def settings_of(table: FoundTable, name: str) -> dict[str, Any]:
+    """The settings that the messages imply for a table that is configured under this name."""
+    named = {} if name == table.name.rsplit(".", 1)[-1] else {"source_table": table.name}
+    return {**named, **({"keys": table.keys} if table.keys else {}), **table.settings}
+
+
+def short_names(tables: Iterable[str]) -> dict[str, str]:
+    """Each table's name without its schema, where that is one of a kind."""
+    last = {name: name.rsplit(".", 1)[-1] for name in tables}
+    count = Counter(short.lower() for short in last.values())
+    return {name: short if count[short.lower()] == 1 else name.replace(".", "_") for name, short in last.items()}
+
+
+def _table_yml(table: FoundTable, name: str) -> dict[str, Any]:
+    columns = [{"name": column, "data_type": kind or "string"} for column, kind in table.columns.items()]
+    return {"name": name, "config": {"meta": {"cdc": settings_of(table, name)}}, "columns": columns}
+
+
+# --------------------------------------------------------------------------------
+# What each format tells
+
+
+def _wal2json_v2(message: Message) -> Iterator[Sighting]:
+    if message["action"] not in ("I", "U", "D"):
+        return
+    columns = message.get("columns") or message.get("identity") or []
+    types = {c["name"]: postgres_type(c["type"]) if "type" in c else None for c in columns}
+    named = [c["name"] for c in message.get("pk") or []]
+    identity = not named and message["action"] == "D"
+    yield Sighting(_qualified(message, "schema"), types, list(types) if identity else named, identity)
+
+
+def _wal2json_v1(message: Message) -> Iterator[Sighting]:
+    for change in message["change"]:
+        if change["kind"] not in ("insert", "update", "delete"):
+            continue
+        old = change.get("oldkeys") or {}
+        names = change.get("columnnames") or old.get("keynames") or []
+        types = change.get("columntypes") or old.get("keytypes") or []
+        named = (change.get("pk") or {}).get("pknames") or []
+        identity = not named and change["kind"] == "delete"
+        told = len(types) == len(names)
+        columns = {name: postgres_type(types[place]) if told else None for place, name in enumerate(names)}
+        yield Sighting(_qualified(change, "schema"), columns, old.get("keynames", []) if identity else named, identity)
+
+
+def _debezium(message: Message) -> Iterator[Sighting]:
+    key: Any = None
+    value: Any = message
+    if "op" not in message and "payload" not in message and ("topic" in message or "key" in message):
+        key, value = message.get("key"), message.get("value")
+    if not isinstance(value, dict):
+        return  # a tombstone
+    schema, envelope = (value.get("schema"), value.get("payload")) if "payload" in value else (None, value)
+    if not isinstance(envelope, dict) or "op" not in envelope or "source" not in envelope:
+        return  # a tombstone, a heartbeat, transaction metadata, a schema change
+    row = envelope.get("after") or envelope.get("before")
+    if not isinstance(row, dict):
+        return
+    key_row = key.get("payload", key) if isinstance(key, dict) else None
+    fields = {f.get("field"): f for f in (schema or {}).get("fields") or []}
+    described = (fields.get("after") or fields.get("before") or {}).get("fields") or []
+    types = {f["field"]: connect_type(f) for f in described} or dict.fromkeys(row)
+    decimals = [
+        f["field"] for f in described if f.get("name") == _CONNECT + "Decimal" and isinstance(row.get(f["field"]), (int, float))
+    ]
+    source = envelope["source"]
+    table = ".".join(filter(None, (source.get("schema") or source.get("db"), source.get("table"))))
+    yield Sighting(table or None, types, list(key_row or {}), settings={"decimal_handling": "double"} if decimals else {})
+
+
+def _canal(message: Message) -> Iterator[Sighting]:
+    types = {name.lower(): mysql_type(kind) for name, kind in (message.get("mysqlType") or {}).items()}
+    for row in message.get("data") or [] if not message.get("isDdl") else []:
+        named = {name: types.get(name.lower()) for name in row}
+        yield Sighting(_qualified(message, "database"), named, message.get("pkNames") or [])
+
+
+def _maxwell(message: Message) -> Iterator[Sighting]:
+    row = message.get("data")
+    if row and message["type"] in ("insert", "update", "delete", "bootstrap-insert"):
+        yield Sighting(_qualified(message, "database"), dict.fromkeys(row), message.get("primary_key_columns") or [])
+
+
+def _goldengate(message: Message) -> Iterator[Sighting]:
+    row = {**(message.get("before") or {}), **(message.get("after") or {})}
+    if row:
+        yield Sighting(message["table"], dict.fromkeys(row), message.get("primary_keys") or [])
+
+
+def _dms(message: Message) -> Iterator[Sighting]:
+    about = message["metadata"]
+    table = ".".join(filter(None, (about.get("schema-name"), about.get("table-name"))))
+    definition = (message.get("control") or {}).get("table-def") or {}
+    if definition:
+        types = {name: dms_type(column) for name, column in definition.get("columns", {}).items()}
+        yield Sighting(table, types, definition.get("primary-key") or [])
+    elif about["record-type"] == "data" and message.get("data"):
+        yield Sighting(table, dict.fromkeys(message["data"]))
+
+
+def _aliyun(message: Message) -> Iterator[Sighting]:
+    schema = message["schema"]
+    types = {c["name"]: _ALIYUN.get(c["type"].upper()) for c in schema.get("dataColumn") or []}
+    source = schema.get("source") or {}
+    if types:
+        yield Sighting(
+            ".".join(filter(None, (source.get("dbName"), source.get("tableName")))) or None, types, schema.get("primaryKey") or []
+        )
+
+
+READERS: dict[str, Callable[[Message], Iterator[Sighting]]] = {
+    "aliyun": _aliyun,
+    "canal": _canal,
+    "debezium": _debezium,
+    "dms": _dms,
+    "goldengate": _goldengate,
+    "maxwell": _maxwell,
+    "wal2json_v1": _wal2json_v1,
+    "wal2json_v2": _wal2json_v2,
+}
+
+
+def _qualified(message: Message, schema: str) -> str | None:
+    return ".".join(filter(None, (message.get(schema), message.get("table")))) or None
+
+
+# --------------------------------------------------------------------------------
+# Types of sources, as Spark types. What Spark has no type for is a string, as the format writes it.
+
+_SIZED = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
+_UNLIMITED = "decimal(38,18)"  # as Spark's own JDBC sources take a number without limits
+
+
+def postgres_type(text: str) -> str:
+    """
+    >>> postgres_type("numeric(10,2)"), postgres_type("timestamp(3) with time zone"), postgres_type("integer[]")
+    ('decimal(10,2)', 'timestamp', 'string')
+    """
+    if text.endswith("[]"):
+        return "string"
+    word = " ".join(_SIZED.sub(" ", text).lower().split())
+    if word in ("numeric", "decimal"):
+        return _decimal(text)
+    return {
+        "smallint": "smallint",
+        "int2": "smallint",
+        "integer": "int",
+        "int4": "int",
+        "bigint": "bigint",
+        "int8": "bigint",
+        "real": "float",
+        "float4": "float",
+        "double precision": "double",
+        "float8": "double",
+        "boolean": "boolean",
+        "bool": "boolean",
+        "bytea": "binary",
+        "date": "date",
+        "timestamp without time zone": "timestamp_ntz",
+        "timestamp": "timestamp_ntz",
+        "timestamp with time zone": "timestamp",
+        "timestamptz": "timestamp",
+    }.get(word, "string")
+
+
+def mysql_type(text: str) -> str:
+    """
+    >>> mysql_type("INT(10) UNSIGNED"), mysql_type("varchar(10)"), mysql_type("decimal(10,2)")
+    ('bigint', 'string', 'decimal(10,2)')
+    """
+    words = _SIZED.sub(" ", text).lower().split()
+    word, unsigned = words[0] if words else "", "unsigned" in words
+    if word in ("decimal", "numeric", "dec", "fixed"):
+        return _decimal(text)
+    whole = {
+        "tinyint": ("tinyint", "smallint"),
+        "smallint": ("smallint", "int"),
+        "mediumint": ("int", "int"),
+        "int": ("int", "bigint"),
+        "integer": ("int", "bigint"),
+        "bigint": ("bigint", "decimal(20,0)"),
+    }
+    if word in whole:
+        return whole[word][unsigned]
+    return {
+        "float": "float",
+        "double": "double",
+        "real": "double",
+        "boolean": "boolean",
+        "bool": "boolean",
+        "year": "int",
+        "date": "date",
+        "datetime": "timestamp_ntz",
+        "timestamp": "timestamp_ntz",
+        "binary": "binary",
+        "varbinary": "binary",
+        "tinyblob": "binary",
+        "blob": "binary",
+        "mediumblob": "binary",
+        "longblob": "binary",
+    }.get(word, "string")
+
+
+_CONNECT = "org.apache.kafka.connect.data."
+_DEBEZIUM_TIME = "io.debezium.time."
+
+
+def connect_type(described: Mapping[str, Any]) -> str:
+    """The type of a field of a Kafka Connect schema, by its semantic type before its own.
+
+    >>> connect_type({"type": "int64", "name": "io.debezium.time.MicroTimestamp"}), connect_type({"type": "int16"})
+    ('timestamp_ntz', 'smallint')
+    """
+    semantic = described.get("name") or ""
+    if semantic == _CONNECT + "Decimal":
+        parameters = described.get("parameters") or {}
+        return _decimal(f"({parameters.get('connect.decimal.precision', 38)},{parameters.get('scale', 0)})")
+    if semantic == "io.debezium.data.VariableScaleDecimal":
+        return _UNLIMITED
+    if semantic in (_DEBEZIUM_TIME + "Date", _DEBEZIUM_TIME + "IsoDate", _CONNECT + "Date"):
+        return "date"
+    if semantic in (
+        _CONNECT + "Timestamp",
+        *(_DEBEZIUM_TIME + unit for unit in ("Timestamp", "MicroTimestamp", "NanoTimestamp", "IsoTimestamp")),
+    ):
+        return "timestamp_ntz"
+    if semantic == _DEBEZIUM_TIME + "ZonedTimestamp":
+        return "timestamp"
+    return {
+        "int8": "tinyint",
+        "int16": "smallint",
+        "int32": "int",
+        "int64": "bigint",
+        "float": "float",
+        "float32": "float",
+        "double": "double",
+        "float64": "double",
+        "boolean": "boolean",
+        "bytes": "binary",
+    }.get(described.get("type", ""), "string")
+
+
+def dms_type(column: Mapping[str, Any]) -> str:
+    """The type of a column of a DMS table definition."""
+    word = str(column.get("type", "")).upper()
+    if word == "NUMERIC":
+        return _decimal(f"({column.get('precision', 38)},{column.get('scale', 18)})")
+    return {
+        "BOOLEAN": "boolean",
+        "INT1": "tinyint",
+        "INT2": "smallint",
+        "INT4": "int",
+        "INT8": "bigint",
+        "UINT1": "smallint",
+        "UINT2": "int",
+        "UINT4": "bigint",
+        "UINT8": "decimal(20,0)",
+        "REAL4": "float",
+        "REAL8": "double",
+        "DATE": "date",
+        "DATETIME": "timestamp_ntz",
+        "BYTES": "binary",
+        "BLOB": "binary",
+    }.get(word, "string")
+
+
+_ALIYUN = {
+    "LONG": "bigint",
+    "DOUBLE": "double",
+    "FLOAT": "float",
+    "INTEGER": "int",
+    "INT": "int",
+    "STRING": "string",
+    "BOOLEAN": "boolean",
+}
+
+
+def _decimal(text: str) -> str:
+    size = _SIZED.search(text)
+    if size is None:
+        return _UNLIMITED
+    precision, scale = int(size[1]), int(size[2] or 0)
+    return f"decimal({precision},{scale})" if 0 <= scale <= precision <= 38 else "string"
+
+
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+
+
+def wider(one: str, other: str) -> str:
+    """The type that holds the values of both, or the first, if there is none.
+
+    >>> wider("bigint", "int"), wider("float", "double"), wider("decimal(10,2)", "decimal(12,1)"), wider("int", "string")
+    ('bigint', 'double', 'decimal(13,2)', 'int')
+    """
+    if one in _WHOLE and other in _WHOLE:
+        return _WHOLE[max(_WHOLE.index(one), _WHOLE.index(other))]
+    if {one, other} == {"float", "double"}:
+        return "double"
+    sizes = [_SIZED.search(t) for t in (one, other) if t.startswith("decimal")]
+    if len(sizes) == 2:
+        (p1, s1), (p2, s2) = ((int(m[1]), int(m[2])) for m in sizes if m)
+        scale = max(s1, s2)
+        whole = max(p1 - s1, p2 - s2)
+        return f"decimal({whole + scale},{scale})" if whole + scale <= 38 else one
+    return one
