@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.scenarios.feed_cases import FeedCase, compare, read_feeds, run_feeds
 from tests.scenarios.project import UserProject
 from tests.scenarios.rows_cases import RowsCase, difference, plain, read_cases, run_cases
 
@@ -70,6 +71,31 @@ def judge(case: RowsCase, found: list[dict[str, Any]] | None, differences: dict[
     return verdict("passed", "")
 
 
+def judge_feed(case: FeedCase, differences: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The feed's line of the report."""
+
+    def verdict(status: str, detail: str, rule: str | None = None) -> dict[str, Any]:
+        return {"file": str(case.path), "name": case.name, "status": status, "rule": rule, "detail": detail}
+
+    quarantined = f"quarantined: {', '.join(case.quarantined)}" if case.quarantined else ""
+    ours = differences.get(case.name)
+    if ours is not None and not case.refusals:
+        against = compare(ours["tables"], case.found)
+        if against is None:
+            return verdict("difference", f"{ours['why']} {quarantined}".strip(), ours["rule"])
+        return verdict("failed", f"not the tables of its difference ({ours['rule']}; - listed, + found):\n{against}")
+    if case.refusals:
+        return verdict("failed", "refused: " + "\n".join(case.refusals))
+    against = "".join(f"  after step {n}:\n{said}" for n, said in enumerate(case.differences, 1) if said)
+    if any("error" in step for step in case.steps):
+        against += "  it is refused elsewhere\n"
+    if against or len(case.differences) < len(case.steps):
+        return verdict("failed", f"- expected, + found:\n{against or '  there are no tables'}{quarantined}")
+    if quarantined and not any(step.get("tables") for step in case.steps):
+        return verdict("failed", quarantined)
+    return verdict("passed", quarantined)
+
+
 def rows_of(project: UserProject, case: RowsCase) -> list[dict[str, Any]] | None:
     from pyspark.errors import AnalysisException
 
@@ -91,10 +117,11 @@ def run(paths: Sequence[Path], folder: Path) -> list[dict[str, Any]]:
         project = UserProject(folder / "project", lake=folder / "lake", schema="scenarios", threads=4)
         run_cases(project, cases)
         report += [judge(case, rows_of(project, case), listed) for case in cases]
-    report += [
-        {"file": str(feed), "name": feed.name, "status": "failed", "rule": None, "detail": "feeds-folders are not run yet"}
-        for feed in feeds
-    ]
+    feed_cases = read_feeds(feeds)
+    if feed_cases:
+        project = UserProject(folder / "feeds", lake=folder / "lake", schema="feeds", threads=4)
+        run_feeds(project, feed_cases)
+        report += [judge_feed(case, listed) for case in feed_cases]
     return report
 
 
