@@ -488,6 +488,20 @@ FORMATS: dict[str, Format] = {
             "_timestamp": "timestamp",
         },
     ),
+    "canal": Format(
+        settings={
+            "sequence_by": ["_message_time", "_message_id"],
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+        },
+        fields={
+            "_message_time": "bigint",
+            "_message_id": "bigint",
+            "_place": "int",
+            "_gtid": "string",
+            "_timestamp": "timestamp",
+        },
+    ),
 }
 
 

@@ -1,0 +1,173 @@
+"""What the formats make of real messages: canonical changes, typed columns, and nothing that stops a run.
+
+The messages are those of tests/cases/feeds (sources in tests/cases/README.md) or follow the producer's documentation,
+which docs/formats/<format>.md names. What is expected is what the producer says of them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.macros import load
+
+from delta_cdc.config import FORMATS
+
+FEEDS = Path(__file__).parents[1] / "cases" / "feeds"
+MACROS = load(adapter=SimpleNamespace(misfits=lambda text, value, type_: f"{text} is not null and {value} is null"))
+
+
+def settings(format_: str, columns: dict[str, str], **given: Any) -> dict[str, Any]:
+    """The settings of a table as the models have them; its first column is the key."""
+    node = SimpleNamespace(
+        name="t", source_name="f", source_meta={"cdc": {"format": format_, "keys": list(columns)[:1], **given}}, config={}, meta={},
+        columns={name: SimpleNamespace(name=name, data_type=type_) for name, type_ in columns.items()},
+    )
+    return MACROS["_table_settings"](node)
+
+
+def lines(spark, format_: str, messages: list[Any]) -> str:
+    """One change set of messages, as the macros get it."""
+    texts = [message if isinstance(message, str) else json.dumps(message) for message in messages]
+    rows = [(1, "f.jsonl", number, text) for number, text in enumerate(texts, 1)]
+    schema = "batch_id bigint, change_set string, row_number bigint, message string"
+    spark.createDataFrame(rows, schema).createOrReplaceTempView("lines_of_test")
+    return MACROS["format_lines"]("lines_of_test", format_)
+
+
+def changes(spark, format_: str, messages: list[Any], columns: dict[str, str], **given: Any) -> list[dict[str, Any]]:
+    """<format>_changes of the messages, in their order."""
+    sql = MACROS["format_changes"](lines(spark, format_, messages), settings(format_, columns, **given))
+    return [row.asDict(recursive=True) for row in spark.sql(f"select * from ({sql}) order by row_number").collect()]
+
+
+def staged(spark, format_: str, messages: list[Any], columns: dict[str, str], **given: Any) -> list[dict[str, Any]]:
+    """What staging would have, in the order of arrival."""
+    sql = MACROS["_staging_sql"](settings(format_, columns, **given), lines(spark, format_, messages))
+    rows = [row.asDict(recursive=True) for row in spark.sql(f"select * from ({sql}) order by _cdc_row").collect()]
+    assert len({row["_cdc_row"] for row in rows}) == len(rows)
+    return rows
+
+
+def tables(spark, format_: str, messages: list[Any]) -> list[str | None]:
+    sql = MACROS["format_tables"](lines(spark, format_, messages), format_)
+    rows = spark.sql(f"select row_number, source_table from ({sql}) order by 1").collect()
+    assert len({row.row_number for row in rows}) == len(rows)
+    return [row.source_table for row in rows]
+
+
+def values(rows: list[dict[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[column] for column in columns) for row in rows]
+
+
+def messages_of(case: str) -> list[str]:
+    """The messages of a case, in the order of its files."""
+    files = sorted(path for path in (FEEDS / case).iterdir() if path.suffix in (".jsonl", ".txt") or case == "debezium_samples")
+    return [line for path in files for line in path.read_text().splitlines() if line.strip()]
+
+
+UTC = dt.UTC
+
+
+# --------------------------------------------------------------------------------
+# all formats
+
+
+BAD = ["no json", "[]", "[1]", "1", '"x"', "null", "{}", '{"type": 1}', '{"data": 1}', '{"type": "insert", "data": [1, 2]}',
+       '{"type": "INSERT", "data": []}', '{"type": "UPDATE", "data": [{}, {}], "old": [{}]}', '{"op_type": "U", "before": 1}',
+       '{"data": {"ID": 1, "id": 2, "Id": 3}, "metadata": []}', '{"change": 1}', '{"change": [1]}', '{"op": "u", "after": []}', '{"payload": []}',
+       '{"__$operation": []}', '{"changeType": "I", "columnNames": ["a"], "columnValues": []}']  # fmt: skip
+
+
+@pytest.mark.parametrize("format_", [name for name in FORMATS if name != "rows"])
+def test_Q1_messages_of_another_shape_are_refused_and_stop_nothing(spark, format_):
+    known = {"unparsable", "unknown_operation", "null_key", "null_sequence", "cast:id"}
+    assert {row["_cdc_error"] for row in staged(spark, format_, BAD, {"id": "int"})} <= known
+    assert set(tables(spark, format_, BAD)) <= {None, ""}
+
+
+# --------------------------------------------------------------------------------
+# canal
+
+
+def test_canal_a_message_of_several_rows_is_a_change_each(spark):
+    message = {
+        "data": [{"id": "2", "v": "b"}, {"id": "3", "v": None}], "old": [{"id": "1"}, {"v": "c"}], "database": "d", "table": "t",
+        "type": "UPDATE", "isDdl": False, "es": 1683008289000, "ts": 1683008289719, "id": 14, "pkNames": ["id"], "mysqlType": {"id": "int"},
+    }
+    found = changes(spark, "canal", [message, message], {"id": "int", "v": "string"})
+    assert values(found, "row_number", "_place", "op_code", "after", "before") == [
+        (1, 0, "UPDATE", {"id": "2", "v": "b"}, {"id": "1", "v": "b"}),
+        (2, 1, "UPDATE", {"id": "3", "v": None}, {"id": "3", "v": "c"}),
+        (3, 0, "UPDATE", {"id": "2", "v": "b"}, {"id": "1", "v": "b"}),
+        (4, 1, "UPDATE", {"id": "3", "v": None}, {"id": "3", "v": "c"}),
+    ]
+    again = changes(spark, "canal", [found[1]["message"]], {"id": "int", "v": "string"})
+    assert {**again[0], "row_number": 2, "message": None} == {**found[1], "message": None}
+    assert json.loads(found[1]["message"])["pkNames"] == ["id"]
+
+
+def test_canal_ddl_changes_no_row_but_truncate(spark):
+    ddl = {"data": None, "old": None, "database": "d", "table": "t", "isDdl": True, "es": 1, "ts": 2, "id": 3}
+    messages = [{**ddl, "type": "ALTER"}, {**ddl, "type": "TRUNCATE"}, {**ddl, "type": "CINDEX"}, {**ddl, "type": "QUERY", "isDdl": False}]
+    assert values(staged(spark, "canal", messages, {"id": "int"}), "_cdc_op", "_cdc_error") == [("T", None)]
+    assert tables(spark, "canal", [*messages, "no json"]) == ["d.t", None]
+
+
+def test_canal_schemaevolution(spark):
+    columns = {"_id": "int", "pt": "int", "v1": "string", "v2": "bigint", "v3": "decimal(8,3)", "v4": "binary", "v5": "double"}
+    rows = staged(spark, "canal", messages_of("paimon__canal__table_schemaevolution"), columns)
+    assert {row["_cdc_error"] for row in rows} == {None}
+    final = {}
+    for row in sorted(rows, key=lambda row: (tuple(row["_cdc_sequence"].values()), row["_cdc_row"])):
+        final.pop(row["_id"], None)
+        if row["_cdc_op"] != "D":
+            final[row["_id"]] = tuple(row[column] for column in ("pt", "v1", "v2", "v3", "v4", "v5"))
+    assert final == {
+        1: (1, "one", None, None, None, None),
+        2: (1, "second", None, None, None, None),
+        3: (2, "three", 30000000000, None, None, None),
+        4: (2, "four", None, None, b"four.bin.long", 4.00000000004),
+        6: (1, "six", 60, None, None, None),
+        7: (2, "seven", 70000000000, None, None, None),
+        8: (2, "very long string", 80000000000, None, None, None),
+        9: (1, "nine", 90000000000, Decimal("99999.999"), b"nine.bin.long", 9.00000000009),
+    }
+
+
+def test_canal_names_are_those_listed_in_any_case(spark):
+    rows = staged(spark, "canal", messages_of("paimon__canal__database_case_insensitive"), {"k1": "int", "v0": "string", "v1": "int", "v2": "string"})
+    assert values(rows, "k1", "v0", "v1", "v2", "_cdc_missing", "_cdc_error") == [
+        (5, "five", 50, None, ["v2"], None), (7, "seven", 70, None, ["v2"], None), (8, "eight", 80, "added", [], None),
+    ]
+
+
+def test_canal_of_two_spellings_the_listed_one_counts_and_the_other_is_kept(spark):
+    message = {"data": [{"ID": "1", "id": "2", "V": "a", "v": "b"}], "type": "INSERT", "ts": 1, "id": 1}
+    (row,) = staged(spark, "canal", [message], {"id": "int", "Vv": "string"}, renamed_columns={"Vv": "V"})
+    assert (row["id"], row["Vv"], row["_cdc_undeclared"], row["_cdc_error"]) == (2, "a", {"ID": "1", "v": "b"}, None)
+
+
+def test_canal_values(spark):
+    columns = {"id": "int", "flag": "boolean", "amount": "decimal(10,2)", "born": "date", "at": "timestamp_ntz", "bytes": "binary"}
+    given = {"id": "1", "flag": "1", "amount": "-0.10", "born": "2024-02-29", "at": "2024-02-29 23:59:59.123456", "bytes": "\x00\x80ÿ"}
+    bad = [{**given, "id": "2", "born": "0000-00-00"}, {**given, "id": "3", "bytes": "乪"}, {**given, "id": None}]
+    messages = [{"data": [row], "type": "INSERT", "ts": 1, "id": 1} for row in (given, *bad)]
+    good, *refused = staged(spark, "canal", messages, columns)
+    assert [good[column] for column in columns] == [
+        1, True, Decimal("-0.10"), dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 23, 59, 59, 123456), b"\x00\x80\xff",
+    ]
+    assert [row["_cdc_error"] for row in refused] == ["cast:born", "cast:bytes", "null_key"]
+
+
+def test_canal_without_times_is_taken_in_the_order_of_arrival(spark):
+    messages = messages_of("paimon__canal__table_incomplete")
+    columns = {"k": "int", "v": "string"}
+    assert {row["_cdc_error"] for row in staged(spark, "canal", messages, columns)} == {"null_sequence"}
+    rows = staged(spark, "canal", messages, columns, sequence_by=["0"])
+    assert values(rows, "k", "v", "_cdc_error") == [(1, "Hi", None), (2, "Hello", None)]
