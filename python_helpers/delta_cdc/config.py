@@ -502,6 +502,22 @@ FORMATS: dict[str, Format] = {
             "_timestamp": "timestamp",
         },
     ),
+    "maxwell": Format(
+        settings={
+            "sequence_by": ["_position"],
+            "ordinal": "_xoffset",
+            "transaction": "_xid",
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+        },
+        fields={
+            "_position": "struct<log: bigint, offset: bigint>",
+            "_xoffset": "bigint",
+            "_xid": "string",
+            "_gtid": "string",
+            "_timestamp": "timestamp",
+        },
+    ),
 }
 
 

@@ -171,3 +171,70 @@ def test_canal_without_times_is_taken_in_the_order_of_arrival(spark):
     assert {row["_cdc_error"] for row in staged(spark, "canal", messages, columns)} == {"null_sequence"}
     rows = staged(spark, "canal", messages, columns, sequence_by=["0"])
     assert values(rows, "k", "v", "_cdc_error") == [(1, "Hi", None), (2, "Hello", None)]
+
+
+# --------------------------------------------------------------------------------
+# maxwell
+
+
+# https://maxwells-daemon.io/dataformat/
+MAXWELL = {"database": "test", "table": "e", "ts": 1477053217, "xid": 23396, "xoffset": 3, "position": "master.000006:800911"}
+
+
+def test_maxwell_an_update_tells_the_values_before_of_what_changed(spark):
+    row = {"id": 2, "m": 5.444, "c": "2016-10-21 05:33:54.631000", "comment": None}
+    message = {**MAXWELL, "type": "update", "data": row, "old": {"id": 1, "m": 4.2341}}
+    (found,) = staged(spark, "maxwell", [message], {"id": "int", "m": "double", "c": "timestamp_ntz", "comment": "string"})
+    assert found["_cdc_key_before"] == {"id": 1}
+    assert values([found], "_cdc_op", "id", "m", "c", "comment", "_cdc_missing", "_cdc_error") == [
+        ("U", 2, 5.444, dt.datetime(2016, 10, 21, 5, 33, 54, 631000), None, [], None),
+    ]
+    assert values([found], "_cdc_sequence", "_cdc_ordinal", "_cdc_transaction", "_cdc_occurred_at") == [
+        ({"_position": {"log": 6, "offset": 800911}}, 3, "23396", dt.datetime(2016, 10, 21, 12, 33, 37)),
+    ]
+
+
+def test_maxwell_rows_of_a_bootstrap_have_no_position_and_its_ends_change_no_row(spark):
+    messages = [{**MAXWELL, "type": type_, "data": {"id": 1} if type_ == "bootstrap-insert" else {}}
+                for type_ in ("bootstrap-start", "bootstrap-insert", "bootstrap-complete")]  # fmt: skip
+    rows = staged(spark, "maxwell", messages, {"id": "int"})
+    assert values(rows, "id", "_cdc_op", "_cdc_sequence", "_cdc_error") == [(1, "R", None, None)]
+
+
+def test_maxwell_ddl_changes_no_row(spark):
+    messages = [{"type": type_, "database": "test", "table": "e", "ts": 1, "sql": ""} for type_ in ("table-create", "table-alter", "database-drop")]
+    assert tables(spark, "maxwell", [*messages, {**MAXWELL, "type": "insert", "data": {"id": 1}}]) == ["test.e"]
+    assert staged(spark, "maxwell", messages, {"id": "int"}) == []
+
+
+def test_maxwell_columns_that_the_binlog_leaves_out_are_absent(spark):
+    message = {**MAXWELL, "type": "update", "data": {"id": 1, "i3": 444}}  # binlog_row_image=minimal
+    (row,) = staged(spark, "maxwell", [message], {"id": "int", "i1": "int", "i3": "int"})
+    assert (row["id"], row["i3"], row["_cdc_missing"], row["_cdc_key_before"]) == (1, 444, ["i1"], None)
+
+
+def test_maxwell_logs_are_ordered_by_number(spark):
+    messages = [{**MAXWELL, "type": "insert", "data": {"id": 1}, "position": f"binlog.{log}:4"} for log in ("999999", "1000000")]
+    first, second = changes(spark, "maxwell", messages, {"id": "int"})
+    assert first["_position"]["log"] < second["_position"]["log"]
+
+
+def test_maxwell_values(spark):
+    columns = {"id": "bigint", "big": "decimal(20,0)", "bit": "boolean", "set": "array<string>", "json": "string", "blob": "binary", "d": "timestamp"}
+    row = {"id": 1, "big": 18446744073709551615, "bit": 1, "set": ["bar", "baz"], "json": {"a": [1, None]}, "blob": "AAECAw==", "d": None}
+    messages = [{**MAXWELL, "type": "insert", "data": data} for data in (row, {**row, "d": "0000-00-00 00:00:00"}, {**row, "blob": "?"})]
+    good, *refused = staged(spark, "maxwell", messages, columns)
+    assert [good[column] for column in columns] == [
+        1, Decimal(18446744073709551615), True, ["bar", "baz"], '{"a":[1,null]}', b"\x00\x01\x02\x03", None,
+    ]
+    assert [row["_cdc_error"] for row in refused] == ["cast:d", "cast:blob"]
+
+
+def test_maxwell_the_corpus_is_read_but_for_what_is_encrypted(spark):
+    messages = messages_of("maxwell")
+    rows = staged(spark, "maxwell", messages, {"id": "string"}, keys=[], keyless="append", sequence_by=["0"])
+    refused = {row["_cdc_error"] for row in rows} - {None}
+    assert refused == {"not_allowed"}  # updates and deletes
+    assert len(messages) == len(rows) + sum('"bootstrap-start"' in message or '"bootstrap-complete"' in message for message in messages)
+    encrypted = (FEEDS / "maxwell" / "encrypted-user-insert.json").read_text().splitlines()
+    assert {row["_cdc_error"] for row in staged(spark, "maxwell", encrypted, {"id": "int"})} == {"unparsable"}
