@@ -518,6 +518,15 @@ FORMATS: dict[str, Format] = {
             "_timestamp": "timestamp",
         },
     ),
+    "goldengate": Format(
+        settings={
+            "sequence_by": ["_pos"],
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+            "split_key_changes": True,
+        },
+        fields={"_pos": "decimal(38,0)", "_csn": "decimal(38,0)", "_xid": "string", "_timestamp": "timestamp"},
+    ),
 }
 
 

@@ -238,3 +238,58 @@ def test_maxwell_the_corpus_is_read_but_for_what_is_encrypted(spark):
     assert len(messages) == len(rows) + sum('"bootstrap-start"' in message or '"bootstrap-complete"' in message for message in messages)
     encrypted = (FEEDS / "maxwell" / "encrypted-user-insert.json").read_text().splitlines()
     assert {row["_cdc_error"] for row in staged(spark, "maxwell", encrypted, {"id": "int"})} == {"unparsable"}
+
+
+# --------------------------------------------------------------------------------
+# goldengate
+
+
+GOLDENGATE = {"table": "GG.TCUSTORD", "op_ts": "2013-06-02 22:14:41.000000", "current_ts": "2015-09-18T10:17:49.899000", "pos": "00000000000000004338",
+              "primary_keys": ["CUST_CODE"], "tokens": {"R": "AADPkvAAEAAEqLzAAC"}}  # fmt: skip
+ORDER = {"CUST_CODE": "string", "ORDER_DATE": "timestamp_ntz", "PRODUCT_PRICE": "decimal(8,2)"}
+
+
+def test_goldengate_events_with_their_images(spark):
+    columns = {"id": "int", "name": "string", "weight": "double"}
+    rows = staged(spark, "goldengate", messages_of("paimon__ogg__table_event"), columns)
+    assert values(rows, "_cdc_op", "id", "weight", "_cdc_key_before", "_cdc_error") == [
+        ("I", 101, 3.14, None, None), ("I", 102, 8.1, None, None), ("I", 103, 5.1, None, None), ("U", 103, 8.1, None, None), ("D", 103, 8.1, None, None),
+    ]
+    assert rows[0]["_cdc_sequence"] == {"_pos": Decimal(143)}
+    assert rows[0]["_cdc_occurred_at"] == dt.datetime(2020, 5, 13, 15, 40, 6)
+
+
+def test_goldengate_names_are_those_listed_in_any_case(spark):
+    columns = {"id": "int", "name": "string", "description": "string", "weight": "double"}
+    rows = staged(spark, "goldengate", messages_of("paimon__ogg__database_case_insensitive"), columns)
+    assert values(rows, "id", "name", "weight", "_cdc_missing", "_cdc_error") == [(101, "scooter", 3.14, [], None), (102, "car battery", 8.1, [], None)]
+
+
+def test_goldengate_what_the_trail_does_not_have_is_absent(spark):
+    image = {"CUST_CODE": "DAVE", "CUST_CODE_isMissing": False, "ORDER_DATE": "1993-11-03:07:51:35", "ORDER_DATE_isMissing": False,
+             "PRODUCT_PRICE": None, "PRODUCT_PRICE_isMissing": True}  # fmt: skip
+    null = {**image, "PRODUCT_PRICE_isMissing": False}
+    messages = [{**GOLDENGATE, "op_type": "D", "before": image, "after": None}, {**GOLDENGATE, "op_type": "U", "before": image, "after": image},
+                {**GOLDENGATE, "op_type": "U", "before": image, "after": null}]  # fmt: skip
+    rows = staged(spark, "goldengate", messages, ORDER)
+    assert values(rows, "_cdc_op", "CUST_CODE", "ORDER_DATE", "_cdc_missing", "_cdc_undeclared", "_cdc_error") == [
+        ("D", "DAVE", dt.datetime(1993, 11, 3, 7, 51, 35), [], None, None),
+        ("U", "DAVE", dt.datetime(1993, 11, 3, 7, 51, 35), ["PRODUCT_PRICE"], None, None),
+        ("U", "DAVE", dt.datetime(1993, 11, 3, 7, 51, 35), [], None, None),
+    ]
+
+
+def test_goldengate_a_key_update_is_an_update_whose_key_before_is_another(spark):
+    message = {**GOLDENGATE, "op_type": "U", "before": {"CUST_CODE": "DAVE"}, "after": {"CUST_CODE": "ANNE", "PRODUCT_PRICE": 1.5}}
+    (row,) = staged(spark, "goldengate", [message], ORDER)
+    assert (row["CUST_CODE"], row["_cdc_key_before"]) == ("ANNE", {"CUST_CODE": "DAVE"})
+
+
+def test_goldengate_truncate_and_rows_beside_the_envelope(spark):
+    row = {"CUST_CODE": "WILL", "PRODUCT_PRICE": "17520.00"}
+    messages = [{**GOLDENGATE, "op_type": "T", "before": None, "after": None}, {**GOLDENGATE, "op_type": "I", **row}, {**GOLDENGATE, "op_type": "D", **row}]
+    rows = staged(spark, "goldengate", messages, ORDER)
+    assert values(rows, "_cdc_op", "CUST_CODE", "PRODUCT_PRICE", "_cdc_undeclared", "_cdc_error") == [
+        ("T", None, None, None, None), ("I", "WILL", Decimal("17520.00"), None, None), ("D", "WILL", Decimal("17520.00"), None, None),
+    ]
+    assert tables(spark, "goldengate", messages) == ["GG.TCUSTORD"] * 3
