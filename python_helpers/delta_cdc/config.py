@@ -527,6 +527,21 @@ FORMATS: dict[str, Format] = {
         },
         fields={"_pos": "decimal(38,0)", "_csn": "decimal(38,0)", "_xid": "string", "_timestamp": "timestamp"},
     ),
+    "dms": Format(
+        settings={
+            "sequence_by": ["_timestamp"],
+            "transaction": "_transaction_id",
+            "occurred_at": "coalesce(_commit_timestamp, _timestamp)",
+            "key_changes": True,
+        },
+        fields={
+            "_timestamp": "timestamp",
+            "_commit_timestamp": "timestamp",
+            "_stream_position": "string",
+            "_transaction_id": "string",
+            "_transaction_record_id": "bigint",
+        },
+    ),
 }
 
 

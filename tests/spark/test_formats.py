@@ -293,3 +293,50 @@ def test_goldengate_truncate_and_rows_beside_the_envelope(spark):
         ("T", None, None, None, None), ("I", "WILL", Decimal("17520.00"), None, None), ("D", "WILL", Decimal("17520.00"), None, None),
     ]
     assert tables(spark, "goldengate", messages) == ["GG.TCUSTORD"] * 3
+
+
+# --------------------------------------------------------------------------------
+# dms
+
+
+DMS = {"timestamp": "2021-02-18T23:57:11.970360Z", "record-type": "data", "partition-key-type": "schema-table", "schema-name": "crm",
+       "table-name": "leads", "transaction-id": 87978110091475}  # fmt: skip
+
+
+def test_dms_loads_and_changes(spark):
+    row = {"ID": 315209, "name": "a", "at": "2020-01-15T22:45:17Z", "raw": "0x00ff"}
+    messages = [{"data": row, "metadata": {**DMS, "operation": operation}} for operation in ("load", "insert", "update", "delete")]
+    rows = staged(spark, "dms", messages, {"id": "int", "name": "string", "at": "timestamp", "raw": "binary"})
+    assert values(rows, "_cdc_op", "id", "name", "at", "raw", "_cdc_error") == [
+        (op, 315209, "a", dt.datetime(2020, 1, 15, 22, 45, 17), b"\x00\xff", None) for op in "RIUD"
+    ]
+    assert values(rows[:1], "_cdc_sequence", "_cdc_transaction") == [({"_timestamp": dt.datetime(2021, 2, 18, 23, 57, 11, 970360)}, "87978110091475")]
+
+
+def test_dms_control_records_change_no_row(spark):
+    control = {"metadata": {**DMS, "record-type": "control", "operation": "create-table", "schema-name": "", "table-name": "awsdms_apply_exceptions"}}
+    assert tables(spark, "dms", [control, {"data": {"id": 1}, "metadata": {**DMS, "operation": "load"}}]) == ["crm.leads"]
+    assert staged(spark, "dms", [control], {"id": "int"}) == []
+
+
+def test_dms_the_image_before_tells_the_key_before(spark):
+    message = {"data": {"id": 2}, "before-image": {"id": 1}, "metadata": {**DMS, "operation": "update"}}
+    (row,) = staged(spark, "dms", [message], {"id": "int", "name": "string"})
+    assert (row["id"], row["_cdc_key_before"], row["_cdc_missing"]) == (2, {"id": 1}, ["name"])
+
+
+def test_dms_transaction_details_may_order_and_date_the_changes(spark):
+    details = {**DMS, "commit-timestamp": "2021-02-18T23:57:10.000000Z", "stream-position": "0000:11", "transaction-record-id": 7}
+    message = {"data": {"id": 2}, "metadata": {**details, "operation": "insert"}}
+    order = {"sequence_by": ["_commit_timestamp", "_transaction_id"], "ordinal": "_transaction_record_id"}
+    (row,) = staged(spark, "dms", [message], {"id": "int"}, **order)
+    assert row["_cdc_sequence"] == {"_commit_timestamp": dt.datetime(2021, 2, 18, 23, 57, 10), "_transaction_id": "87978110091475"}
+    assert (row["_cdc_ordinal"], row["_cdc_occurred_at"], row["_cdc_error"]) == (7, dt.datetime(2021, 2, 18, 23, 57, 10), None)
+
+
+@pytest.mark.parametrize("case", ["database_include", "database_prefixsuffix", "table_startup"])
+def test_dms_cases(spark, case):
+    messages = messages_of(f"paimon__aws-dms__{case}")
+    rows = staged(spark, "dms", messages, {"id": "int", "name": "string", "description": "string", "weight": "double"})
+    assert [row["id"] for row in rows] == [json.loads(message)["data"]["id"] for message in messages]
+    assert {(row["_cdc_op"], row["_cdc_error"]) for row in rows} == {("I", None)}
