@@ -19,7 +19,7 @@
   {%- if '{table}' in settings.location or delta_cdc.is_private(settings) -%}
     {%- set pending = delta_cdc.pending_change_sets(changes_from, settings, state.batch_id) -%}
     {%- set last = pending[-1]['batch_id'] if pending else none -%}
-    {%- if pending -%}{%- do adapter.create_lines_view(lines, pending) -%}{%- endif -%}
+    {%- if pending -%}{%- set lines = delta_cdc._lines_of_change_sets(lines, pending, settings) -%}{%- endif -%}
     {%- if '{table}' not in settings.location -%}
       {%- set lines = delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(lines, settings.format) ~ ')', settings, -1) -%}
     {%- endif -%}

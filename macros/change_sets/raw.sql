@@ -12,8 +12,8 @@
         'txn': {'app_id': state.app_id, 'version': report.get('last_batch_id', 0)},
         'report': report}) -%}
   {%- if not pending -%}{{ return(delta_cdc._empty_raw()) }}{%- endif -%}
-  {%- do adapter.create_lines_view(this.identifier ~ '__lines', pending) -%}
-  {{ return(delta_cdc._without_private(delta_cdc.format_tables(this.identifier ~ '__lines', settings.format), tables)) }}
+  {%- set lines = delta_cdc._lines_of_change_sets(this.identifier ~ '__lines', pending, settings) -%}
+  {{ return(delta_cdc._without_private(delta_cdc.format_tables(lines, settings.format), tables)) }}
 {% endmacro %}
 
 
@@ -24,6 +24,13 @@
   {%- if not private -%}{{ return(messages) }}{%- endif -%}
   {{ return("select batch_id, change_set, row_number, if(source_table is null, '(withheld: a table of the feed has `mask` or `never_store`)', message) as message, source_table"
       ~ "\nfrom (" ~ messages ~ ")\nwhere source_table is null or not (" ~ private | join(' or ') ~ ")") }}
+{% endmacro %}
+
+
+{#- The lines of change sets, one change each, by way of a temporary view. -#}
+{% macro _lines_of_change_sets(view, change_sets, settings) %}
+  {%- do adapter.create_lines_view(view, change_sets) -%}
+  {{ return(delta_cdc.format_lines(view, settings.format)) }}
 {% endmacro %}
 
 

@@ -217,10 +217,10 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
   {%- endif -%}
   {%- set gone = adapter.changed_files(sets) -%}
   {%- set there = sets | rejectattr('batch_id', 'in', gone | map(attribute='batch_id') | list) | list -%}
-  {%- set view = table.staging.identifier ~ '__lines' -%}
-  {%- if there -%}{%- do adapter.create_lines_view(view, there) -%}{%- endif -%}
+  {%- if not there -%}{{ return({'lines': none, 'gone': gone}) }}{%- endif -%}
+  {%- set view = delta_cdc._lines_of_change_sets(table.staging.identifier ~ '__lines', there, settings) -%}
   {%- set lines = view if '{table}' in settings.location else delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(view, settings.format) ~ ')', settings, -1) -%}
-  {{ return({'lines': lines if there else none, 'gone': gone}) }}
+  {{ return({'lines': lines, 'gone': gone}) }}
 {% endmacro %}
 
 

@@ -12,6 +12,8 @@
   <format>_value(text, type, settings, column)   SQL that casts a value of the map to the column's type (null: does not fit)
   <format>_tables(lines)   only for feeds that mix tables: a SELECT over `lines` that adds source_table (null: unreadable)
       and leaves out the messages that change no row
+  <format>_lines(lines)    only where a message may hold several changes: a SELECT of the same columns with one change a line,
+      in their order, numbered anew; a message that was split is a message of the format again. The others see only such lines.
 -#}
 {% macro format_changes(lines, settings) %}{{ return(delta_cdc._of_format(settings.format ~ '_changes')(lines, settings)) }}{% endmacro %}
 
@@ -19,8 +21,16 @@
 
 {% macro format_tables(lines, format) %}{{ return(delta_cdc._of_format(format ~ '_tables')(lines)) }}{% endmacro %}
 
+{#- The lines of change sets as the other macros see them: one change each. -#}
+{% macro format_lines(lines, format) %}
+  {%- set macro = delta_cdc._macro_named(format ~ '_lines') -%}
+  {{ return('(' ~ macro(lines) ~ ')' if macro else lines) }}
+{% endmacro %}
+
+{% macro _macro_named(name) %}{{ return(context.get(name) or context['delta_cdc'].get(name)) }}{% endmacro %}
+
 {% macro _of_format(name) %}
-  {%- set macro = context.get(name) or context['delta_cdc'].get(name) -%}
+  {%- set macro = delta_cdc._macro_named(name) -%}
   {%- if macro is none -%}
     {%- do exceptions.raise_compiler_error("delta_cdc: there is no macro `" ~ name ~ "`. A format is a file macros/formats/<format>.sql with the macros that macros/formats/_format.sql names.") -%}
   {%- endif -%}
@@ -36,3 +46,30 @@
   {%- endif -%}
   {{ return("try_cast(" ~ text ~ " as " ~ type ~ ")") }}
 {% endmacro %}
+
+
+{#- One line for each element of a message's array, numbered anew in the order of lines and elements.
+    split: SQL that makes the message of one element, from message, `element` (a variant) and `place` (from 0).
+    A message of one element, or of none, stays the text that it was. -#}
+{% macro _one_line_each(lines, array, split) -%}
+select batch_id, change_set, row_number() over (partition by batch_id order by row_number, place) as row_number,
+  if(held > 1, {{ split }}, message) as message
+from (select *, size(elements) as held from (select *, try_cast(try_variant_get(try_parse_json(message), '$.{{ array }}', 'variant') as array<variant>) as elements from {{ lines }}))
+  lateral view posexplode_outer(elements) as place, element
+{%- endmacro %}
+
+
+{#- A map of a message with its columns as the table lists them, whatever their case: for sources in whose names case makes no
+    difference. Of two spellings of one name the listed one counts, else the first; the other stays what it is.
+    `names` is the name of a column that holds the map. -#}
+{% macro _as_listed(names, settings) -%}
+{%- set listed = delta_cdc._known_columns(settings) -%}
+{%- set spelling = [] -%}
+{%- for name in listed -%}
+  {%- if name | lower not in spelling -%}{%- do spelling.extend([name | lower, name]) -%}{%- endif -%}
+{%- endfor -%}
+{%- set spelled = 'map(' ~ delta_cdc._literals(spelling) ~ ')[lower(name)]' -%}
+if(forall(map_keys({{ names }}), name -> name in ({{ delta_cdc._literals(listed) }})), {{ names }},
+    transform_keys({{ names }}, (name, value) -> if(map_contains_key({{ names }}, {{ spelled }})
+      or filter(map_keys({{ names }}), other -> lower(other) = lower(name))[0] <> name, name, coalesce({{ spelled }}, name))))
+{%- endmacro %}

@@ -11,9 +11,9 @@ select
   batch_id, change_set, row_number, message,
   event is not null as parsed,
   event.op as op_code,
-  map_filter(cast(event.after as map<string, string>), (name, value) -> not (value <=> {{ delta_cdc.literal(placeholder) }})
+  map_filter(try_cast(event.after as map<string, string>), (name, value) -> not (value <=> {{ delta_cdc.literal(placeholder) }})
     and not (value <=> base64({{ delta_cdc.literal(placeholder) }})) and not (value <=> {{ delta_cdc.literal('["' ~ placeholder ~ '"]') }})) as after,
-  cast(case event.op
+  try_cast(case event.op
     when 'c' then coalesce(old_key, event.before)
     when 'd' then coalesce(event.before, record_key)
     else event.before

@@ -488,6 +488,60 @@ FORMATS: dict[str, Format] = {
             "_timestamp": "timestamp",
         },
     ),
+    "canal": Format(
+        settings={
+            "sequence_by": ["_message_time", "_message_id"],
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+        },
+        fields={
+            "_message_time": "bigint",
+            "_message_id": "bigint",
+            "_place": "int",
+            "_gtid": "string",
+            "_timestamp": "timestamp",
+        },
+    ),
+    "maxwell": Format(
+        settings={
+            "sequence_by": ["_position"],
+            "ordinal": "_xoffset",
+            "transaction": "_xid",
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+        },
+        fields={
+            "_position": "struct<log: bigint, offset: bigint>",
+            "_xoffset": "bigint",
+            "_xid": "string",
+            "_gtid": "string",
+            "_timestamp": "timestamp",
+        },
+    ),
+    "goldengate": Format(
+        settings={
+            "sequence_by": ["_pos"],
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+            "split_key_changes": True,
+        },
+        fields={"_pos": "decimal(38,0)", "_csn": "decimal(38,0)", "_xid": "string", "_timestamp": "timestamp"},
+    ),
+    "dms": Format(
+        settings={
+            "sequence_by": ["_timestamp"],
+            "transaction": "_transaction_id",
+            "occurred_at": "coalesce(_commit_timestamp, _timestamp)",
+            "key_changes": True,
+        },
+        fields={
+            "_timestamp": "timestamp",
+            "_commit_timestamp": "timestamp",
+            "_stream_position": "string",
+            "_transaction_id": "string",
+            "_transaction_record_id": "bigint",
+        },
+    ),
 }
 
 

@@ -1,0 +1,58 @@
+{#-
+  Alibaba Canal's flat messages (https://github.com/alibaba/canal): a row event of MySQL's binlog, with several rows in `data`.
+  Every value is text. `old` has, for each row of an update, the values before of the columns that changed.
+  No row change: DDL, but for TRUNCATE.
+-#}
+{% macro canal_lines(lines) %}{{ return(delta_cdc._one_line_each(lines, 'data', "to_json(map_concat("
+  ~ "map_filter(try_cast(try_parse_json(message) as map<string, variant>), (name, value) -> name not in ('data', 'old')), "
+  ~ "map('data', cast(array(element) as variant), "
+  ~ "'old', cast(array(get(try_cast(try_variant_get(try_parse_json(message), '$.old', 'variant') as array<variant>), place)) as variant), "
+  ~ "'place', cast(place as variant))))")) }}{% endmacro %}
+
+
+{% macro canal_changes(lines, settings) -%}
+select
+  batch_id, change_set, row_number, message, parsed, op_code, after,
+  if(op_code = 'UPDATE', map_concat(map_filter(after, (name, value) -> not map_contains_key(old, name)), old), null) as before,
+  _message_time, _message_id, _place, _gtid, _timestamp
+from (
+  select *, {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as old
+  from (
+    select batch_id, change_set, row_number, message,
+      body.type is not null as parsed, body.type as op_code,
+      get(body.data, 0) as row_values, get(body.old, 0) as old_values,
+      body.ts as _message_time, body.id as _message_id, coalesce(body.place, 0) as _place, nullif(body.gtid, '') as _gtid,
+      timestamp_millis(body.es) as _timestamp
+    from ({{ delta_cdc._canal_rows(lines) }})
+  )
+)
+{%- endmacro %}
+
+
+{#- MySQL's bytes come one character each (ISO 8859-1). -#}
+{% macro canal_value(text, type, settings, column) %}
+  {%- if type | lower | trim == 'binary' -%}
+    {{ return("if(" ~ text ~ " rlike r'^[\\x00-\\xff]*$', encode(" ~ text ~ ", 'ISO-8859-1'), null)") }}
+  {%- endif -%}
+  {{ return(delta_cdc._plain_value(text, type)) }}
+{% endmacro %}
+
+
+{#- database.table -#}
+{% macro canal_tables(lines) -%}
+select batch_id, change_set, row_number, message,
+  if(body.type is not null, nullif(concat_ws('.', body.database, body.`table`), ''), null) as source_table
+from ({{ delta_cdc._canal_rows(lines) }})
+{%- endmacro %}
+
+
+{#- The messages with what they say, `body`; without those that change no row. -#}
+{% macro _canal_rows(lines) -%}
+select * from (
+  select *, try_cast(try_parse_json(message) as struct<
+    type string, database string, `table` string, data array<map<string, string>>, old array<map<string, string>>,
+    ts bigint, es bigint, id bigint, gtid string, place int>) as body
+  from {{ lines }}
+)
+where not coalesce(body.type not in ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE') and body.data is null, false)
+{%- endmacro %}

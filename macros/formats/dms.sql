@@ -1,0 +1,50 @@
+{#-
+  AWS Database Migration Service's JSON for Kafka and Kinesis (https://docs.aws.amazon.com/dms/latest/userguide/CHAP_Target.Kafka.html):
+  `data`, `metadata` and, where the task has it enabled, `before-image`.
+  No row change: records of type `control`.
+-#}
+{% macro dms_changes(lines, settings) -%}
+select
+  batch_id, change_set, row_number, message, parsed, op_code,
+  {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as before,
+  _timestamp, _commit_timestamp, _stream_position, _transaction_id, _transaction_record_id
+from (
+  select batch_id, change_set, row_number, message,
+    body.metadata.operation is not null as parsed, body.metadata.operation as op_code,
+    coalesce(body.data, body.`before-image`) as row_values, body.`before-image` as old_values,
+    try_cast(body.metadata.`timestamp` as timestamp) as _timestamp,
+    try_cast(body.metadata.`commit-timestamp` as timestamp) as _commit_timestamp,
+    body.metadata.`stream-position` as _stream_position,
+    body.metadata.`transaction-id` as _transaction_id,
+    body.metadata.`transaction-record-id` as _transaction_record_id
+  from ({{ delta_cdc._dms_rows(lines) }})
+)
+{%- endmacro %}
+
+
+{#- Bytes come in hexadecimal digits, by default after 0x. -#}
+{% macro dms_value(text, type, settings, column) %}
+  {%- if type | lower | trim == 'binary' -%}{{ return("try_to_binary(regexp_replace(" ~ text ~ ", '^0x', ''), 'hex')") }}{%- endif -%}
+  {{ return(delta_cdc._plain_value(text, type)) }}
+{% endmacro %}
+
+
+{#- schema.table -#}
+{% macro dms_tables(lines) -%}
+select batch_id, change_set, row_number, message,
+  if(body.metadata.operation is not null, nullif(concat_ws('.', nullif(body.metadata.`schema-name`, ''), body.metadata.`table-name`), ''), null) as source_table
+from ({{ delta_cdc._dms_rows(lines) }})
+{%- endmacro %}
+
+
+{#- The messages with what they say, `body`; without those that change no row. -#}
+{% macro _dms_rows(lines) -%}
+select * from (
+  select *, try_cast(try_parse_json(message) as struct<
+    data map<string, string>, `before-image` map<string, string>,
+    metadata struct<operation string, `record-type` string, `schema-name` string, `table-name` string, `timestamp` string,
+      `commit-timestamp` string, `stream-position` string, `transaction-id` string, `transaction-record-id` bigint>>) as body
+  from {{ lines }}
+)
+where not body.metadata.`record-type` <=> 'control'
+{%- endmacro %}

@@ -1,0 +1,53 @@
+{#-
+  Oracle GoldenGate's JSON formatters (https://docs.oracle.com/en/middleware/goldengate/big-data/): `json`, one operation
+  with its images before and after, or `json_row`, the one image beside the fields of the operation.
+  What the trail does not have of a row is absent: no field, or null with <column>_isMissing true.
+-#}
+{% macro goldengate_changes(lines, settings) -%}
+{%- set envelope = ['table', 'op_type', 'op_ts', 'current_ts', 'pos', 'primary_keys', 'tokens', 'csn', 'xid', 'before', 'after'] -%}
+{%- set envelope = delta_cdc._literals(envelope | reject('in', delta_cdc._known_columns(settings)) | list) -%}
+select
+  batch_id, change_set, row_number, message, parsed, op_code,
+  {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as before,
+  _pos, _csn, _xid, _timestamp
+from (
+  select batch_id, change_set, row_number, message,
+    body.op_type is not null as parsed, body.op_type as op_code,
+    {{ delta_cdc._goldengate_present("coalesce(body.after, body.before, map_filter(try_cast(parsed_json as map<string, string>), (name, value) -> name not in (" ~ envelope ~ ")))") }} as row_values,
+    {{ delta_cdc._goldengate_present('body.before') }} as old_values,
+    -- the trail file's number and the place in it
+    try_cast(body.pos as decimal(38, 0)) as _pos, try_cast(body.csn as decimal(38, 0)) as _csn, body.xid as _xid,
+    {{ delta_cdc._goldengate_time('body.op_ts', 'timestamp') }} as _timestamp
+  from (
+    select *, try_cast(parsed_json as struct<
+      op_type string, op_ts string, pos string, csn string, xid string, before map<string, string>, after map<string, string>>) as body
+    from (select *, try_parse_json(message) as parsed_json from {{ lines }})
+  )
+)
+{%- endmacro %}
+
+
+{#- An image with the columns that it has. -#}
+{% macro _goldengate_present(image) -%}
+transform(array({{ image }}), image -> map_filter(image, (name, value) -> not name like '%\\_isMissing' and not image[name || '_isMissing'] <=> 'true'))[0]
+{%- endmacro %}
+
+
+{% macro goldengate_value(text, type, settings, column) %}
+  {%- if type | lower | trim in ('date', 'timestamp', 'timestamp_ntz') -%}{{ return(delta_cdc._goldengate_time(text, type)) }}{%- endif -%}
+  {%- if type | lower | trim == 'binary' -%}{{ return('try_to_binary(' ~ text ~ ", 'base64')") }}{%- endif -%}
+  {{ return(delta_cdc._plain_value(text, type)) }}
+{% endmacro %}
+
+{#- Trails write 2013-06-02:22:14:41 beside 2013-06-02 22:14:41. -#}
+{% macro _goldengate_time(text, type) %}
+  {{ return("try_cast(regexp_replace(" ~ text ~ ", '^(\\\\d{4}-\\\\d{2}-\\\\d{2}):', '$1 ') as " ~ type ~ ")") }}
+{% endmacro %}
+
+
+{#- schema.table, with the catalog before it where there is one -#}
+{% macro goldengate_tables(lines) -%}
+select batch_id, change_set, row_number, message,
+  if(try_variant_get(body, '$.op_type', 'string') is not null, try_variant_get(body, '$.table', 'string'), null) as source_table
+from (select *, try_parse_json(message) as body from {{ lines }})
+{%- endmacro %}

@@ -1,0 +1,52 @@
+{#-
+  Maxwell's daemon (https://maxwells-daemon.io/dataformat/): one JSON object a row of MySQL's binlog.
+  `old` has the values before of the columns that an update changed. Rows of a bootstrap have no place in the order.
+  No row change: the begin and end of a bootstrap, and DDL. Truncates are not in it.
+-#}
+{% macro maxwell_changes(lines, settings) -%}
+select
+  batch_id, change_set, row_number, message, parsed, op_code, after,
+  if(op_code = 'update', map_concat(map_filter(after, (name, value) -> not map_contains_key(old, name)), old), null) as before,
+  _position, _xoffset, _xid, _gtid, _timestamp
+from (
+  select *, {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as old
+  from (
+    select batch_id, change_set, row_number, message,
+      body.type is not null and body.data is not null as parsed, body.type as op_code,
+      body.data as row_values, body.old as old_values,
+      -- master.000006:800911, where the number of the log goes on beyond its digits
+      if(body.type <> 'bootstrap-insert' and body.position rlike '\\.\\d+:\\d+$', struct(
+        try_cast(regexp_extract(body.position, '\\.(\\d+):', 1) as bigint) as log,
+        try_cast(regexp_extract(body.position, ':(\\d+)$', 1) as bigint) as offset), null) as _position,
+      if(body.type <> 'bootstrap-insert', body.xoffset, null) as _xoffset, body.xid as _xid, body.gtid as _gtid,
+      timestamp_seconds(body.ts) as _timestamp
+    from ({{ delta_cdc._maxwell_rows(lines) }})
+  )
+)
+{%- endmacro %}
+
+
+{% macro maxwell_value(text, type, settings, column) %}
+  {%- if type | lower | trim == 'binary' -%}{{ return('try_to_binary(' ~ text ~ ", 'base64')") }}{%- endif -%}
+  {{ return(delta_cdc._plain_value(text, type)) }}
+{% endmacro %}
+
+
+{#- database.table -#}
+{% macro maxwell_tables(lines) -%}
+select batch_id, change_set, row_number, message,
+  if(body.type is not null, nullif(concat_ws('.', body.database, body.`table`), ''), null) as source_table
+from ({{ delta_cdc._maxwell_rows(lines) }})
+{%- endmacro %}
+
+
+{#- The messages with what they say, `body`; without those that change no row. -#}
+{% macro _maxwell_rows(lines) -%}
+select * from (
+  select *, try_cast(try_parse_json(message) as struct<
+    type string, database string, `table` string, data map<string, string>, old map<string, string>,
+    ts bigint, xid string, xoffset bigint, position string, gtid string>) as body
+  from {{ lines }}
+)
+where not coalesce(body.type in ('bootstrap-start', 'bootstrap-complete') or body.type rlike '^(table|database)-', false)
+{%- endmacro %}

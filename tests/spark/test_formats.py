@@ -1,0 +1,342 @@
+"""What the formats make of real messages: canonical changes, typed columns, and nothing that stops a run.
+
+The messages are those of tests/cases/feeds (sources in tests/cases/README.md) or follow the producer's documentation,
+which docs/formats/<format>.md names. What is expected is what the producer says of them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.macros import load
+
+from delta_cdc.config import FORMATS
+
+FEEDS = Path(__file__).parents[1] / "cases" / "feeds"
+MACROS = load(adapter=SimpleNamespace(misfits=lambda text, value, type_: f"{text} is not null and {value} is null"))
+
+
+def settings(format_: str, columns: dict[str, str], **given: Any) -> dict[str, Any]:
+    """The settings of a table as the models have them; its first column is the key."""
+    node = SimpleNamespace(
+        name="t", source_name="f", source_meta={"cdc": {"format": format_, "keys": list(columns)[:1], **given}}, config={}, meta={},
+        columns={name: SimpleNamespace(name=name, data_type=type_) for name, type_ in columns.items()},
+    )
+    return MACROS["_table_settings"](node)
+
+
+def lines(spark, format_: str, messages: list[Any]) -> str:
+    """One change set of messages, as the macros get it."""
+    texts = [message if isinstance(message, str) else json.dumps(message) for message in messages]
+    rows = [(1, "f.jsonl", number, text) for number, text in enumerate(texts, 1)]
+    schema = "batch_id bigint, change_set string, row_number bigint, message string"
+    spark.createDataFrame(rows, schema).createOrReplaceTempView("lines_of_test")
+    return MACROS["format_lines"]("lines_of_test", format_)
+
+
+def changes(spark, format_: str, messages: list[Any], columns: dict[str, str], **given: Any) -> list[dict[str, Any]]:
+    """<format>_changes of the messages, in their order."""
+    sql = MACROS["format_changes"](lines(spark, format_, messages), settings(format_, columns, **given))
+    return [row.asDict(recursive=True) for row in spark.sql(f"select * from ({sql}) order by row_number").collect()]
+
+
+def staged(spark, format_: str, messages: list[Any], columns: dict[str, str], **given: Any) -> list[dict[str, Any]]:
+    """What staging would have, in the order of arrival."""
+    sql = MACROS["_staging_sql"](settings(format_, columns, **given), lines(spark, format_, messages))
+    rows = [row.asDict(recursive=True) for row in spark.sql(f"select * from ({sql}) order by _cdc_row").collect()]
+    assert len({row["_cdc_row"] for row in rows}) == len(rows)
+    return rows
+
+
+def tables(spark, format_: str, messages: list[Any]) -> list[str | None]:
+    sql = MACROS["format_tables"](lines(spark, format_, messages), format_)
+    rows = spark.sql(f"select row_number, source_table from ({sql}) order by 1").collect()
+    assert len({row.row_number for row in rows}) == len(rows)
+    return [row.source_table for row in rows]
+
+
+def values(rows: list[dict[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[column] for column in columns) for row in rows]
+
+
+def messages_of(case: str) -> list[str]:
+    """The messages of a case, in the order of its files."""
+    files = sorted(path for path in (FEEDS / case).iterdir() if path.suffix in (".jsonl", ".txt") or case == "debezium_samples")
+    return [line for path in files for line in path.read_text().splitlines() if line.strip()]
+
+
+UTC = dt.UTC
+
+
+# --------------------------------------------------------------------------------
+# all formats
+
+
+BAD = ["no json", "[]", "[1]", "1", '"x"', "null", "{}", '{"type": 1}', '{"data": 1}', '{"type": "insert", "data": [1, 2]}',
+       '{"type": "INSERT", "data": []}', '{"type": "UPDATE", "data": [{}, {}], "old": [{}]}', '{"op_type": "U", "before": 1}',
+       '{"data": {"ID": 1, "id": 2, "Id": 3}, "metadata": []}', '{"change": 1}', '{"change": [1]}', '{"op": "u", "after": []}', '{"payload": []}',
+       '{"__$operation": []}', '{"changeType": "I", "columnNames": ["a"], "columnValues": []}']  # fmt: skip
+
+
+@pytest.mark.parametrize("format_", [name for name in FORMATS if name != "rows"])
+def test_Q1_messages_of_another_shape_are_refused_and_stop_nothing(spark, format_):
+    known = {"unparsable", "unknown_operation", "null_key", "null_sequence", "cast:id"}
+    assert {row["_cdc_error"] for row in staged(spark, format_, BAD, {"id": "int"})} <= known
+    assert set(tables(spark, format_, BAD)) <= {None, ""}
+
+
+# --------------------------------------------------------------------------------
+# canal
+
+
+def test_canal_a_message_of_several_rows_is_a_change_each(spark):
+    message = {
+        "data": [{"id": "2", "v": "b"}, {"id": "3", "v": None}], "old": [{"id": "1"}, {"v": "c"}], "database": "d", "table": "t",
+        "type": "UPDATE", "isDdl": False, "es": 1683008289000, "ts": 1683008289719, "id": 14, "pkNames": ["id"], "mysqlType": {"id": "int"},
+    }
+    found = changes(spark, "canal", [message, message], {"id": "int", "v": "string"})
+    assert values(found, "row_number", "_place", "op_code", "after", "before") == [
+        (1, 0, "UPDATE", {"id": "2", "v": "b"}, {"id": "1", "v": "b"}),
+        (2, 1, "UPDATE", {"id": "3", "v": None}, {"id": "3", "v": "c"}),
+        (3, 0, "UPDATE", {"id": "2", "v": "b"}, {"id": "1", "v": "b"}),
+        (4, 1, "UPDATE", {"id": "3", "v": None}, {"id": "3", "v": "c"}),
+    ]
+    again = changes(spark, "canal", [found[1]["message"]], {"id": "int", "v": "string"})
+    assert {**again[0], "row_number": 2, "message": None} == {**found[1], "message": None}
+    assert json.loads(found[1]["message"])["pkNames"] == ["id"]
+
+
+def test_canal_ddl_changes_no_row_but_truncate(spark):
+    ddl = {"data": None, "old": None, "database": "d", "table": "t", "isDdl": True, "es": 1, "ts": 2, "id": 3}
+    messages = [{**ddl, "type": "ALTER"}, {**ddl, "type": "TRUNCATE"}, {**ddl, "type": "CINDEX"}, {**ddl, "type": "QUERY", "isDdl": False}]
+    assert values(staged(spark, "canal", messages, {"id": "int"}), "_cdc_op", "_cdc_error") == [("T", None)]
+    assert tables(spark, "canal", [*messages, "no json"]) == ["d.t", None]
+
+
+def test_canal_schemaevolution(spark):
+    columns = {"_id": "int", "pt": "int", "v1": "string", "v2": "bigint", "v3": "decimal(8,3)", "v4": "binary", "v5": "double"}
+    rows = staged(spark, "canal", messages_of("paimon__canal__table_schemaevolution"), columns)
+    assert {row["_cdc_error"] for row in rows} == {None}
+    final = {}
+    for row in sorted(rows, key=lambda row: (tuple(row["_cdc_sequence"].values()), row["_cdc_row"])):
+        final.pop(row["_id"], None)
+        if row["_cdc_op"] != "D":
+            final[row["_id"]] = tuple(row[column] for column in ("pt", "v1", "v2", "v3", "v4", "v5"))
+    assert final == {
+        1: (1, "one", None, None, None, None),
+        2: (1, "second", None, None, None, None),
+        3: (2, "three", 30000000000, None, None, None),
+        4: (2, "four", None, None, b"four.bin.long", 4.00000000004),
+        6: (1, "six", 60, None, None, None),
+        7: (2, "seven", 70000000000, None, None, None),
+        8: (2, "very long string", 80000000000, None, None, None),
+        9: (1, "nine", 90000000000, Decimal("99999.999"), b"nine.bin.long", 9.00000000009),
+    }
+
+
+def test_canal_names_are_those_listed_in_any_case(spark):
+    rows = staged(spark, "canal", messages_of("paimon__canal__database_case_insensitive"), {"k1": "int", "v0": "string", "v1": "int", "v2": "string"})
+    assert values(rows, "k1", "v0", "v1", "v2", "_cdc_missing", "_cdc_error") == [
+        (5, "five", 50, None, ["v2"], None), (7, "seven", 70, None, ["v2"], None), (8, "eight", 80, "added", [], None),
+    ]
+
+
+def test_canal_of_two_spellings_the_listed_one_counts_and_the_other_is_kept(spark):
+    message = {"data": [{"ID": "1", "id": "2", "V": "a", "v": "b"}], "type": "INSERT", "ts": 1, "id": 1}
+    (row,) = staged(spark, "canal", [message], {"id": "int", "Vv": "string"}, renamed_columns={"Vv": "V"})
+    assert (row["id"], row["Vv"], row["_cdc_undeclared"], row["_cdc_error"]) == (2, "a", {"ID": "1", "v": "b"}, None)
+
+
+def test_canal_values(spark):
+    columns = {"id": "int", "flag": "boolean", "amount": "decimal(10,2)", "born": "date", "at": "timestamp_ntz", "bytes": "binary"}
+    given = {"id": "1", "flag": "1", "amount": "-0.10", "born": "2024-02-29", "at": "2024-02-29 23:59:59.123456", "bytes": "\x00\x80ÿ"}
+    bad = [{**given, "id": "2", "born": "0000-00-00"}, {**given, "id": "3", "bytes": "乪"}, {**given, "id": None}]
+    messages = [{"data": [row], "type": "INSERT", "ts": 1, "id": 1} for row in (given, *bad)]
+    good, *refused = staged(spark, "canal", messages, columns)
+    assert [good[column] for column in columns] == [
+        1, True, Decimal("-0.10"), dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 23, 59, 59, 123456), b"\x00\x80\xff",
+    ]
+    assert [row["_cdc_error"] for row in refused] == ["cast:born", "cast:bytes", "null_key"]
+
+
+def test_canal_without_times_is_taken_in_the_order_of_arrival(spark):
+    messages = messages_of("paimon__canal__table_incomplete")
+    columns = {"k": "int", "v": "string"}
+    assert {row["_cdc_error"] for row in staged(spark, "canal", messages, columns)} == {"null_sequence"}
+    rows = staged(spark, "canal", messages, columns, sequence_by=["0"])
+    assert values(rows, "k", "v", "_cdc_error") == [(1, "Hi", None), (2, "Hello", None)]
+
+
+# --------------------------------------------------------------------------------
+# maxwell
+
+
+# https://maxwells-daemon.io/dataformat/
+MAXWELL = {"database": "test", "table": "e", "ts": 1477053217, "xid": 23396, "xoffset": 3, "position": "master.000006:800911"}
+
+
+def test_maxwell_an_update_tells_the_values_before_of_what_changed(spark):
+    row = {"id": 2, "m": 5.444, "c": "2016-10-21 05:33:54.631000", "comment": None}
+    message = {**MAXWELL, "type": "update", "data": row, "old": {"id": 1, "m": 4.2341}}
+    (found,) = staged(spark, "maxwell", [message], {"id": "int", "m": "double", "c": "timestamp_ntz", "comment": "string"})
+    assert found["_cdc_key_before"] == {"id": 1}
+    assert values([found], "_cdc_op", "id", "m", "c", "comment", "_cdc_missing", "_cdc_error") == [
+        ("U", 2, 5.444, dt.datetime(2016, 10, 21, 5, 33, 54, 631000), None, [], None),
+    ]
+    assert values([found], "_cdc_sequence", "_cdc_ordinal", "_cdc_transaction", "_cdc_occurred_at") == [
+        ({"_position": {"log": 6, "offset": 800911}}, 3, "23396", dt.datetime(2016, 10, 21, 12, 33, 37)),
+    ]
+
+
+def test_maxwell_rows_of_a_bootstrap_have_no_position_and_its_ends_change_no_row(spark):
+    messages = [{**MAXWELL, "type": type_, "data": {"id": 1} if type_ == "bootstrap-insert" else {}}
+                for type_ in ("bootstrap-start", "bootstrap-insert", "bootstrap-complete")]  # fmt: skip
+    rows = staged(spark, "maxwell", messages, {"id": "int"})
+    assert values(rows, "id", "_cdc_op", "_cdc_sequence", "_cdc_error") == [(1, "R", None, None)]
+
+
+def test_maxwell_ddl_changes_no_row(spark):
+    messages = [{"type": type_, "database": "test", "table": "e", "ts": 1, "sql": ""} for type_ in ("table-create", "table-alter", "database-drop")]
+    assert tables(spark, "maxwell", [*messages, {**MAXWELL, "type": "insert", "data": {"id": 1}}]) == ["test.e"]
+    assert staged(spark, "maxwell", messages, {"id": "int"}) == []
+
+
+def test_maxwell_columns_that_the_binlog_leaves_out_are_absent(spark):
+    message = {**MAXWELL, "type": "update", "data": {"id": 1, "i3": 444}}  # binlog_row_image=minimal
+    (row,) = staged(spark, "maxwell", [message], {"id": "int", "i1": "int", "i3": "int"})
+    assert (row["id"], row["i3"], row["_cdc_missing"], row["_cdc_key_before"]) == (1, 444, ["i1"], None)
+
+
+def test_maxwell_logs_are_ordered_by_number(spark):
+    messages = [{**MAXWELL, "type": "insert", "data": {"id": 1}, "position": f"binlog.{log}:4"} for log in ("999999", "1000000")]
+    first, second = changes(spark, "maxwell", messages, {"id": "int"})
+    assert first["_position"]["log"] < second["_position"]["log"]
+
+
+def test_maxwell_values(spark):
+    columns = {"id": "bigint", "big": "decimal(20,0)", "bit": "boolean", "set": "array<string>", "json": "string", "blob": "binary", "d": "timestamp"}
+    row = {"id": 1, "big": 18446744073709551615, "bit": 1, "set": ["bar", "baz"], "json": {"a": [1, None]}, "blob": "AAECAw==", "d": None}
+    messages = [{**MAXWELL, "type": "insert", "data": data} for data in (row, {**row, "d": "0000-00-00 00:00:00"}, {**row, "blob": "?"})]
+    good, *refused = staged(spark, "maxwell", messages, columns)
+    assert [good[column] for column in columns] == [
+        1, Decimal(18446744073709551615), True, ["bar", "baz"], '{"a":[1,null]}', b"\x00\x01\x02\x03", None,
+    ]
+    assert [row["_cdc_error"] for row in refused] == ["cast:d", "cast:blob"]
+
+
+def test_maxwell_the_corpus_is_read_but_for_what_is_encrypted(spark):
+    messages = messages_of("maxwell")
+    rows = staged(spark, "maxwell", messages, {"id": "string"}, keys=[], keyless="append", sequence_by=["0"])
+    refused = {row["_cdc_error"] for row in rows} - {None}
+    assert refused == {"not_allowed"}  # updates and deletes
+    assert len(messages) == len(rows) + sum('"bootstrap-start"' in message or '"bootstrap-complete"' in message for message in messages)
+    encrypted = (FEEDS / "maxwell" / "encrypted-user-insert.json").read_text().splitlines()
+    assert {row["_cdc_error"] for row in staged(spark, "maxwell", encrypted, {"id": "int"})} == {"unparsable"}
+
+
+# --------------------------------------------------------------------------------
+# goldengate
+
+
+GOLDENGATE = {"table": "GG.TCUSTORD", "op_ts": "2013-06-02 22:14:41.000000", "current_ts": "2015-09-18T10:17:49.899000", "pos": "00000000000000004338",
+              "primary_keys": ["CUST_CODE"], "tokens": {"R": "AADPkvAAEAAEqLzAAC"}}  # fmt: skip
+ORDER = {"CUST_CODE": "string", "ORDER_DATE": "timestamp_ntz", "PRODUCT_PRICE": "decimal(8,2)"}
+
+
+def test_goldengate_events_with_their_images(spark):
+    columns = {"id": "int", "name": "string", "weight": "double"}
+    rows = staged(spark, "goldengate", messages_of("paimon__ogg__table_event"), columns)
+    assert values(rows, "_cdc_op", "id", "weight", "_cdc_key_before", "_cdc_error") == [
+        ("I", 101, 3.14, None, None), ("I", 102, 8.1, None, None), ("I", 103, 5.1, None, None), ("U", 103, 8.1, None, None), ("D", 103, 8.1, None, None),
+    ]
+    assert rows[0]["_cdc_sequence"] == {"_pos": Decimal(143)}
+    assert rows[0]["_cdc_occurred_at"] == dt.datetime(2020, 5, 13, 15, 40, 6)
+
+
+def test_goldengate_names_are_those_listed_in_any_case(spark):
+    columns = {"id": "int", "name": "string", "description": "string", "weight": "double"}
+    rows = staged(spark, "goldengate", messages_of("paimon__ogg__database_case_insensitive"), columns)
+    assert values(rows, "id", "name", "weight", "_cdc_missing", "_cdc_error") == [(101, "scooter", 3.14, [], None), (102, "car battery", 8.1, [], None)]
+
+
+def test_goldengate_what_the_trail_does_not_have_is_absent(spark):
+    image = {"CUST_CODE": "DAVE", "CUST_CODE_isMissing": False, "ORDER_DATE": "1993-11-03:07:51:35", "ORDER_DATE_isMissing": False,
+             "PRODUCT_PRICE": None, "PRODUCT_PRICE_isMissing": True}  # fmt: skip
+    null = {**image, "PRODUCT_PRICE_isMissing": False}
+    messages = [{**GOLDENGATE, "op_type": "D", "before": image, "after": None}, {**GOLDENGATE, "op_type": "U", "before": image, "after": image},
+                {**GOLDENGATE, "op_type": "U", "before": image, "after": null}]  # fmt: skip
+    rows = staged(spark, "goldengate", messages, ORDER)
+    assert values(rows, "_cdc_op", "CUST_CODE", "ORDER_DATE", "_cdc_missing", "_cdc_undeclared", "_cdc_error") == [
+        ("D", "DAVE", dt.datetime(1993, 11, 3, 7, 51, 35), [], None, None),
+        ("U", "DAVE", dt.datetime(1993, 11, 3, 7, 51, 35), ["PRODUCT_PRICE"], None, None),
+        ("U", "DAVE", dt.datetime(1993, 11, 3, 7, 51, 35), [], None, None),
+    ]
+
+
+def test_goldengate_a_key_update_is_an_update_whose_key_before_is_another(spark):
+    message = {**GOLDENGATE, "op_type": "U", "before": {"CUST_CODE": "DAVE"}, "after": {"CUST_CODE": "ANNE", "PRODUCT_PRICE": 1.5}}
+    (row,) = staged(spark, "goldengate", [message], ORDER)
+    assert (row["CUST_CODE"], row["_cdc_key_before"]) == ("ANNE", {"CUST_CODE": "DAVE"})
+
+
+def test_goldengate_truncate_and_rows_beside_the_envelope(spark):
+    row = {"CUST_CODE": "WILL", "PRODUCT_PRICE": "17520.00"}
+    messages = [{**GOLDENGATE, "op_type": "T", "before": None, "after": None}, {**GOLDENGATE, "op_type": "I", **row}, {**GOLDENGATE, "op_type": "D", **row}]
+    rows = staged(spark, "goldengate", messages, ORDER)
+    assert values(rows, "_cdc_op", "CUST_CODE", "PRODUCT_PRICE", "_cdc_undeclared", "_cdc_error") == [
+        ("T", None, None, None, None), ("I", "WILL", Decimal("17520.00"), None, None), ("D", "WILL", Decimal("17520.00"), None, None),
+    ]
+    assert tables(spark, "goldengate", messages) == ["GG.TCUSTORD"] * 3
+
+
+# --------------------------------------------------------------------------------
+# dms
+
+
+DMS = {"timestamp": "2021-02-18T23:57:11.970360Z", "record-type": "data", "partition-key-type": "schema-table", "schema-name": "crm",
+       "table-name": "leads", "transaction-id": 87978110091475}  # fmt: skip
+
+
+def test_dms_loads_and_changes(spark):
+    row = {"ID": 315209, "name": "a", "at": "2020-01-15T22:45:17Z", "raw": "0x00ff"}
+    messages = [{"data": row, "metadata": {**DMS, "operation": operation}} for operation in ("load", "insert", "update", "delete")]
+    rows = staged(spark, "dms", messages, {"id": "int", "name": "string", "at": "timestamp", "raw": "binary"})
+    assert values(rows, "_cdc_op", "id", "name", "at", "raw", "_cdc_error") == [
+        (op, 315209, "a", dt.datetime(2020, 1, 15, 22, 45, 17), b"\x00\xff", None) for op in "RIUD"
+    ]
+    assert values(rows[:1], "_cdc_sequence", "_cdc_transaction") == [({"_timestamp": dt.datetime(2021, 2, 18, 23, 57, 11, 970360)}, "87978110091475")]
+
+
+def test_dms_control_records_change_no_row(spark):
+    control = {"metadata": {**DMS, "record-type": "control", "operation": "create-table", "schema-name": "", "table-name": "awsdms_apply_exceptions"}}
+    assert tables(spark, "dms", [control, {"data": {"id": 1}, "metadata": {**DMS, "operation": "load"}}]) == ["crm.leads"]
+    assert staged(spark, "dms", [control], {"id": "int"}) == []
+
+
+def test_dms_the_image_before_tells_the_key_before(spark):
+    message = {"data": {"id": 2}, "before-image": {"id": 1}, "metadata": {**DMS, "operation": "update"}}
+    (row,) = staged(spark, "dms", [message], {"id": "int", "name": "string"})
+    assert (row["id"], row["_cdc_key_before"], row["_cdc_missing"]) == (2, {"id": 1}, ["name"])
+
+
+def test_dms_transaction_details_may_order_and_date_the_changes(spark):
+    details = {**DMS, "commit-timestamp": "2021-02-18T23:57:10.000000Z", "stream-position": "0000:11", "transaction-record-id": 7}
+    message = {"data": {"id": 2}, "metadata": {**details, "operation": "insert"}}
+    order = {"sequence_by": ["_commit_timestamp", "_transaction_id"], "ordinal": "_transaction_record_id"}
+    (row,) = staged(spark, "dms", [message], {"id": "int"}, **order)
+    assert row["_cdc_sequence"] == {"_commit_timestamp": dt.datetime(2021, 2, 18, 23, 57, 10), "_transaction_id": "87978110091475"}
+    assert (row["_cdc_ordinal"], row["_cdc_occurred_at"], row["_cdc_error"]) == (7, dt.datetime(2021, 2, 18, 23, 57, 10), None)
+
+
+@pytest.mark.parametrize("case", ["database_include", "database_prefixsuffix", "table_startup"])
+def test_dms_cases(spark, case):
+    messages = messages_of(f"paimon__aws-dms__{case}")
+    rows = staged(spark, "dms", messages, {"id": "int", "name": "string", "description": "string", "weight": "double"})
+    assert [row["id"] for row in rows] == [json.loads(message)["data"]["id"] for message in messages]
+    assert {(row["_cdc_op"], row["_cdc_error"]) for row in rows} == {("I", None)}
