@@ -50,6 +50,10 @@ class FeedCase:
         paths = [path for before in range(step + 1) for path in self.inputs(before)]
         return discover(self.content["format"], lines_of(paths), whole=WHOLE)
 
+    def is_whole(self, step: int) -> bool:
+        """Whether the messages name no table, so that the folder has to."""
+        return list(self.discovered(step).tables) == [WHOLE]
+
     def configuration(self, step: int) -> list[dict[str, Any]]:
         """The tables' entries for `UserProject.configure`."""
         found = self.discovered(step)
@@ -95,8 +99,10 @@ def run_feeds(project: UserProject, cases: Sequence[FeedCase]) -> None:
             continue
         project.generate()
         for case in arriving:
+            folder = landing / case.feed / (WHOLE if case.is_whole(step) else "")
+            folder.mkdir(exist_ok=True)
             for place, path in enumerate(case.inputs(step)):
-                shutil.copy(path, landing / case.feed / f"{step:03d}-{place:03d}-{path.name}")
+                shutil.copy(path, folder / f"{step:03d}-{place:03d}-{path.name}")
         _note_failures(project.try_dbt("run", "--select", "cdc_change_sets", *(f"tag:{c.feed}" for c in arriving), quiet=True), cases)
         for case in arriving:
             case.found = {t["name"]: _final(project, t) for t in configured[case.feed]}
@@ -117,7 +123,7 @@ def _configure(
         return
     if not tables or tables == configured.get(case.feed):
         return
-    settings = {"format": case.content["format"], "location": str(landing), "change_set_order": "name"}
+    settings = {"format": case.content["format"], "location": f"{landing}/{{table}}" if case.is_whole(step) else str(landing), "change_set_order": "name"}
     project.configure(case.feed, settings=settings, tables=tables)
     problems = [p for p in project.problems() if p.feed == case.feed]
     if not problems:
@@ -143,7 +149,12 @@ def _note_failures(result: Any, cases: Sequence[FeedCase]) -> None:
 
 
 def _final(project: UserProject, table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    rows = _rows(project, f"select * from {{schema}}.{table['cdc']['final_name']}")
+    name = f"{project.schema}.{table['cdc']['final_name']}"
+    spark = project.spark()
+    types = dict(spark.table(name).dtypes) if spark.catalog.tableExists(name) else {}
+    # the nearest double of a float's own text, which is what others print
+    columns = [f"cast(cast(`{c}` as string) as double) as `{c}`" if kind == "float" else f"`{c}`" for c, kind in types.items()]
+    rows = project.rows(f"select {', '.join(columns)} from {name}") if types else []
     return [{k: v for k, v in row.items() if not k.startswith("_cdc_")} for row in rows]
 
 
