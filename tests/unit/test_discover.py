@@ -1,0 +1,106 @@
+"""What `delta-cdc discover` makes of messages."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from delta_cdc import discover as discovery
+from delta_cdc.cli import main
+from delta_cdc.errors import OperationError
+
+CASES = Path(__file__).resolve().parents[1] / "cases"
+
+
+def found(message_format: str, *messages: Any) -> dict[str, discovery.FoundTable]:
+    return discovery.discover(message_format, [json.dumps(m) for m in messages], whole="t").tables
+
+
+def test_a_postgresql_feed_tells_types_and_the_key_of_a_deletion() -> None:
+    insert = {"action": "I", "schema": "public", "table": "a", "columns": [
+        {"name": "id", "type": "integer", "value": 1}, {"name": "at", "type": "timestamp(3) with time zone", "value": "x"}]}
+    delete = {"action": "D", "schema": "public", "table": "a", "identity": [{"name": "id", "type": "integer", "value": 1}]}
+    table = found("wal2json_v2", {"action": "B"}, insert, delete)["public.a"]
+    assert (table.columns, table.keys) == ({"id": "int", "at": "timestamp"}, ["id"])
+
+
+def test_a_replica_identity_of_the_whole_row_is_no_key() -> None:
+    columns = [{"name": "a", "type": "text"}, {"name": "b", "type": "text"}]
+    whole = {"schema": "s", "table": "t", "columns": columns}
+    assert found("wal2json_v2", {"action": "I", **whole}, {"action": "D", **whole, "identity": columns})["s.t"].keys == []
+    assert found("wal2json_v2", {"action": "I", **whole, "pk": columns})["s.t"].keys == ["a", "b"]
+
+
+def test_wal2json_v1_tells_the_tables_of_a_transaction() -> None:
+    message = {"change": [
+        {"kind": "insert", "schema": "s", "table": "a", "columnnames": ["id"], "columntypes": ["bigint"], "columnvalues": [1]},
+        {"kind": "delete", "schema": "s", "table": "b", "oldkeys": {"keynames": ["k"], "keytypes": ["uuid"], "keyvalues": ["x"]}},
+        {"kind": "message", "prefix": "p", "content": "c"},
+    ]}
+    tables = found("wal2json_v1", message)
+    assert {name: table.columns for name, table in tables.items()} == {"s.a": {"id": "bigint"}, "s.b": {"k": "string"}}
+
+
+def test_debezium_tells_types_by_its_schema_and_keys_by_the_record() -> None:
+    lines = (CASES / "feeds" / "paimon__debezium__table_alltypes_with_schema" / "input-01.jsonl").read_text().splitlines()
+    table = discovery.discover("debezium", lines).tables["paimon_sync_table.all_types_table"]
+    some = ("_id", "pt", "_bit1", "_bit", "_bigint_unsigned", "_fixed", "_date", "_datetime6", "_timestamp", "_bin", "_year", "_time", "_set")
+    assert {name: table.columns[name] for name in some} == {
+        "_id": "int", "pt": "decimal(2,1)", "_bit1": "boolean", "_bit": "binary", "_bigint_unsigned": "decimal(38,0)", "_fixed": "string",
+        "_date": "date", "_datetime6": "timestamp_ntz", "_timestamp": "timestamp", "_bin": "binary", "_year": "int", "_time": "bigint",
+        "_set": "string"}
+    assert table.settings == {"decimal_handling": "double"}  # decimals that are JSON numbers
+
+    record = {"topic": "s.a", "key": {"id": 1}, "value": {"op": "c", "after": {"id": 1, "v": 2}, "source": {"schema": "s", "table": "a"}}}
+    assert found("debezium", record, {"topic": "s.a", "key": {"id": 1}, "value": None})["s.a"].keys == ["id"]
+
+
+def test_mysql_feeds_tell_keys_types_and_one_spelling() -> None:
+    def canal(column: str, kind: str) -> dict[str, Any]:
+        return {"type": "INSERT", "database": "d", "table": "t", "data": [{column: "1"}], "mysqlType": {column: kind}, "pkNames": ["k1"]}
+
+    table = found("canal", canal("K1", "int"), canal("k1", "int unsigned"))["d.t"]
+    assert (table.columns, table.keys) == ({"K1": "bigint"}, ["K1"])
+    row = {"database": "d", "table": "t", "type": "insert", "data": {"id": 1}, "primary_key_columns": ["id"]}
+    assert found("maxwell", row)["d.t"].keys == ["id"]
+
+
+def test_what_is_no_message_of_the_format_is_counted() -> None:
+    assert discovery.discover("canal", ["{", "[]", "", '{"data": 1}']).unread == 3
+    with pytest.raises(OperationError, match="Format `rows` tells nothing"):
+        discovery.discover("rows", [])
+
+
+@pytest.mark.parametrize("folder", sorted(path.name for path in (CASES / "feeds").glob("paimon__*")))
+def test_every_captured_feed_tells_its_tables(folder: str) -> None:
+    path = CASES / "feeds" / folder
+    tell = json.loads((path / "expected.json").read_text())
+    read = discovery.discover(tell["format"], discovery.lines_of(sorted(path.glob("input*"))), whole="t")
+    assert read.tables
+    assert read.unread == (1 if "nullvalue" in folder else 0)  # its tombstone is the line `null`
+
+
+def test_the_command_writes_a_source_that_needs_only_what_the_messages_do_not_tell(tmp_path: Path) -> None:
+    capture = tmp_path / "1.jsonl.gz"
+    with gzip.open(capture, "wt") as file:
+        file.write((CASES / "feeds" / "paimon__canal__table_decimal_no_change" / "input-01.jsonl").read_text() + "\nnonsense\n")
+    done = CliRunner().invoke(main, ["discover", "canal", str(capture), "--feed", "shop", "--location", "landing"])
+    assert done.exit_code == 0
+    assert "1 line could not be read as canal." in done.stderr
+    assert yaml.safe_load(done.stdout)["sources"] == [{
+        "name": "shop",
+        "config": {"meta": {"cdc": {"format": "canal", "location": "landing"}}},
+        "tables": [{
+            "name": "decimal_no_change",
+            "config": {"meta": {"cdc": {"keys": ["k"]}}},
+            "columns": [{"name": "k", "data_type": "int"}, {"name": "v", "data_type": "decimal(10,2)"}],
+        }],
+    }]
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("\n")
+    assert "No message" in CliRunner().invoke(main, ["discover", "canal", str(empty)]).stderr
