@@ -79,7 +79,7 @@ with changes as (
 {{ delta_cdc.entity_states(settings, below) }}
 select _cdc_batch_id, _cdc_row, {{ delta_cdc.column_list(settings['columns']) }},
   not _cdc_ends and _cdc_epoch = size(_cdc_truncates)
-    and row_number() over (partition by _cdc_entity order by _cdc_epoch desc, {{ delta_cdc.order_by('desc') }}, _cdc_ends desc) = 1 as _cdc_lives
+    and row_number() over (partition by _cdc_entity order by {{ delta_cdc.order_of_states('desc') }}) = 1 as _cdc_lives
 from states
 union all
 select _cdc_batch_id, _cdc_row, {{ delta_cdc.column_list(settings['columns']) }}, false

@@ -50,9 +50,7 @@ states as (
 {#- The order of an entity's states. A truncate comes after all states of its epoch (`_cdc_after`), and so does the end of a row that was
     displaced: it may have changed once more in that transaction, and never after it (K7). -#}
 {% macro order_of_states(direction='') %}
-  {%- set out = [] -%}
-  {%- for column in ['_cdc_epoch', '_cdc_after'] + delta_cdc.order_columns() + ['_cdc_ends'] %}{% do out.append((column ~ ' ' ~ direction) | trim) %}{% endfor -%}
-  {{ return(out | join(', ')) }}
+  {{ return(delta_cdc.directed(['_cdc_epoch', '_cdc_after'] + delta_cdc.order_columns() + ['_cdc_ends'], direction)) }}
 {% endmacro %}
 
 
