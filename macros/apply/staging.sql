@@ -228,7 +228,7 @@ from {{ 'once' if repeated else 'changes' }} as changes
 {%- if past is not none %}
 where not exists (  -- only late and quarantined changes can have been staged before
   select 1 from {{ delta_cdc.staged_rows(settings, past) }} as past
-  where {% if settings.keyless != 'none' %}changes._cdc_sequence is not null and {% endif %}{% for column in content %}past.{{ column }} <=> changes.{{ column }}{{ ' and ' if not loop.last }}{% endfor %}
+  where {% if settings.keyless != 'none' %}changes._cdc_sequence is not null and {% endif %}{{ delta_cdc.same_content(content, 'past', 'changes') }}
 )
 {%- endif %}
 {%- endmacro %}
@@ -239,6 +239,13 @@ where not exists (  -- only late and quarantined changes can have been staged be
   {%- set out = ['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_missing', '_cdc_error', '_cdc_raw'] -%}
   {%- for column in settings.column_types %}{% do out.append(delta_cdc.quoted(column)) %}{% endfor -%}
   {{ return(out) }}
+{% endmacro %}
+
+{#- Whether a change of one relation is a change of another. content: `_content_columns`. -#}
+{% macro same_content(content, left, right) %}
+  {%- set out = [] -%}
+  {%- for column in content %}{% do out.append(left ~ '.' ~ column ~ ' <=> ' ~ right ~ '.' ~ column) %}{% endfor -%}
+  {{ return(out | join(' and ')) }}
 {% endmacro %}
 
 

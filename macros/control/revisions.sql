@@ -60,8 +60,8 @@
   {%- set later = delta_cdc._lines_of_later_sets(ledger, table, batch_id) if usable else {'lines': none, 'gone': []} -%}
   {%- if later.lines -%}
     {%- set marked = marked ~ "\nunion all\nselect " ~ columns | join(', ') ~ ", 'restore' from (\n" ~ delta_cdc._staging_sql(table.settings, later.lines, true) ~ '\n) as again\nwhere _cdc_error is null'
-          ~ '\n  and exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id = ' ~ batch_id ~ ' and ' ~ delta_cdc._same_content(content, 't', 'again') ~ ')'
-          ~ '\n  and not exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id <> ' ~ batch_id ~ ' and ' ~ delta_cdc._same_content(content, 't', 'again') ~ ')' -%}
+          ~ '\n  and exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id = ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(content, 't', 'again') ~ ')'
+          ~ '\n  and not exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id <> ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(content, 't', 'again') ~ ')' -%}
   {%- endif -%}
   {%- do adapter.create_kept_view('cdc_revision', marked) -%}  {#- Delta's MERGE cannot read its own table in a subquery -#}
   {%- set sql -%}
@@ -94,7 +94,7 @@ select * from (
     {%- endset -%}
     {%- set usable -%}
 {{ read }}
-where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(table.settings, table.staging) }} as t where {{ delta_cdc._same_content(content, 't', 'again') }})
+where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(table.settings, table.staging) }} as t where {{ delta_cdc.same_content(content, 't', 'again') }})
     {%- endset -%}
     {%- do adapter.create_kept_view('cdc_revision', usable) -%}
     {%- set counted = adapter.query_rows('select count(*) as n from cdc_revision')[0].n -%}
@@ -288,11 +288,4 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
     {%- do exceptions.raise_compiler_error('There is no change set `' ~ given ~ '`. Nearest: ' ~ which | join(', ') ~ '. Give a path, a name or a batch id.') -%}
   {%- endif -%}
   {%- do exceptions.raise_compiler_error('There is no change set `' ~ given ~ '`: the ledger ' ~ ledger ~ ' is empty.') -%}
-{% endmacro %}
-
-
-{% macro _same_content(content, left, right) %}
-  {%- set out = [] -%}
-  {%- for column in content %}{% do out.append(left ~ '.' ~ column ~ ' <=> ' ~ right ~ '.' ~ column) %}{% endfor -%}
-  {{ return(out | join(' and ')) }}
 {% endmacro %}
