@@ -16,13 +16,10 @@
   {%- if settings.get('alternate_keys') and state.exists %}{% do settings.update({'past': delta_cdc._past_for_alternate_keys(settings, state)}) %}{% endif -%}
   {%- do delta_cdc._keep_out(settings, this, state, evolved.rewrite) -%}
   {%- set lines = this.identifier ~ '__lines' -%}
-  {%- if '{table}' in settings.location or delta_cdc.is_private(settings) -%}
+  {%- if delta_cdc.reads_files(settings) -%}
     {%- set pending = delta_cdc.pending_change_sets(changes_from, settings, state.batch_id) -%}
     {%- set last = pending[-1]['batch_id'] if pending else none -%}
-    {%- if pending -%}{%- set lines = delta_cdc._lines_of_change_sets(lines, pending, settings) -%}{%- endif -%}
-    {%- if '{table}' not in settings.location -%}
-      {%- set lines = delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(lines, settings.format) ~ ')', settings, -1) -%}
-    {%- endif -%}
+    {%- if pending -%}{%- set lines = delta_cdc.lines_of_files(lines, pending, settings) -%}{%- endif -%}
   {%- else -%}
     {%- set raw = delta_cdc.progress(changes_from) -%}
     {%- set last = raw.batch_id if raw.batch_id > state.batch_id else none -%}
@@ -151,6 +148,15 @@ select {{ as_new | join(', ') }} from (
 )
 {%- endmacro %}
 
+
+{#- Whether a table is read from the change sets themselves, and not from raw_<feed>: it has a folder of its own, or is private. -#}
+{% macro reads_files(settings) %}{{ return('{table}' in settings.location or delta_cdc.is_private(settings)) }}{% endmacro %}
+
+{#- The lines of such a table's change sets, by way of a temporary view. -#}
+{% macro lines_of_files(view, change_sets, settings) %}
+  {%- set lines = delta_cdc._lines_of_change_sets(view, change_sets, settings) -%}
+  {{ return(lines if '{table}' in settings.location else delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(lines, settings.format) ~ ')', settings, -1)) }}
+{% endmacro %}
 
 {% macro _lines_of_table(raw, settings, done) %}
   {#- a table that is loaded from the beginning leaves out what was retracted; later retractions find it staged -#}

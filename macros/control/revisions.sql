@@ -218,9 +218,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
   {%- set gone = adapter.changed_files(sets) -%}
   {%- set there = sets | rejectattr('batch_id', 'in', gone | map(attribute='batch_id') | list) | list -%}
   {%- if not there -%}{{ return({'lines': none, 'gone': gone}) }}{%- endif -%}
-  {%- set view = delta_cdc._lines_of_change_sets(table.staging.identifier ~ '__lines', there, settings) -%}
-  {%- set lines = view if '{table}' in settings.location else delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(view, settings.format) ~ ')', settings, -1) -%}
-  {{ return({'lines': lines, 'gone': gone}) }}
+  {{ return({'lines': delta_cdc.lines_of_files(table.staging.identifier ~ '__lines', there, settings), 'gone': gone}) }}
 {% endmacro %}
 
 
@@ -248,7 +246,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
       {%- set evolved = delta_cdc._staged_columns(settings, delta_cdc.progress(staging)) -%}
       {%- do delta_cdc._keep_out(settings, staging, state) -%}
       {%- do out.append({'grows': evolved.add + evolved.widen + evolved.rewrite, 'compacted': state.properties.get('delta_cdc.compacted_batch', -1) | int, 'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'staging': staging,
-            'raw': none if '{table}' in settings.location or delta_cdc.is_private(settings) else delta_cdc._model_relation('raw_' ~ settings.feed)}) -%}
+            'raw': none if delta_cdc.reads_files(settings) else delta_cdc._model_relation('raw_' ~ settings.feed)}) -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(out) }}
