@@ -49,6 +49,14 @@ from numbered
 {%- endmacro %}
 
 
+{#- Staging reads a row of a multiset as if its values were its key, and every update as a change of it. -#}
+{% macro read_as_multiset(settings) %}
+  {%- if settings.keyless == 'multiset' -%}
+    {%- do settings.update({'values': delta_cdc._values_of_multiset(settings), 'key_changes': true}) -%}
+  {%- endif -%}
+{% endmacro %}
+
+
 {#- The columns by which rows are equal: those of final, but for what only says when and how a change came. -#}
 {% macro _values_of_multiset(settings) %}
   {%- set envelope = [] -%}

@@ -9,9 +9,7 @@
   {%- set state = delta_cdc.progress(this) -%}
   {%- do delta_cdc._refuse_restored(this, state) -%}
   {%- do delta_cdc._adopt_keys(settings, state) -%}
-  {%- if settings.keyless == 'multiset' -%}
-    {%- do settings.update({'values': delta_cdc._values_of_multiset(settings), 'key_changes': true}) -%}
-  {%- endif -%}
+  {%- do delta_cdc.read_as_multiset(settings) -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
   {%- if settings.get('alternate_keys') and state.exists %}{% do settings.update({'past': delta_cdc._past_for_alternate_keys(settings, state)}) %}{% endif -%}
   {%- do delta_cdc._keep_out(settings, this, state, evolved.rewrite) -%}

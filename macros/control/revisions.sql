@@ -240,9 +240,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
     {%- set staging = delta_cdc._model_relation('stg_' ~ settings.feed ~ '__' ~ settings.table) -%}
     {%- set state = adapter.table_state(staging, staging.identifier) -%}
     {%- if state.exists -%}
-      {%- if settings.keyless == 'multiset' -%}
-        {%- do settings.update({'values': delta_cdc._values_of_multiset(settings), 'key_changes': true}) -%}
-      {%- endif -%}
+      {%- do delta_cdc.read_as_multiset(settings) -%}
       {%- set evolved = delta_cdc._staged_columns(settings, delta_cdc.progress(staging)) -%}
       {%- do delta_cdc._keep_out(settings, staging, state) -%}
       {%- do out.append({'grows': evolved.add + evolved.widen + evolved.rewrite, 'compacted': state.properties.get('delta_cdc.compacted_batch', -1) | int, 'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'staging': staging,
