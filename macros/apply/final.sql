@@ -80,7 +80,7 @@
   {%- for column in state.columns if column | lower not in stay %}{% do gone.append(column) %}{% endfor -%}
   {%- set retyped = evolved.widen + evolved.rewrite + evolved.cast.keys() | list + evolved.add[evolved.new | length:] -%}
   {%- if wish == 'fail' and (evolved.new or gone or retyped) and is_incremental() -%}
-    {%- do exceptions.raise_compiler_error("feed " ~ settings.feed ~ ", table " ~ settings.table ~ ": the columns of " ~ this
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ "the columns of " ~ this
           ~ " would change, and `on_schema_change` is fail. New: " ~ (evolved.new | join(', ') or 'none') ~ "; gone: " ~ (gone | join(', ') or 'none')
           ~ "; of another type: " ~ (retyped | join(', ') or 'none') ~ ". Set another on_schema_change, or run with --full-refresh.") -%}
   {%- endif -%}
@@ -109,7 +109,7 @@
 {% macro _refuse_changed_expressions(settings, state) %}
   {%- set now, before = settings.get('expressions') or {}, state.notes.get('expressions') or {} -%}
   {%- for column in (now.keys() | list + before.keys() | list) | unique if column in state.columns and now.get(column) != before.get(column) and is_incremental() -%}
-    {%- do exceptions.raise_compiler_error("feed " ~ settings.feed ~ ", table " ~ settings.table ~ ": `expressions` makes `" ~ column ~ "` as "
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ "`expressions` makes `" ~ column ~ "` as "
           ~ (now.get(column) or 'it came') ~ ", and " ~ this ~ " was built with " ~ (before.get(column) or 'it as it came') ~ ". Rebuild it: dbt run --full-refresh --select " ~ this.identifier) -%}
   {%- endfor -%}
 {% endmacro %}

@@ -87,7 +87,7 @@
 
 {#- Staged positions, and the values of a multiset, are compared with new ones: their parts stay what they are. -#}
 {% macro _refuse_other_order(settings, state) %}
-  {%- set about = "feed " ~ settings.feed ~ ", table " ~ settings.table ~ ": " -%}
+  {%- set about = delta_cdc.about_table(settings) -%}
   {%- set remedy = " Put it back, or drop " ~ this ~ " and run again to load the change sets that are still there." -%}
   {%- set names = [] -%}
   {%- for part in settings.sequence_by %}{% do names.append(delta_cdc._sequence_name(part, loop.index)) %}{% endfor -%}
@@ -111,7 +111,7 @@
 
 {#- What a person should know of the load's columns. -#}
 {% macro _tell_of_columns(settings, plan) %}
-  {%- set about = 'feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': ' -%}
+  {%- set about = delta_cdc.about_table(settings) -%}
   {%- if plan.undeclared -%}
     {%- do exceptions.warn(about ~ plan.undeclared ~ ' of ' ~ plan.rows_read ~ ' new changes have columns that are not listed: '
           ~ plan.undeclared_columns | join(', ') ~ '. Their values are in _cdc_undeclared of staging. List them under `columns:`, or name them in `never_store`.') -%}

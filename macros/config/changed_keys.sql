@@ -4,7 +4,7 @@
   {%- set before = state.notes.get('keys') -%}
   {%- if before and before != settings['keys'] and not flags.FULL_REFRESH -%}
     {%- do exceptions.raise_compiler_error(
-        'feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': `keys` were [' ~ before | join(', ') ~ '] and are now ['
+        delta_cdc.about_table(settings) ~ '`keys` were [' ~ before | join(', ') ~ '] and are now ['
         ~ settings['keys'] | join(', ') ~ ']. Nothing was loaded. Put them back, or rebuild what is made by key; staging stays, and what lacks'
         ~ ' a key is marked `null_key`: dbt run --full-refresh --select stg_' ~ settings.feed ~ '__' ~ settings.table ~ '+') -%}
   {%- endif -%}

@@ -122,6 +122,10 @@
 {% endmacro %}
 
 
+{#- How an error or a warning about a table begins. -#}
+{% macro about_table(settings) %}{{ return('feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': ') }}{% endmacro %}
+
+
 {#- Whether something of a table must not be stored. It is read from the change sets themselves, and raw_<feed> has none of it. -#}
 {% macro is_private(settings) %}{{ return((settings.get('mask') or settings.get('never_store') or []) | length > 0) }}{% endmacro %}
 

@@ -34,7 +34,7 @@
 {% endmacro %}
 
 {% macro _says_held(settings, hold, number=1) %}
-  {{ return('feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': batch ' ~ hold.batch_id ~ ' (' ~ hold.change_set ~ ') is held: ' ~ hold.reason
+  {{ return(delta_cdc.about_table(settings) ~ 'batch ' ~ hold.batch_id ~ ' (' ~ hold.change_set ~ ') is held: ' ~ hold.reason
       ~ '. History and final wait' ~ (', and ' ~ (number - 1) ~ ' more held after it' if number > 1 else '')
       ~ '. Let it through with `delta-cdc accept ' ~ settings.feed ~ '.' ~ settings.table ~ ' ' ~ hold.batch_id ~ '`, or take it back with `delta-cdc retract ' ~ hold.batch_id ~ '`.') }}
 {% endmacro %}

@@ -225,7 +225,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {#- What staging does not take, by what operations left behind: changes below the horizon of a compaction. -#}
 {% macro _keep_out(settings, staging, state, rewrite=[]) %}
   {%- if rewrite and state.properties.get('delta_cdc.horizon') -%}
-    {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': ' ~ rewrite | join(', ') ~ ' cannot change to the type that is configured: staging would have to be '
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ rewrite | join(', ') ~ ' cannot change to the type that is configured: staging would have to be '
           ~ 'written anew, and it was compacted. Put the type back, or add a column of that type by `expressions`.') -%}
   {%- endif -%}
   {%- if state.properties.get('delta_cdc.horizon') -%}{%- do settings.update({'horizon': delta_cdc.horizon(state)}) -%}{%- endif -%}
