@@ -17,9 +17,11 @@
     {%- do exceptions.raise_compiler_error(holds ~ " is gone: it held the change sets that were not let through. Put it back from a backup; or, if nothing was held, "
           ~ "let it be made anew by one run with --vars '{delta_cdc_recreate: [cdc_holds]}'.") -%}
   {%- endif -%}
-  {%- set rows = adapter.cached_query(holds, 'select * from ' ~ holds ~ ' order by batch_id') -%}
-  {{ return(rows | selectattr('table', 'equalto', staging.identifier) | list) }}
+  {{ return(delta_cdc._all_holds(holds) | selectattr('table', 'equalto', staging.identifier) | list) }}
 {% endmacro %}
+
+{#- Those of all tables; none where there is no table of holds. -#}
+{% macro _all_holds(holds) %}{{ return(adapter.cached_query(holds, 'select * from ' ~ holds ~ ' order by batch_id')) }}{% endmacro %}
 
 
 {#- What keys, history and final may read: {staging: a relation or SQL, staged: its progress, held: the first open hold or none}. -#}
@@ -202,8 +204,7 @@ order by batch_id
 {#- A batch that was taken back is no longer held. -#}
 {% macro _end_hold(batch_id) %}
   {%- set holds = delta_cdc.holds_relation() -%}
-  {%- if adapter.table_state(holds, 'cdc_holds').exists
-        and adapter.cached_query(holds, 'select * from ' ~ holds ~ ' order by batch_id') | selectattr('batch_id', 'equalto', batch_id) | selectattr('accepted_at', 'none') | list -%}
+  {%- if delta_cdc._all_holds(holds) | selectattr('batch_id', 'equalto', batch_id) | selectattr('accepted_at', 'none') | list -%}
     {%- do run_query('update ' ~ holds ~ " set accepted_at = current_timestamp(), reason = concat(reason, '; retracted') where batch_id = " ~ batch_id ~ ' and accepted_at is null') -%}
   {%- endif -%}
 {% endmacro %}

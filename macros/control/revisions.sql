@@ -12,8 +12,7 @@
 {#- A revised truncate touches every key; a table that is only appended to has no way to take a row back. -#}
 {% macro _revision_wants_rebuild(settings, staging, done) %}
   {%- if settings.insert_only or settings.keyless != 'none' -%}{{ return(true) }}{%- endif -%}
-  {%- set all = "_cdc_op = 'T'" -%}
-  {{ return(adapter.query_rows('select count(*) as n from ' ~ staging ~ ' where _cdc_revised_in > ' ~ done ~ ' and (' ~ all ~ ')')[0].n > 0) }}
+  {{ return(adapter.query_rows('select count(*) as n from ' ~ staging ~ ' where _cdc_revised_in > ' ~ done ~ " and _cdc_op = 'T'")[0].n > 0) }}
 {% endmacro %}
 
 
