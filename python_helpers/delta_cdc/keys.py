@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # What a changed resolution changes. `_cdc_sequence` and `_cdc_ordinal` are the change's own.
 _RESOLVED = ("entity", "key_before", "key_after", "origin", "displaced_entity", "acts_on")
+# Whether a change is at one of the keys that `_linked_keys` gives.
+_AT_LINKED_KEY = "_cdc_key <=> linked_key"
 
 
 def key_changes(
@@ -82,10 +84,9 @@ def key_changes(
         known = session.table(str(dbt.this))
         links = links.union(known.where("key_before is not null").select("key_before"))
         links = links.union(known.where("key_after is not null").select("key_after"))
-    linked = links.select(F.col("_cdc_key").alias("linked_key")).distinct().localCheckpoint()
-    at_linked_key = F.expr("_cdc_key <=> linked_key")
+    linked = links.distinct().localCheckpoint()
 
-    touched = new.join(linked, at_linked_key, "left_semi").union(new.where("_cdc_key_before is not null"))
+    touched = new.join(linked, F.expr(_AT_LINKED_KEY), "left_semi").union(new.where("_cdc_key_before is not null"))
     counts = new.agg(F.count_if(F.col("_cdc_op") == "T").alias("truncates"))
     row = counts.crossJoin(touched.agg(F.count("*").alias("touched"))).collect()[0]
     report["rows_read"] = row["touched"]
@@ -93,10 +94,7 @@ def key_changes(
     if exists and not truncated and row["touched"] == 0:
         return Write(None, skip=True, report=report)
 
-    # a key change is at a linked key by its new key, so the linked keys' changes are all that matter; truncates end every row
-    selected = changes.join(linked, at_linked_key, "left_semi").union(changes.where("_cdc_op = 'T'"))
-    selected = selected.localCheckpoint()  # the resolver reads it twice
-    resolution = resolve(selected, pair_split_key_changes=pair_split_key_changes)
+    resolution = resolve(_at_keys(changes, linked), pair_split_key_changes=pair_split_key_changes)
     rows = resolution.rows.withColumn("resolved_batch_id", F.lit(newest).cast("bigint"))
     if exists:
         before = session.table(str(dbt.this)).alias("b")
@@ -126,13 +124,9 @@ def known_key_changes(
 
     staging: SQL of a relation with the columns of a staging table. keys: its key columns.
     """
-    from pyspark.sql import functions as F
-
     changes = _usable_changes(session.sql(f"select * from {staging}"), keys)
-    linked = _linked_keys(changes, pair_split_key_changes).select(F.col("_cdc_key").alias("linked_key")).distinct()
-    at_linked_keys = changes.join(linked, F.expr("_cdc_key <=> linked_key"), "left_semi")
-    selected = at_linked_keys.union(changes.where("_cdc_op = 'T'")).localCheckpoint()
-    return resolve(selected, pair_split_key_changes=pair_split_key_changes).rows
+    linked = _linked_keys(changes, pair_split_key_changes).distinct()
+    return resolve(_at_keys(changes, linked), pair_split_key_changes=pair_split_key_changes).rows
 
 
 def _usable_changes(staging: DataFrame, keys: list[str]) -> DataFrame:
@@ -157,12 +151,23 @@ def _usable_changes(staging: DataFrame, keys: list[str]) -> DataFrame:
 
 
 def _linked_keys(changes: DataFrame, pair_split_key_changes: bool) -> DataFrame:
-    """The keys (`_cdc_key`) that these changes make part of a key change."""
+    """The keys (`linked_key`) that these changes make part of a key change, some of them more than once."""
     from pyspark.sql import functions as F
 
-    movers = changes.where(F.col("_cdc_key_before").isNotNull())
-    links = movers.select("_cdc_key").union(movers.select(F.col("_cdc_key_before").alias("_cdc_key")))
+    movers = changes.where("_cdc_key_before is not null")
+    links = movers.select(F.col("_cdc_key").alias("linked_key")).union(movers.select("_cdc_key_before"))
     return links.union(_pairs(changes).select("_cdc_key")) if pair_split_key_changes else links
+
+
+def _at_keys(changes: DataFrame, linked: DataFrame) -> DataFrame:
+    """The changes that the resolver needs: those at linked keys, and the truncates, which end every row.
+
+    A key change is at a linked key by its new key.
+    """
+    from pyspark.sql import functions as F
+
+    at_linked_keys = changes.join(linked, F.expr(_AT_LINKED_KEY), "left_semi")
+    return at_linked_keys.union(changes.where("_cdc_op = 'T'")).localCheckpoint()  # the resolver reads it twice
 
 
 def _noted(dbt: Any) -> int:
