@@ -59,96 +59,12 @@
 {%- endmacro %}
 
 
-{#- How final follows the columns of the configuration and of staging (E1, E3, E4). `settings.columns` becomes what final has then.
-    {columns: what is added or widened first, or none; new: {column: type} of those that are added; backfill: staging has old values of a new column;
-     rebuild: final is made anew, for Delta cannot alter it so} -#}
-{% macro _final_evolution(settings, staging, staged, state) %}
-  {%- set found = {'columns': none, 'new': {}, 'backfill': false, 'rebuild': false} -%}
-  {%- if not state.exists or not staged.exists -%}{{ return(found) }}{%- endif -%}
-  {%- set wish = settings.on_schema_change -%}
-  {%- do delta_cdc._refuse_changed_expressions(settings, state) -%}
-  {%- do delta_cdc.note_renamed(settings, staged.columns) -%}
-  {%- do delta_cdc._publish_retired(settings, delta_cdc._retired_columns(settings, staged.columns), state.columns) -%}
-  {%- set made = settings.get('expressions') or {} -%}
-  {%- set types = {} -%}
-  {%- for column, type in staged.columns.items() %}{% do types.update({column | lower: type}) %}{% endfor -%}
-  {%- set wanted = {} -%}
-  {%- for column in settings['columns'] if column | lower in types and column not in made %}{% do wanted.update({column: types[column | lower]}) %}{% endfor -%}
-  {%- set evolved = adapter.evolved(state.columns, wanted) -%}
-  {%- set stay = (delta_cdc._final_columns(settings) + delta_cdc._derived_partitions(settings) | map(attribute='name') | list) | map('lower') | list -%}
-  {%- set gone = [] -%}
-  {%- for column in state.columns if column | lower not in stay %}{% do gone.append(column) %}{% endfor -%}
-  {%- set retyped = evolved.widen + evolved.rewrite + evolved.cast.keys() | list + evolved.add[evolved.new | length:] -%}
-  {%- if wish == 'fail' and (evolved.new or gone or retyped) and is_incremental() -%}
-    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ "the columns of " ~ this
-          ~ " would change, and `on_schema_change` is fail. New: " ~ (evolved.new | join(', ') or 'none') ~ "; gone: " ~ (gone | join(', ') or 'none')
-          ~ "; of another type: " ~ (retyped | join(', ') or 'none') ~ ". Set another on_schema_change, or run with --full-refresh.") -%}
-  {%- endif -%}
-  {%- if wish == 'ignore' and is_incremental() -%}
-    {%- do settings.update({'columns': settings['columns'] | reject('in', evolved.new) | list}) -%}
-    {%- for column in evolved.new %}{% do evolved.types.pop(column) %}{% endfor -%}
-  {%- else -%}
-    {%- for column in evolved.new %}{% do found.new.update({column: evolved.types[column]}) %}{% endfor -%}
-  {%- endif -%}
-  {%- set to_make = made.keys() | reject('in', state.columns) | list -%}
-  {%- if to_make and wish == 'ignore' and is_incremental() -%}
-    {%- do settings.update({'columns': settings['columns'] | reject('in', to_make) | list}) -%}
-    {%- set to_make = [] -%}
-  {%- endif -%}
-  {%- set renamed = settings.renamed_in_staging.values() | select('in', state.columns) | list -%}
-  {%- if evolved.rewrite or evolved.cast or to_make or renamed or (wish == 'sync_all_columns' and gone) -%}
-    {%- do found.update({'rebuild': true}) -%}
-  {%- elif found.new or retyped -%}
-    {%- do found.update({'columns': evolved.types, 'backfill': delta_cdc._has_values(delta_cdc.staged_rows(settings, staging), found.new, state.batch_id)}) -%}
-  {%- endif -%}
-  {{ return(found) }}
-{% endmacro %}
-
-
-{#- Final holds what an expression made of older rows: with another one it would be of two kinds (E7). -#}
-{% macro _refuse_changed_expressions(settings, state) %}
-  {%- set now, before = settings.get('expressions') or {}, state.notes.get('expressions') or {} -%}
-  {%- for column in (now.keys() | list + before.keys() | list) | unique if column in state.columns and now.get(column) != before.get(column) and is_incremental() -%}
-    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ "`expressions` makes `" ~ column ~ "` as "
-          ~ (now.get(column) or 'it came') ~ ", and " ~ this ~ " was built with " ~ (before.get(column) or 'it as it came') ~ ". Rebuild it: dbt run --full-refresh --select " ~ this.identifier) -%}
-  {%- endfor -%}
-{% endmacro %}
-
-
-{#- The columns of staging that the configuration no longer has. -#}
-{% macro _retired_columns(settings, staged) %}
-  {%- set out = [] -%}
-  {%- if staged and settings.on_schema_change in ['append_new_columns', 'ignore'] -%}
-    {%- set known = delta_cdc._known_columns(settings) | map('lower') | list -%}
-    {%- for column in staged if column | lower not in known and not column.startswith('_cdc_') %}{% do out.append(column) %}{% endfor -%}
-  {%- endif -%}
-  {{ return(out) }}
-{% endmacro %}
-
-{#- They stay where they were published (E3), null from then on. -#}
-{% macro _publish_retired(settings, retired, published) %}
-  {%- set stay = retired | select('in', published) | list -%}
-  {%- do settings.update({'columns': settings['columns'] + stay}) -%}
-  {%- if settings.get('track_columns') is none or settings.track_columns is mapping -%}
-    {%- do settings.update({'tracked': settings['tracked'] + stay}) -%}
-  {%- endif -%}
-{% endmacro %}
-
-
 {#- What final's commits say it was built with. -#}
 {% macro _final_notes(settings) %}
   {%- set notes = {'keys': settings['keys']} if settings.get('keys') else {} -%}
   {%- if delta_cdc._shape(settings) %}{% do notes.update({'shape': delta_cdc._shape(settings)}) %}{% endif -%}
   {%- if settings.get('expressions') %}{% do notes.update({'expressions': settings.expressions}) %}{% endif -%}
   {{ return(notes or none) }}
-{% endmacro %}
-
-
-{% macro _has_values(staging, columns, done) %}
-  {%- set any = [] -%}
-  {%- for column in columns %}{% do any.append(delta_cdc.quoted(column) ~ ' is not null') %}{% endfor -%}
-  {{ return(any and adapter.query_rows('select 1 as found from ' ~ staging ~ ' where _cdc_batch_id <= ' ~ done ~ ' and _cdc_error is null and ('
-      ~ any | join(' or ') ~ ') limit 1') | length > 0) }}
 {% endmacro %}
 
 
@@ -171,35 +87,6 @@
   {{ return({'mode': mode, 'revised': revised, 'changes': found.rows_read - found.quarantined, 'removals': found.removals, 'partial': found.partial > 0 and has_values,
              'skip': found.rows_read == found.quarantined and not revised}) }}
 {% endmacro %}
-
-
-{#- The columns of final: the published ones and the derived partition columns. -#}
-{% macro _derived_partitions(settings) %}
-  {%- set out = [] -%}
-  {%- for part in settings.get('partition_by') or [] -%}
-    {%- set named = modules.re.match('^(.*\\S)\\s+as\\s+`?(\\w+)`?$', part, modules.re.IGNORECASE) -%}
-    {%- if named -%}{%- do out.append({'expression': named.group(1), 'name': named.group(2)}) -%}
-    {%- elif part not in settings.column_types -%}
-      {%- do out.append({'expression': part, 'name': modules.re.sub('\\W+', '_', part).strip('_') | lower}) -%}
-    {%- endif -%}
-  {%- endfor -%}
-  {{ return(out) }}
-{% endmacro %}
-
-{% macro _partition_columns(settings) %}
-  {%- set names = {} -%}
-  {%- for derived in delta_cdc._derived_partitions(settings) %}{% do names.update({derived.expression: derived.name}) %}{% endfor -%}
-  {%- set out = [] -%}
-  {%- for part in settings.get('partition_by') or [] -%}
-    {%- set expression = modules.re.sub('\\s+as\\s+`?\\w+`?$', '', part, flags=modules.re.IGNORECASE) -%}
-    {%- do out.append(names.get(expression, expression)) -%}
-  {%- endfor -%}
-  {{ return(out) }}
-{% endmacro %}
-
-{% macro _with_partitions(settings) -%}
-  {%- for derived in delta_cdc._derived_partitions(settings) %}, {{ derived.expression }} as {{ delta_cdc.quoted(derived.name) }}{% endfor %}
-{%- endmacro %}
 
 
 {#- Every row of final, from all of staging. -#}

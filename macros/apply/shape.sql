@@ -48,3 +48,35 @@
   {{ return((['_cdc_created_at'] if settings.get('created_at') else []) + (['_cdc_updated_at'] if settings.get('updated_at') else [])
       + (['_cdc_lived'] if settings.get('delete_mode') == 'soft' else [])) }}
 {% endmacro %}
+
+
+{#- The partition columns that final has beside the published ones: [{expression, name}]. -#}
+{% macro _derived_partitions(settings) %}
+  {%- set out = [] -%}
+  {%- for part in settings.get('partition_by') or [] -%}
+    {%- set named = modules.re.match('^(.*\\S)\\s+as\\s+`?(\\w+)`?$', part, modules.re.IGNORECASE) -%}
+    {%- if named -%}{%- do out.append({'expression': named.group(1), 'name': named.group(2)}) -%}
+    {%- elif part not in settings.column_types -%}
+      {%- do out.append({'expression': part, 'name': modules.re.sub('\\W+', '_', part).strip('_') | lower}) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+
+{#- The names of all partition columns, in the order of `partition_by`. -#}
+{% macro _partition_columns(settings) %}
+  {%- set names = {} -%}
+  {%- for derived in delta_cdc._derived_partitions(settings) %}{% do names.update({derived.expression: derived.name}) %}{% endfor -%}
+  {%- set out = [] -%}
+  {%- for part in settings.get('partition_by') or [] -%}
+    {%- set expression = modules.re.sub('\\s+as\\s+`?\\w+`?$', '', part, flags=modules.re.IGNORECASE) -%}
+    {%- do out.append(names.get(expression, expression)) -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+
+{% macro _with_partitions(settings) -%}
+  {%- for derived in delta_cdc._derived_partitions(settings) %}, {{ derived.expression }} as {{ delta_cdc.quoted(derived.name) }}{% endfor %}
+{%- endmacro %}

@@ -75,29 +75,6 @@ states as (
 {%- endmacro %}
 
 
-{#- Staging with a column that was renamed since (E2) under its new name: what was staged before stands under the old one. -#}
-{% macro staged_rows(settings, staging) %}
-  {%- set renamed = settings.get('renamed_in_staging') -%}
-  {%- if not renamed -%}{{ return(staging) }}{%- endif -%}
-  {%- set missing, values = ['_cdc_missing'], [] -%}
-  {%- for new, old in renamed.items() -%}
-    {%- do missing.append('if(name = ' ~ delta_cdc.literal(old) ~ ', ' ~ delta_cdc.literal(new) ~ ', ') -%}
-    {%- do values.append('coalesce(' ~ delta_cdc.quoted(new) ~ ', ' ~ delta_cdc.quoted(old) ~ ') as ' ~ delta_cdc.quoted(new)) -%}
-  {%- endfor -%}
-  {%- set names = missing[1:] | join('') ~ 'name' ~ ')' * (missing | length - 1) -%}
-  {{ return('(select * except (_cdc_missing, ' ~ delta_cdc.column_list(renamed.keys() | list + renamed.values() | list) ~ '), '
-      ~ values | join(', ') ~ ', transform(_cdc_missing, name -> ' ~ names ~ ') as _cdc_missing from ' ~ staging ~ ')') }}
-{% endmacro %}
-
-
-{#- Notes which renamed columns staging has under both names. -#}
-{% macro note_renamed(settings, staged) %}
-  {%- set out = {} -%}
-  {%- for new, old in (settings.get('renamed_columns') or {}).items() if new in staged and old in staged %}{% do out.update({new: old}) %}{% endfor -%}
-  {%- do settings.update({'renamed_in_staging': out}) -%}
-{% endmacro %}
-
-
 {#- The entity of a key that was never part of a key change. -#}
 {% macro _own_entity(keys, prefix='') %}
   {{ return("sha2(to_json(struct(" ~ delta_cdc.column_list(keys, prefix) ~ "), map('ignoreNullFields', 'false')), 256)") }}
