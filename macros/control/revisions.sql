@@ -21,12 +21,13 @@
   {%- set ledger = delta_cdc._ledger() -%}
   {%- set found = delta_cdc._named_change_set(ledger, change_set) -%}
   {%- set batch_id = found.batch_id -%}
-  {%- set to_mark = [] -%}
-  {%- for table in delta_cdc._staging_tables(found.feed) if batch_id <= table.compacted and (table.raw is not none
+  {%- set tables = delta_cdc._staging_tables(found.feed) -%}
+  {%- for table in tables if batch_id <= table.compacted and (table.raw is not none
         or found.change_set.startswith(adapter.qualified_path(delta_cdc.table_folder(table.settings.location, table.settings.source_table)) ~ '/')) -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': batch ' ~ batch_id ~ ' was loaded before the table was compacted. Its changes are folded into others and cannot be taken back.') -%}
   {%- endfor -%}
-  {%- for table in delta_cdc._staging_tables(found.feed) -%}
+  {%- set to_mark = [] -%}
+  {%- for table in tables -%}
     {%- set counted = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ " and not _cdc_error <=> 'retracted'")[0].n -%}
     {%- if counted -%}{%- do to_mark.append(table) -%}{%- endif -%}
   {%- endfor -%}
