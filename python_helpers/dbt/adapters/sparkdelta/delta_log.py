@@ -123,11 +123,10 @@ def catalog_table(session: SparkSession, schema: str, identifier: str) -> Any | 
 
 
 def owner_and_comment(session: SparkSession, schema: str, identifier: str) -> tuple[str, str | None]:
-    """Owner and comment of a table or view as the catalog has them."""
-    jvm = session._jvm
-    assert jvm is not None
-    name = jvm.org.apache.spark.sql.catalyst.TableIdentifier(identifier, jvm.scala.Option.apply(schema))
-    table = session._jsparkSession.sessionState().catalog().getTableMetadata(name)
+    """Owner and comment of a table or view as the catalog has them; of one that is not there, no owner."""
+    table = catalog_table(session, schema, identifier)
+    if table is None:
+        return "", None
     comment = table.comment()
     return table.owner(), comment.get() if comment.isDefined() else None
 
