@@ -104,7 +104,7 @@
     keys_may_move  whether any change staged so far may be part of a key change
     after          the batch that the commit before had come to: where this one brings no rows, nothing is new above that
     keys           the table's keys (K8)
-    Kept for final too, which asks the same of the same changes when it has come as far as staging had. -#}
+    Kept for history and final too, which ask the same of the same changes when they have come as far as staging had. -#}
 {% macro _staging_plan(settings, lines, state, last) %}
   {%- set notes = state.notes -%}
   {%- if not state.exists -%}{%- set highest = none -%}

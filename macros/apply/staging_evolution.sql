@@ -1,4 +1,4 @@
-{#- How staging follows the configured columns (E1, E4, E6): as adapter.evolved. `settings.column_types` becomes what the
+{#- What staging needs to hold the configured columns (E1, E4, E6): as adapter.evolved. `settings.column_types` becomes what the
     columns are then; `settings.given_types` has those whose values are cast to what the table has, for Delta cannot widen it. -#}
 {% macro _staged_columns(settings, state) %}
   {%- if not state.exists -%}{{ return({'types': {}, 'new': [], 'add': [], 'widen': [], 'rewrite': [], 'cast': {}}) }}{%- endif -%}

@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import BaseRelation, available
 from dbt.adapters.base.meta import AdapterMeta
@@ -152,7 +152,7 @@ def _quoted(name: str) -> str:
 class FilesMixin(metaclass=AdapterMeta):
     """The functions above for macros, on this thread's session."""
 
-    _remembered: ClassVar[dict[str, Any]] = {}
+    _remembered: dict[str, Any]  # of this run: each has an adapter of its own
 
     def _session(self) -> SparkSession:
         raise NotImplementedError
@@ -174,13 +174,13 @@ class FilesMixin(metaclass=AdapterMeta):
 
     @available.parse_none
     def remember(self, name: str, value: Any) -> None:
-        """Keep what one model of a run found out, for another that would ask the same."""
+        """Keep what one model of a run found out, for others of it that would ask the same."""
         self._remembered[name] = value
 
     @available.parse_none
     def recall(self, name: str) -> Any:
-        """What was remembered last under a name, once; None if nothing was."""
-        return self._remembered.pop(name, None)
+        """What a model of this run remembered under a name; None if none did."""
+        return self._remembered.get(name)
 
     @available.parse(lambda *_: "")
     def qualified_path(self, path: str) -> str:

@@ -95,6 +95,7 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
         super().__init__(config, mp_context)
         self._plans: dict[tuple[str, str], tuple[str | None, WritePlan]] = {}
         self._plans_lock = threading.Lock()
+        self._remembered = {}
 
     @property
     def _in_process(self) -> bool:
