@@ -187,7 +187,7 @@ from {{ 'in_line' if contiguous else 'new_change_sets' }}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental' -%}
     {%- set role = delta_cdc._role(node.name) -%}
     {%- if role -%}
-      {%- set relation = api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias) -%}
+      {%- set relation = delta_cdc._relation_of(node) -%}
       {%- if adapter.table_state(relation, node.alias).exists -%}
         {%- if role == 'raw' -%}
           {%- do out.append({'feed': node.name[4:], 'relation': relation, 'change_set': 'change_set', 'batch_id': 'batch_id', 'at': 'cast(null as timestamp)', 'retracted': 'false'}) -%}

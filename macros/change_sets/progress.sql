@@ -55,11 +55,6 @@
 {% endmacro %}
 
 
-{% macro _runs_relation() %}
-  {{ return(delta_cdc._control_relation('cdc_runs')) }}
-{% endmacro %}
-
-
 {#- The recorded change sets above a batch that a table must load: [{batch_id, change_set, unit, size, modified_at}], checked to be
     still as they were recorded (rule S4). A set that was rewritten before it was loaded is superseded by its newest record. -#}
 {% macro pending_change_sets(ledger, settings, done) %}

@@ -40,6 +40,6 @@
 {% macro _keys_of_final() %}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and model.unique_id in node.depends_on.nodes
         and node.config.materialized == 'incremental' and delta_cdc._layer(node.name) not in ('keys', 'history') -%}
-    {{ return(adapter.table_state(api.Relation.create(schema=node.schema, identifier=node.alias), node.alias).notes.get('keys')) }}
+    {{ return(adapter.table_state(delta_cdc._relation_of(node), node.alias).notes.get('keys')) }}
   {%- endfor -%}
 {% endmacro %}

@@ -108,7 +108,7 @@ from {{ below }} where _cdc_op = 'T'
     {%- if settings.get('history', 'view') != 'view' -%}
       {%- do problems.append('its history is a table, which could not be rebuilt') -%}
     {%- endif -%}
-    {%- set final = delta_cdc._model_relation(settings.get('final_name') or 'final_' ~ settings.table) -%}
+    {%- set final = delta_cdc._final_relation(settings) -%}
     {%- if delta_cdc.may_be_held(settings) and delta_cdc.holds_of(table.staging) | selectattr('accepted_at', 'none') | list -%}
       {%- do problems.append('a change set of it is held') -%}
     {%- elif delta_cdc.progress(final).batch_id < state.committed -%}

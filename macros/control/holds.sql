@@ -7,8 +7,6 @@
   {{ return(settings.get('max_errors') is not none or settings.get('max_delete_share') is not none) }}
 {% endmacro %}
 
-{% macro holds_relation() %}{{ return(delta_cdc._control_relation('cdc_holds')) }}{% endmacro %}
-
 
 {#- All holds of a staging table, open and accepted, by batch. -#}
 {% macro holds_of(staging) %}
@@ -67,7 +65,7 @@
   {%- if not may or adapter.table_state(delta_cdc.holds_relation(), 'cdc_holds').exists -%}{{ return('') }}{%- endif -%}
   {%- if 'cdc_holds' not in (var('delta_cdc_recreate', []) | list) -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name in may -%}
-      {%- set staging = api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias) -%}
+      {%- set staging = delta_cdc._relation_of(node) -%}
       {%- if adapter.table_state(staging, node.alias).notes.get('judged') -%}{{ return('') }}{%- endif -%}  {#- the models say that it is gone -#}
     {%- endfor -%}
   {%- endif -%}
@@ -116,7 +114,7 @@
     all that was ever said of it. -#}
 {% macro _about_change_sets(settings, staging, lines, state, plan) -%}
 {%- set keys = settings['keys'] -%}
-{%- set final = delta_cdc._model_relation(settings.get('final_name') or 'final_' ~ settings.table) -%}
+{%- set final = delta_cdc._final_relation(settings) -%}
 {%- set order = delta_cdc.order_columns() -%}
 {%- set live = settings.get('max_delete_share') is not none and state.exists and adapter.table_state(final, final.identifier).exists -%}
 with {{ delta_cdc._staging_ctes(settings, lines) }}
@@ -207,18 +205,4 @@ order by batch_id
   {%- if delta_cdc._all_holds(holds) | selectattr('batch_id', 'equalto', batch_id) | selectattr('accepted_at', 'none') | list -%}
     {%- do run_query('update ' ~ holds ~ " set accepted_at = current_timestamp(), reason = concat(reason, '; retracted') where batch_id = " ~ batch_id ~ ' and accepted_at is null') -%}
   {%- endif -%}
-{% endmacro %}
-
-
-{% macro _control_relation(identifier) %}
-  {%- set ledger = delta_cdc._model_relation('cdc_change_sets') -%}
-  {{ return(api.Relation.create(database=ledger.database, schema=ledger.schema, identifier=identifier)) }}
-{% endmacro %}
-
-{% macro _model_relation(name) %}
-  {%- set node = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | selectattr('name', 'equalto', name) | list | first -%}
-  {%- if not node -%}
-    {%- do exceptions.raise_compiler_error('There is no model ' ~ name ~ ' in this project. `delta-cdc generate` writes the models of the feeds.') -%}
-  {%- endif -%}
-  {{ return(api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias)) }}
 {% endmacro %}

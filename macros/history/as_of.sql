@@ -68,8 +68,4 @@ from present
   {%- do exceptions.raise_compiler_error("delta_cdc.as_of: " ~ table ~ " is not a final model of this project. Pass ref('final_<table>').") -%}
 {% endmacro %}
 
-{% macro _relation_of(node) %}
-  {{ return(api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias)) }}
-{% endmacro %}
-
 {% macro _moment(value) %}{{ return(value | string if value is number else delta_cdc.literal(value)) }}{% endmacro %}
