@@ -68,7 +68,8 @@
 {% endmacro %}
 
 
-{#- {mode: on_time | late | rebuild, changes, partial, skip}: what staging found out of the new changes; asked again where that is not known. -#}
+{#- {mode: on_time | late | rebuild, changes: how many, or none, removals, partial, revised: whether there are any, skip}, from what staging found out
+    of the new changes; asked again where that is not known. -#}
 {% macro _final_plan(settings, staging, keys, state, staged, anew) %}
   {%- if anew or state.rebuild -%}{{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false, 'revised': false}) }}{%- endif -%}
   {%- set revised = delta_cdc.revised_since(staged, state.batch_id) -%}

@@ -64,7 +64,7 @@ from numbered
     {%- do envelope.append(part.strip('`') | lower) -%}
   {%- endfor -%}
   {%- set out = [] -%}
-  {%- for column in delta_cdc._chosen_columns(settings | default({}), settings.column_types.keys() | list) if column | lower not in envelope -%}
+  {%- for column in delta_cdc._chosen_columns(settings, settings.column_types.keys() | list) if column | lower not in envelope -%}
     {%- do out.append(column) -%}
   {%- endfor -%}
   {{ return(out) }}

@@ -12,7 +12,7 @@
   {%- do delta_cdc.read_as_multiset(settings) -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
   {%- if settings.get('alternate_keys') and state.exists %}{% do settings.update({'past': delta_cdc._past_for_alternate_keys(settings, state)}) %}{% endif -%}
-  {%- do delta_cdc._keep_out(settings, this, state, evolved.rewrite) -%}
+  {%- do delta_cdc._keep_out(settings, state, evolved.rewrite) -%}
   {%- set lines = this.identifier ~ '__lines' -%}
   {%- if delta_cdc.reads_files(settings) -%}
     {%- set pending = delta_cdc.pending_change_sets(changes_from, settings, state.batch_id) -%}

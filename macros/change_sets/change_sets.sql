@@ -77,6 +77,9 @@ where false
 
 {% macro table_folder(location, source_table) %}{{ return(location.replace('{table}', source_table).rstrip('/')) }}{% endmacro %}
 
+{#- The folder of a table as the ledger spells it. -#}
+{% macro qualified_folder(settings) %}{{ return(adapter.qualified_path(delta_cdc.table_folder(settings.location, settings.source_table))) }}{% endmacro %}
+
 
 {% macro _new_change_sets(feeds, known, last) -%}
 with listed as (

@@ -60,7 +60,7 @@
 {% macro pending_change_sets(ledger, settings, done) %}
   {%- set recorded = adapter.table_state(ledger, ledger.identifier) -%}
   {%- if not recorded.exists -%}{{ return([]) }}{%- endif -%}
-  {%- set root = adapter.qualified_path(delta_cdc.table_folder(settings.location, settings.source_table)) -%}
+  {%- set root = delta_cdc.qualified_folder(settings) -%}
   {#- so few that all tables can be served from one query's rows, so many that a table behind them is a rare one -#}
   {%- set recently = [(recorded.txn_version or 0) - 2000, -1] | max -%}
   {%- if done >= recently -%}

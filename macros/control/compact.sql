@@ -9,7 +9,7 @@
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set state = delta_cdc.progress(table.staging) -%}
   {%- do delta_cdc._refuse_to_compact(table, state) -%}
-  {%- set time_type = (adapter.get_columns_in_relation(table.staging) | selectattr('name', 'equalto', '_cdc_occurred_at') | first).dtype -%}
+  {%- set time_type = delta_cdc._time_type(table.staging) -%}
   {%- set moment = 'try_cast(' ~ delta_cdc.literal(before) ~ ' as ' ~ time_type ~ ')' -%}
   {%- if adapter.query_rows('select ' ~ moment ~ ' is null as bad')[0].bad -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': `' ~ before ~ '` is no ' ~ time_type ~ ', which is the type of the time of its changes.') -%}
@@ -50,13 +50,19 @@ when matched and size(t._cdc_missing) > 0 then update set
   {%- if 'delta_cdc.horizon' in properties -%}
     {%- set until = delta_cdc.literal(properties['delta_cdc.folded_until']) -%}
     {%- set asked = adapter.query_rows('select ' ~ ('coalesce(' ~ delta_cdc._moment(moment) ~ ' < try_cast(' ~ until ~ ' as '
-          ~ (adapter.get_columns_in_relation(staging) | selectattr('name', 'equalto', '_cdc_occurred_at') | first).dtype ~ '), false)' if moment is not none else 'false') ~ ' as below, '
+          ~ delta_cdc._time_type(staging) ~ '), false)' if moment is not none else 'false') ~ ' as below, '
           ~ ('unix_micros(cast(' ~ delta_cdc._moment(known_at) ~ ' as timestamp)) < ' ~ properties['delta_cdc.folded_at'] if known_at is not none else 'false') ~ ' as before')[0] -%}
     {%- if asked.below or asked.before -%}
       {%- do exceptions.raise_compiler_error('delta_cdc.as_of: table ' ~ settings.feed ~ '.' ~ settings.table ~ ' is compacted up to ' ~ properties['delta_cdc.folded_until']
             ~ ': as it was ' ~ ('at ' ~ moment if asked.below else 'known at ' ~ known_at) ~ ' can no longer be told.') -%}
     {%- endif -%}
   {%- endif -%}
+{% endmacro %}
+
+
+{#- The type of the time of a staging table's changes. -#}
+{% macro _time_type(staging) %}
+  {{ return((adapter.get_columns_in_relation(staging) | selectattr('name', 'equalto', '_cdc_occurred_at') | first).dtype) }}
 {% endmacro %}
 
 

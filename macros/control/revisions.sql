@@ -23,7 +23,7 @@
   {%- set batch_id = found.batch_id -%}
   {%- set tables = delta_cdc._staging_tables(found.feed) -%}
   {%- for table in tables if batch_id <= table.compacted and (table.raw is not none
-        or found.change_set.startswith(adapter.qualified_path(delta_cdc.table_folder(table.settings.location, table.settings.source_table)) ~ '/')) -%}
+        or found.change_set.startswith(delta_cdc.qualified_folder(table.settings) ~ '/')) -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': batch ' ~ batch_id ~ ' was loaded before the table was compacted. Its changes are folded into others and cannot be taken back.') -%}
   {%- endfor -%}
   {%- set to_mark = [] -%}
@@ -104,10 +104,11 @@ where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(
       {%- do left.append(row.n ~ ' ' ~ row.error) -%}
     {%- endfor -%}
     {%- set left = 'still quarantined: ' ~ left | join(', ') if left else '' -%}
+    {%- set problem = delta_cdc._not_loaded(ledger, table) if counted else '' -%}
     {%- if not counted -%}
       {%- do print('table ' ~ table.name ~ ': ' ~ ('nothing to replay; ' ~ left if left else 'nothing is quarantined') ~ '.') -%}
-    {%- elif delta_cdc._not_loaded(ledger, table) -%}
-      {%- do problems.append(delta_cdc._not_loaded(ledger, table)) -%}
+    {%- elif problem -%}
+      {%- do problems.append(problem) -%}
     {%- else -%}
       {%- set revision = delta_cdc._record_revision(ledger, 'replay', table.settings.feed, table.name) -%}
       {%- set columns = delta_cdc._staging_columns(table.settings) -%}
@@ -191,7 +192,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {#- Why a table cannot take an operation's batch now, or nothing: what was recorded before it must be loaded before it. -#}
 {% macro _not_loaded(ledger, table) %}
   {%- set settings = table.settings -%}
-  {%- set root = adapter.qualified_path(delta_cdc.table_folder(settings.location, settings.source_table)) -%}
+  {%- set root = delta_cdc.qualified_folder(settings) -%}
   {%- set reader = table.raw or table.staging -%}
   {%- if table.grows -%}
     {{ return('table ' ~ table.name ~ ': staging has not got its columns from the configuration yet: ' ~ table.grows | join(', ') ~ '.') }}
@@ -208,7 +209,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {#- The lines of the change sets that a table loaded after a batch: {lines: a relation or none, gone: those that are no longer there}. -#}
 {% macro _lines_of_later_sets(ledger, table, batch_id) %}
   {%- set settings = table.settings -%}
-  {%- set root = adapter.qualified_path(delta_cdc.table_folder(settings.location, settings.source_table)) -%}
+  {%- set root = delta_cdc.qualified_folder(settings) -%}
   {%- set sets = adapter.query_rows(delta_cdc._change_sets_above(ledger, batch_id, settings.feed, root)) -%}
   {%- if not sets -%}{{ return({'lines': none, 'gone': []}) }}{%- endif -%}
   {%- if table.raw -%}
@@ -223,12 +224,14 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 
 
 {#- What staging does not take, by what operations left behind: changes below the horizon of a compaction. -#}
-{% macro _keep_out(settings, staging, state, rewrite=[]) %}
-  {%- if rewrite and state.properties.get('delta_cdc.horizon') -%}
+{% macro _keep_out(settings, state, rewrite=[]) %}
+  {%- set horizon = delta_cdc.horizon(state) -%}
+  {%- if not horizon -%}{{ return('') }}{%- endif -%}
+  {%- if rewrite -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ rewrite | join(', ') ~ ' cannot change to the type that is configured: staging would have to be '
           ~ 'written anew, and it was compacted. Put the type back, or add a column of that type by `expressions`.') -%}
   {%- endif -%}
-  {%- if state.properties.get('delta_cdc.horizon') -%}{%- do settings.update({'horizon': delta_cdc.horizon(state)}) -%}{%- endif -%}
+  {%- do settings.update({'horizon': horizon}) -%}
 {% endmacro %}
 
 
@@ -242,7 +245,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
     {%- if state.exists -%}
       {%- do delta_cdc.read_as_multiset(settings) -%}
       {%- set evolved = delta_cdc._staged_columns(settings, delta_cdc.progress(staging)) -%}
-      {%- do delta_cdc._keep_out(settings, staging, state) -%}
+      {%- do delta_cdc._keep_out(settings, state) -%}
       {%- do out.append({'grows': evolved.add + evolved.widen + evolved.rewrite, 'compacted': state.properties.get('delta_cdc.compacted_batch', -1) | int, 'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'staging': staging,
             'raw': none if delta_cdc.reads_files(settings) else delta_cdc._model_relation('raw_' ~ settings.feed)}) -%}
     {%- endif -%}
