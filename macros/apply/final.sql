@@ -35,7 +35,7 @@
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
       } -%}
 
-  {%- if settings.insert_only or settings.keyless == 'append' -%}
+  {%- if delta_cdc.is_appended(settings) -%}
     {%- do options.update({'rebuild': state.exists and plan.mode == 'rebuild'}) -%}
     {%- set sql = delta_cdc._final_appended(settings, staging, -1 if plan.mode == 'rebuild' else state.batch_id) -%}
   {%- elif settings.keyless == 'multiset' and settings.surrogate == 'none' -%}
@@ -92,7 +92,7 @@
 
 {#- Every row of final, from all of staging. -#}
 {% macro _final_rows(settings, staging, keys, where='true') -%}
-{%- if settings.insert_only or settings.keyless == 'append' -%}
+{%- if delta_cdc.is_appended(settings) -%}
 {{ delta_cdc._final_appended(settings, staging, -1) }}{{ ' and ' ~ where }}
 {%- elif settings.keyless == 'multiset' -%}
 select * except (_cdc_is_gone) from (

@@ -250,7 +250,7 @@ checked as (
     case
       when not _cdc_parsed then 'unparsable'
       when _cdc_op is null then 'unknown_operation'
-  {%- if settings.insert_only or settings.keyless == 'append' %}
+  {%- if delta_cdc.is_appended(settings) %}
       when _cdc_op not in ('I', 'R') then 'not_allowed'
   {%- endif %}
   {%- if settings.keyless == 'multiset' %}

@@ -54,7 +54,7 @@
         'column_types': types,
         'columns': delta_cdc._published_columns(settings, types.keys() | list),
       }) -%}
-  {%- if settings.insert_only or settings.keyless == 'append' -%}
+  {%- if delta_cdc.is_appended(settings) -%}
     {#- what only the feed says of changed and deleted rows is for its other tables -#}
     {%- do settings.update({'delete_mode': 'hard', 'created_at': none, 'updated_at': none, 'set_on_insert': []}) -%}
   {%- endif -%}
@@ -120,6 +120,10 @@
   {%- endif -%}
   {{ return(settings['columns'] | select('in', track) | list) }}
 {% endmacro %}
+
+
+{#- Whether rows are only ever added to a table, each change one. -#}
+{% macro is_appended(settings) %}{{ return(settings.insert_only or settings.keyless == 'append') }}{% endmacro %}
 
 
 {#- How an error or a warning about a table begins. -#}
