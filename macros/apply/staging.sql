@@ -13,11 +13,10 @@
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
   {%- if settings.get('alternate_keys') and state.exists %}{% do settings.update({'past': delta_cdc._past_for_alternate_keys(settings, state)}) %}{% endif -%}
   {%- do delta_cdc._keep_out(settings, state, evolved.rewrite) -%}
-  {%- set lines = this.identifier ~ '__lines' -%}
   {%- if delta_cdc.reads_files(settings) -%}
     {%- set pending = delta_cdc.pending_change_sets(changes_from, settings, state.batch_id) -%}
     {%- set last = pending[-1]['batch_id'] if pending else none -%}
-    {%- if pending -%}{%- set lines = delta_cdc.lines_of_files(lines, pending, settings) -%}{%- endif -%}
+    {%- if pending -%}{%- set lines = delta_cdc.lines_of_files(this.identifier ~ '__lines', pending, settings) -%}{%- endif -%}
   {%- else -%}
     {%- set raw = delta_cdc.progress(changes_from) -%}
     {%- set last = raw.batch_id if raw.batch_id > state.batch_id else none -%}
