@@ -54,6 +54,7 @@
     {%- set sql = delta_cdc._winners(settings, staging, keys, state, plan) -%}
   {%- endif -%}
   {%- do options.report.update(delta_cdc.held_report(settings, readable.held)) -%}
+  {%- if not options.skip %}{% do delta_cdc.gain_deletion_vectors(settings, state) %}{% endif -%}
   {%- do adapter.plan_write(this, options) -%}
   {{ return(sql) }}
 {%- endmacro %}

@@ -430,11 +430,11 @@ class Settings(BaseModel):
         wants="`merge` or `replace_partitions`",
         example="replace_partitions",
     )
-    deletion_vectors: bool = _setting(
-        True,
-        "Final marks replaced rows instead of rewriting their files: cheaper merges, for readers that know "
-        "them.",
-        wants="true or false",
+    deletion_vectors: bool | Literal["auto"] = _setting(
+        "auto",
+        "Final marks replaced rows instead of rewriting their files: cheaper merges into large tables, dearer "
+        "ones into small tables, for readers that know them. `auto`: once a commit wrote over 200,000 rows.",
+        wants="`auto`, true or false",
         example="false",
     )
     tags: list[Text] = _setting(

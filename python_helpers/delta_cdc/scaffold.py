@@ -184,7 +184,7 @@ def staging_model(table: Table) -> str:
         "incremental_strategy": "append",
         "on_schema_change": "append_new_columns",
         "full_refresh": False,
-        **_properties(table, table.columns, deletion_vectors=None),
+        **_properties(table, table.columns),
         "tags": tags_of(table),
     }
     changes_from = f"raw_{table.feed}" if table.mixed and not table.is_private else "cdc_change_sets"
@@ -202,7 +202,7 @@ def keys_model(table: Table) -> str:
         "unique_key": ["_cdc_batch_id", "_cdc_change_set", "_cdc_row"],
         "merge_only_changed": True,
         "full_refresh": False,
-        **_properties(table, _key_columns(table), deletion_vectors=None),
+        **_properties(table, _key_columns(table)),
         "tags": tags_of(table),
     }
     arguments = "".join(f"        {name}={python(value)},\n" for name, value in config.items())
@@ -328,11 +328,11 @@ def _key_columns(table: Table) -> list[Column]:
     return [column for column in table.columns if column.name in table.settings.keys]
 
 
-def _properties(table: Table, columns: Iterable[Column], *, deletion_vectors: bool | None) -> dict[str, Any]:
+def _properties(table: Table, columns: Iterable[Column], *, deletion_vectors: bool | str = "auto") -> dict[str, Any]:
     """Delta table properties. Delta takes names with these characters only under column mapping."""
     properties = {}
-    if deletion_vectors is not None:
-        properties["delta.enableDeletionVectors"] = "true" if deletion_vectors else "false"
+    if deletion_vectors != "auto":
+        properties["delta.enableDeletionVectors"] = str(deletion_vectors).lower()
     if any(re.search(r"[ ,;{}()\n\t=]", column.name) for column in columns):
         properties["delta.columnMapping.mode"] = "name"
     return {"tblproperties": properties} if properties else {}
