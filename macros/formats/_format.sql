@@ -59,6 +59,13 @@ from (select *, size(elements) as held from (select *, try_cast(try_variant_get(
 {%- endmacro %}
 
 
+{#- A map from the names and values of two arrays; null where they are no pair of such. -#}
+{% macro _map_of(names, values) %}
+  {{ return("case when size(" ~ names ~ ") = size(" ~ values ~ ") and size(array_distinct(array_compact(" ~ names ~ "))) = size(" ~ names ~ ")"
+      ~ " then map_from_arrays(" ~ names ~ ", " ~ values ~ ") end") }}
+{% endmacro %}
+
+
 {#- A map of a message with its columns as the table lists them, whatever their case: for sources in whose names case makes no
     difference. Of two spellings of one name the listed one counts, else the first; the other stays what it is.
     `names` is the name of a column that holds the map. -#}

@@ -542,6 +542,16 @@ FORMATS: dict[str, Format] = {
             "_transaction_record_id": "bigint",
         },
     ),
+    "wal2json_v1": Format(
+        settings={
+            "sequence_by": ["_lsn"],
+            "ordinal": "_place",
+            "transaction": "_xid",
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+        },
+        fields={"_lsn": "bigint", "_place": "int", "_xid": "string", "_timestamp": "timestamp"},
+    ),
 }
 
 

@@ -25,7 +25,11 @@ MACROS = load(adapter=SimpleNamespace(misfits=lambda text, value, type_: f"{text
 def settings(format_: str, columns: dict[str, str], **given: Any) -> dict[str, Any]:
     """The settings of a table as the models have them; its first column is the key."""
     node = SimpleNamespace(
-        name="t", source_name="f", source_meta={"cdc": {"format": format_, "keys": list(columns)[:1], **given}}, config={}, meta={},
+        name="t",
+        source_name="f",
+        source_meta={"cdc": {"format": format_, "keys": list(columns)[:1], **given}},
+        config={},
+        meta={},
         columns={name: SimpleNamespace(name=name, data_type=type_) for name, type_ in columns.items()},
     )
     return MACROS["_table_settings"](node)
@@ -97,8 +101,17 @@ def test_Q1_messages_of_another_shape_are_refused_and_stop_nothing(spark, format
 
 def test_canal_a_message_of_several_rows_is_a_change_each(spark):
     message = {
-        "data": [{"id": "2", "v": "b"}, {"id": "3", "v": None}], "old": [{"id": "1"}, {"v": "c"}], "database": "d", "table": "t",
-        "type": "UPDATE", "isDdl": False, "es": 1683008289000, "ts": 1683008289719, "id": 14, "pkNames": ["id"], "mysqlType": {"id": "int"},
+        "data": [{"id": "2", "v": "b"}, {"id": "3", "v": None}],
+        "old": [{"id": "1"}, {"v": "c"}],
+        "database": "d",
+        "table": "t",
+        "type": "UPDATE",
+        "isDdl": False,
+        "es": 1683008289000,
+        "ts": 1683008289719,
+        "id": 14,
+        "pkNames": ["id"],
+        "mysqlType": {"id": "int"},
     }
     found = changes(spark, "canal", [message, message], {"id": "int", "v": "string"})
     assert values(found, "row_number", "_place", "op_code", "after", "before") == [
@@ -114,7 +127,12 @@ def test_canal_a_message_of_several_rows_is_a_change_each(spark):
 
 def test_canal_ddl_changes_no_row_but_truncate(spark):
     ddl = {"data": None, "old": None, "database": "d", "table": "t", "isDdl": True, "es": 1, "ts": 2, "id": 3}
-    messages = [{**ddl, "type": "ALTER"}, {**ddl, "type": "TRUNCATE"}, {**ddl, "type": "CINDEX"}, {**ddl, "type": "QUERY", "isDdl": False}]
+    messages = [
+        {**ddl, "type": "ALTER"},
+        {**ddl, "type": "TRUNCATE"},
+        {**ddl, "type": "CINDEX"},
+        {**ddl, "type": "QUERY", "isDdl": False},
+    ]
     assert values(staged(spark, "canal", messages, {"id": "int"}), "_cdc_op", "_cdc_error") == [("T", None)]
     assert tables(spark, "canal", [*messages, "no json"]) == ["d.t", None]
 
@@ -141,9 +159,16 @@ def test_canal_schemaevolution(spark):
 
 
 def test_canal_names_are_those_listed_in_any_case(spark):
-    rows = staged(spark, "canal", messages_of("paimon__canal__database_case_insensitive"), {"k1": "int", "v0": "string", "v1": "int", "v2": "string"})
+    rows = staged(
+        spark,
+        "canal",
+        messages_of("paimon__canal__database_case_insensitive"),
+        {"k1": "int", "v0": "string", "v1": "int", "v2": "string"},
+    )
     assert values(rows, "k1", "v0", "v1", "v2", "_cdc_missing", "_cdc_error") == [
-        (5, "five", 50, None, ["v2"], None), (7, "seven", 70, None, ["v2"], None), (8, "eight", 80, "added", [], None),
+        (5, "five", 50, None, ["v2"], None),
+        (7, "seven", 70, None, ["v2"], None),
+        (8, "eight", 80, "added", [], None),
     ]
 
 
@@ -154,13 +179,32 @@ def test_canal_of_two_spellings_the_listed_one_counts_and_the_other_is_kept(spar
 
 
 def test_canal_values(spark):
-    columns = {"id": "int", "flag": "boolean", "amount": "decimal(10,2)", "born": "date", "at": "timestamp_ntz", "bytes": "binary"}
-    given = {"id": "1", "flag": "1", "amount": "-0.10", "born": "2024-02-29", "at": "2024-02-29 23:59:59.123456", "bytes": "\x00\x80ÿ"}
+    columns = {
+        "id": "int",
+        "flag": "boolean",
+        "amount": "decimal(10,2)",
+        "born": "date",
+        "at": "timestamp_ntz",
+        "bytes": "binary",
+    }
+    given = {
+        "id": "1",
+        "flag": "1",
+        "amount": "-0.10",
+        "born": "2024-02-29",
+        "at": "2024-02-29 23:59:59.123456",
+        "bytes": "\x00\x80ÿ",
+    }
     bad = [{**given, "id": "2", "born": "0000-00-00"}, {**given, "id": "3", "bytes": "乪"}, {**given, "id": None}]
     messages = [{"data": [row], "type": "INSERT", "ts": 1, "id": 1} for row in (given, *bad)]
     good, *refused = staged(spark, "canal", messages, columns)
     assert [good[column] for column in columns] == [
-        1, True, Decimal("-0.10"), dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 23, 59, 59, 123456), b"\x00\x80\xff",
+        1,
+        True,
+        Decimal("-0.10"),
+        dt.date(2024, 2, 29),
+        dt.datetime(2024, 2, 29, 23, 59, 59, 123456),
+        b"\x00\x80\xff",
     ]
     assert [row["_cdc_error"] for row in refused] == ["cast:born", "cast:bytes", "null_key"]
 
@@ -202,7 +246,10 @@ def test_maxwell_rows_of_a_bootstrap_have_no_position_and_its_ends_change_no_row
 
 
 def test_maxwell_ddl_changes_no_row(spark):
-    messages = [{"type": type_, "database": "test", "table": "e", "ts": 1, "sql": ""} for type_ in ("table-create", "table-alter", "database-drop")]
+    messages = [
+        {"type": type_, "database": "test", "table": "e", "ts": 1, "sql": ""}
+        for type_ in ("table-create", "table-alter", "database-drop")
+    ]
     assert tables(spark, "maxwell", [*messages, {**MAXWELL, "type": "insert", "data": {"id": 1}}]) == ["test.e"]
     assert staged(spark, "maxwell", messages, {"id": "int"}) == []
 
@@ -220,12 +267,36 @@ def test_maxwell_logs_are_ordered_by_number(spark):
 
 
 def test_maxwell_values(spark):
-    columns = {"id": "bigint", "big": "decimal(20,0)", "bit": "boolean", "set": "array<string>", "json": "string", "blob": "binary", "d": "timestamp"}
-    row = {"id": 1, "big": 18446744073709551615, "bit": 1, "set": ["bar", "baz"], "json": {"a": [1, None]}, "blob": "AAECAw==", "d": None}
-    messages = [{**MAXWELL, "type": "insert", "data": data} for data in (row, {**row, "d": "0000-00-00 00:00:00"}, {**row, "blob": "?"})]
+    columns = {
+        "id": "bigint",
+        "big": "decimal(20,0)",
+        "bit": "boolean",
+        "set": "array<string>",
+        "json": "string",
+        "blob": "binary",
+        "d": "timestamp",
+    }
+    row = {
+        "id": 1,
+        "big": 18446744073709551615,
+        "bit": 1,
+        "set": ["bar", "baz"],
+        "json": {"a": [1, None]},
+        "blob": "AAECAw==",
+        "d": None,
+    }
+    messages = [
+        {**MAXWELL, "type": "insert", "data": data} for data in (row, {**row, "d": "0000-00-00 00:00:00"}, {**row, "blob": "?"})
+    ]
     good, *refused = staged(spark, "maxwell", messages, columns)
     assert [good[column] for column in columns] == [
-        1, Decimal(18446744073709551615), True, ["bar", "baz"], '{"a":[1,null]}', b"\x00\x01\x02\x03", None,
+        1,
+        Decimal(18446744073709551615),
+        True,
+        ["bar", "baz"],
+        '{"a":[1,null]}',
+        b"\x00\x01\x02\x03",
+        None,
     ]
     assert [row["_cdc_error"] for row in refused] == ["cast:d", "cast:blob"]
 
@@ -235,7 +306,9 @@ def test_maxwell_the_corpus_is_read_but_for_what_is_encrypted(spark):
     rows = staged(spark, "maxwell", messages, {"id": "string"}, keys=[], keyless="append", sequence_by=["0"])
     refused = {row["_cdc_error"] for row in rows} - {None}
     assert refused == {"not_allowed"}  # updates and deletes
-    assert len(messages) == len(rows) + sum('"bootstrap-start"' in message or '"bootstrap-complete"' in message for message in messages)
+    assert len(messages) == len(rows) + sum(
+        '"bootstrap-start"' in message or '"bootstrap-complete"' in message for message in messages
+    )
     encrypted = (FEEDS / "maxwell" / "encrypted-user-insert.json").read_text().splitlines()
     assert {row["_cdc_error"] for row in staged(spark, "maxwell", encrypted, {"id": "int"})} == {"unparsable"}
 
@@ -253,7 +326,11 @@ def test_goldengate_events_with_their_images(spark):
     columns = {"id": "int", "name": "string", "weight": "double"}
     rows = staged(spark, "goldengate", messages_of("paimon__ogg__table_event"), columns)
     assert values(rows, "_cdc_op", "id", "weight", "_cdc_key_before", "_cdc_error") == [
-        ("I", 101, 3.14, None, None), ("I", 102, 8.1, None, None), ("I", 103, 5.1, None, None), ("U", 103, 8.1, None, None), ("D", 103, 8.1, None, None),
+        ("I", 101, 3.14, None, None),
+        ("I", 102, 8.1, None, None),
+        ("I", 103, 5.1, None, None),
+        ("U", 103, 8.1, None, None),
+        ("D", 103, 8.1, None, None),
     ]
     assert rows[0]["_cdc_sequence"] == {"_pos": Decimal(143)}
     assert rows[0]["_cdc_occurred_at"] == dt.datetime(2020, 5, 13, 15, 40, 6)
@@ -262,7 +339,10 @@ def test_goldengate_events_with_their_images(spark):
 def test_goldengate_names_are_those_listed_in_any_case(spark):
     columns = {"id": "int", "name": "string", "description": "string", "weight": "double"}
     rows = staged(spark, "goldengate", messages_of("paimon__ogg__database_case_insensitive"), columns)
-    assert values(rows, "id", "name", "weight", "_cdc_missing", "_cdc_error") == [(101, "scooter", 3.14, [], None), (102, "car battery", 8.1, [], None)]
+    assert values(rows, "id", "name", "weight", "_cdc_missing", "_cdc_error") == [
+        (101, "scooter", 3.14, [], None),
+        (102, "car battery", 8.1, [], None),
+    ]
 
 
 def test_goldengate_what_the_trail_does_not_have_is_absent(spark):
@@ -280,17 +360,28 @@ def test_goldengate_what_the_trail_does_not_have_is_absent(spark):
 
 
 def test_goldengate_a_key_update_is_an_update_whose_key_before_is_another(spark):
-    message = {**GOLDENGATE, "op_type": "U", "before": {"CUST_CODE": "DAVE"}, "after": {"CUST_CODE": "ANNE", "PRODUCT_PRICE": 1.5}}
+    message = {
+        **GOLDENGATE,
+        "op_type": "U",
+        "before": {"CUST_CODE": "DAVE"},
+        "after": {"CUST_CODE": "ANNE", "PRODUCT_PRICE": 1.5},
+    }
     (row,) = staged(spark, "goldengate", [message], ORDER)
     assert (row["CUST_CODE"], row["_cdc_key_before"]) == ("ANNE", {"CUST_CODE": "DAVE"})
 
 
 def test_goldengate_truncate_and_rows_beside_the_envelope(spark):
     row = {"CUST_CODE": "WILL", "PRODUCT_PRICE": "17520.00"}
-    messages = [{**GOLDENGATE, "op_type": "T", "before": None, "after": None}, {**GOLDENGATE, "op_type": "I", **row}, {**GOLDENGATE, "op_type": "D", **row}]
+    messages = [
+        {**GOLDENGATE, "op_type": "T", "before": None, "after": None},
+        {**GOLDENGATE, "op_type": "I", **row},
+        {**GOLDENGATE, "op_type": "D", **row},
+    ]
     rows = staged(spark, "goldengate", messages, ORDER)
     assert values(rows, "_cdc_op", "CUST_CODE", "PRODUCT_PRICE", "_cdc_undeclared", "_cdc_error") == [
-        ("T", None, None, None, None), ("I", "WILL", Decimal("17520.00"), None, None), ("D", "WILL", Decimal("17520.00"), None, None),
+        ("T", None, None, None, None),
+        ("I", "WILL", Decimal("17520.00"), None, None),
+        ("D", "WILL", Decimal("17520.00"), None, None),
     ]
     assert tables(spark, "goldengate", messages) == ["GG.TCUSTORD"] * 3
 
@@ -305,16 +396,28 @@ DMS = {"timestamp": "2021-02-18T23:57:11.970360Z", "record-type": "data", "parti
 
 def test_dms_loads_and_changes(spark):
     row = {"ID": 315209, "name": "a", "at": "2020-01-15T22:45:17Z", "raw": "0x00ff"}
-    messages = [{"data": row, "metadata": {**DMS, "operation": operation}} for operation in ("load", "insert", "update", "delete")]
+    messages = [
+        {"data": row, "metadata": {**DMS, "operation": operation}} for operation in ("load", "insert", "update", "delete")
+    ]
     rows = staged(spark, "dms", messages, {"id": "int", "name": "string", "at": "timestamp", "raw": "binary"})
     assert values(rows, "_cdc_op", "id", "name", "at", "raw", "_cdc_error") == [
         (op, 315209, "a", dt.datetime(2020, 1, 15, 22, 45, 17), b"\x00\xff", None) for op in "RIUD"
     ]
-    assert values(rows[:1], "_cdc_sequence", "_cdc_transaction") == [({"_timestamp": dt.datetime(2021, 2, 18, 23, 57, 11, 970360)}, "87978110091475")]
+    assert values(rows[:1], "_cdc_sequence", "_cdc_transaction") == [
+        ({"_timestamp": dt.datetime(2021, 2, 18, 23, 57, 11, 970360)}, "87978110091475")
+    ]
 
 
 def test_dms_control_records_change_no_row(spark):
-    control = {"metadata": {**DMS, "record-type": "control", "operation": "create-table", "schema-name": "", "table-name": "awsdms_apply_exceptions"}}
+    control = {
+        "metadata": {
+            **DMS,
+            "record-type": "control",
+            "operation": "create-table",
+            "schema-name": "",
+            "table-name": "awsdms_apply_exceptions",
+        }
+    }
     assert tables(spark, "dms", [control, {"data": {"id": 1}, "metadata": {**DMS, "operation": "load"}}]) == ["crm.leads"]
     assert staged(spark, "dms", [control], {"id": "int"}) == []
 
@@ -330,7 +433,10 @@ def test_dms_transaction_details_may_order_and_date_the_changes(spark):
     message = {"data": {"id": 2}, "metadata": {**details, "operation": "insert"}}
     order = {"sequence_by": ["_commit_timestamp", "_transaction_id"], "ordinal": "_transaction_record_id"}
     (row,) = staged(spark, "dms", [message], {"id": "int"}, **order)
-    assert row["_cdc_sequence"] == {"_commit_timestamp": dt.datetime(2021, 2, 18, 23, 57, 10), "_transaction_id": "87978110091475"}
+    assert row["_cdc_sequence"] == {
+        "_commit_timestamp": dt.datetime(2021, 2, 18, 23, 57, 10),
+        "_transaction_id": "87978110091475",
+    }
     assert (row["_cdc_ordinal"], row["_cdc_occurred_at"], row["_cdc_error"]) == (7, dt.datetime(2021, 2, 18, 23, 57, 10), None)
 
 
@@ -340,3 +446,57 @@ def test_dms_cases(spark, case):
     rows = staged(spark, "dms", messages, {"id": "int", "name": "string", "description": "string", "weight": "double"})
     assert [row["id"] for row in rows] == [json.loads(message)["data"]["id"] for message in messages]
     assert {(row["_cdc_op"], row["_cdc_error"]) for row in rows} == {("I", None)}
+
+
+# --------------------------------------------------------------------------------
+# wal2json_v1
+
+
+def test_wal2json_v1_a_transaction_is_a_change_for_each_place(spark):
+    names = {"schema": "public", "columnnames": ["a", "b"], "columntypes": ["integer", "text"]}
+    change = [
+        {"kind": "insert", "table": "t", **names, "columnvalues": [1, "x"]},
+        {
+            "kind": "update",
+            "table": "t",
+            **names,
+            "columnvalues": [2, None],
+            "oldkeys": {"keynames": ["a"], "keytypes": ["integer"], "keyvalues": [1]},
+        },
+        {"kind": "delete", "table": "u", "schema": "public", "oldkeys": {"keynames": ["a"], "keyvalues": [3]}},
+    ]
+    message = {"xid": 751, "nextlsn": "1/1A", "timestamp": "2024-01-02 03:04:05.000006+00", "change": change}
+    empty = {**message, "change": []}
+    assert tables(spark, "wal2json_v1", [empty, message, empty]) == ["public.t", "public.t", "public.u"]
+    rows = staged(spark, "wal2json_v1", [message, empty], {"a": "int", "b": "string"})
+    assert values(rows, "_cdc_op", "a", "b", "_cdc_key_before", "_cdc_ordinal", "_cdc_error") == [
+        ("I", 1, "x", None, 0, None),
+        ("U", 2, None, {"a": 1}, 1, None),
+        ("D", 3, None, None, 2, None),
+    ]
+    assert {(row["_cdc_sequence"]["_lsn"], row["_cdc_transaction"], row["_cdc_occurred_at"]) for row in rows} == {
+        (4294967322, "751", dt.datetime(2024, 1, 2, 3, 4, 5, 6)),
+    }
+
+
+def test_wal2json_v1_what_is_no_pair_of_names_and_values_is_refused(spark):
+    change = {"kind": "insert", "schema": "s", "table": "t"}
+    messages = [
+        {"nextlsn": "0/1", "change": [{**change, "columnnames": names, "columnvalues": [1, 2]}]}
+        for names in (["a"], ["a", "a"], ["a", None])
+    ]
+    assert {row["_cdc_error"] for row in staged(spark, "wal2json_v1", messages, {"a": "int"})} == {"null_key"}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_wal2json_the_regression_tests_corpus_is_read(spark, version):
+    files = sorted((FEEDS / "wal2json_regress").glob(f"*-v{version}.jsonl"))
+    messages = [line for path in files for line in path.read_text().splitlines()]
+    found = changes(spark, f"wal2json_v{version}", messages, {"a": "string"})
+    assert all(change["parsed"] for change in found)
+    # version 2 has begins, commits and logical messages, which are for no table
+    changing = [change for change in found if change["op_code"] not in ("B", "C", "M")]
+    assert {change["op_code"] for change in changing} == {1: {"insert", "update", "delete"}, 2: {"I", "U", "D", "T"}}[version]
+    assert all(change["after"] or change["before"] for change in changing if change["op_code"] != "T")
+    named = tables(spark, f"wal2json_v{version}", messages)
+    assert (len(named), None in named) == (len(changing), False)
