@@ -8,7 +8,8 @@
       op_code     string               the operation as the format writes it (seeds: cdc_operation_codes)
       after       map<string, string>  the row's new values as text; a column that is not in the map is absent (not null)
       before      map<string, string>  the values of the key columns before the change, where the message has them
-      and any fields that `sequence_by`, `ordinal`, `transaction`, `occurred_at` may name; they begin with `_`, apart from the table's columns
+      and any fields that `sequence_by`, `ordinal`, `transaction`, `occurred_at` may name; they begin with `_`, apart from the table's columns;
+      the messages that change no row are left out
   <format>_value(text, type, settings, column)   SQL that casts a value of the map to the column's type (null: does not fit)
   <format>_tables(lines)   only for feeds that mix tables: a SELECT over `lines` that adds source_table (null: unreadable)
       and leaves out the messages that change no row
@@ -56,6 +57,12 @@ select batch_id, change_set, row_number() over (partition by batch_id order by r
   if(held > 1, {{ split }}, message) as message
 from (select *, size(elements) as held from (select *, try_cast(try_variant_get(try_parse_json(message), '$.{{ array }}', 'variant') as array<variant>) as elements from {{ lines }}))
   lateral view posexplode_outer(elements) as place, element
+{%- endmacro %}
+
+
+{#- Lines with one thing more, made once: Spark would push a filter on it below, and read each message there again. -#}
+{% macro _lines_with(lines, name, made) -%}
+select * from {{ lines }} lateral view outer explode(array({{ made }})) as {{ name }}
 {%- endmacro %}
 
 

@@ -39,12 +39,12 @@ from ({{ delta_cdc._dms_rows(lines) }})
 
 {#- The messages with what they say, `body`; without those that change no row. -#}
 {% macro _dms_rows(lines) -%}
-select * from (
-  select *, try_cast(try_parse_json(message) as struct<
+{%- set body -%}
+try_cast(try_parse_json(message) as struct<
     data map<string, string>, `before-image` map<string, string>,
     metadata struct<operation string, `record-type` string, `schema-name` string, `table-name` string, `timestamp` string,
-      `commit-timestamp` string, `stream-position` string, `transaction-id` string, `transaction-record-id` bigint>>) as body
-  from {{ lines }}
-)
+      `commit-timestamp` string, `stream-position` string, `transaction-id` string, `transaction-record-id` bigint>>)
+{%- endset -%}
+select * from ({{ delta_cdc._lines_with(lines, 'body', body) }})
 where not body.metadata.`record-type` <=> 'control'
 {%- endmacro %}

@@ -38,14 +38,12 @@ from ({{ delta_cdc._wal2json_v1_rows(lines) }})
 
 {#- The messages with what they say, `body`, and their one change; without those that change no row. -#}
 {% macro _wal2json_v1_rows(lines) -%}
-select * from (
-  select *, get(body.change, 0) as row_change from (
-    select *, try_cast(try_parse_json(message) as struct<
-      xid bigint, nextlsn string, `timestamp` string, place int,
-      change array<struct<kind string, schema string, `table` string, columnnames array<string>, columnvalues array<string>,
-        oldkeys struct<keynames array<string>, keyvalues array<string>>>>>) as body
-    from {{ lines }}
-  )
-)
-where not coalesce(size(body.change) = 0 or row_change.kind = 'message', false)
+{%- set body -%}
+try_cast(try_parse_json(message) as struct<
+  xid bigint, nextlsn string, `timestamp` string, place int,
+  change array<struct<kind string, schema string, `table` string, columnnames array<string>, columnvalues array<string>,
+    oldkeys struct<keynames array<string>, keyvalues array<string>>>>>)
+{%- endset -%}
+select *, get(body.change, 0) as row_change from ({{ delta_cdc._lines_with(lines, 'body', body) }})
+where not coalesce(size(body.change) = 0 or get(body.change, 0).kind = 'message', false)
 {%- endmacro %}

@@ -500,3 +500,126 @@ def test_wal2json_the_regression_tests_corpus_is_read(spark, version):
     assert all(change["after"] or change["before"] for change in changing if change["op_code"] != "T")
     named = tables(spark, f"wal2json_v{version}", messages)
     assert (len(named), None in named) == (len(changing), False)
+
+
+# --------------------------------------------------------------------------------
+# debezium
+
+
+def document(name: str) -> dict[str, Any]:
+    """A message of Debezium's documentation."""
+    return json.loads((FEEDS / "debezium_samples" / f"{name}.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "position", "transaction"),
+    [
+        ("doc_mysql_04", {"log": "{context}-bin.000003", "offset": 154, "row": 0}, None),
+        ("doc_postgresql_01", {"log": "", "offset": 24023128, "row": None}, "555"),
+        ("doc_sqlserver_04", {"log": "00000027:00000758:0005/00000027:00000758:0003", "offset": 1, "row": None}, None),
+        ("doc_oracle_04", {"log": "", "offset": 2122185, "row": None}, "6.28.807"),
+        ("serde-update", {"log": "mysql-bin.000003", "offset": 154, "row": 0}, None),
+    ],
+)
+def test_debezium_positions_by_source(spark, name, position, transaction):
+    (found,) = changes(spark, "debezium", [document(name)], {"id": "int"})
+    assert {**found["_position"], "offset": int(found["_position"]["offset"])} == position
+    assert found["_txid"] == transaction
+
+
+def test_debezium_the_documents_are_read_or_refused(spark):
+    found = {}
+    for path in sorted((FEEDS / "debezium_samples").glob("*.json")):
+        rows = staged(spark, "debezium", [document(path.stem)], {"id": "int"})
+        found[path.stem] = rows[0]["_cdc_error"] if rows else "no change"
+    read = ["doc_mysql_04", "doc_oracle_04", "doc_postgresql_01", "doc_sqlserver_04", "serde-unknown-property", "serde-update"]
+    assert [name for name, error in found.items() if error is None] == [name for name in read if name != "doc_oracle_04"]
+    assert found.pop("doc_oracle_04") == "null_key"  # its column is ID
+    assert found.pop("doc_vitess_01") == "null_sequence"
+    assert found.pop("doc_mysql_02") == "no change"  # DDL
+    others = {name: error for name, error in found.items() if name not in read}
+    assert set(others.values()) <= {"unparsable", "unknown_operation", "null_key"}  # keys and a document alone
+
+
+def test_debezium_rows_without_an_envelope(spark):
+    """https://debezium.io/documentation/reference/stable/transformations/event-flattening.html"""
+    source = {"__table": "t", "__source_schema": "public", "__source_lsn": 7, "__source_ts_ms": 1000, "__ts_ms": 2000, "__source_txId": 5}
+    rows = [{"id": 1, "v": "a", "__op": "c", "__deleted": "false"}, {"id": 1, "v": None, "__deleted": "true"}, {"id": 1, "v": "b", "__deleted": "false"}]
+    messages = [{**row, **source} for row in rows] + [{"key": {"id": 1}, "value": {"id": 1, "v": "c", "__op": "u", **source}}]
+    found = staged(spark, "debezium", messages, {"id": "int", "v": "string"})
+    assert values(found, "_cdc_op", "id", "v", "_cdc_undeclared", "_cdc_error") == [
+        ("I", 1, "a", None, None), ("D", 1, None, None, None), ("U", 1, "b", None, None), ("U", 1, "c", None, None),
+    ]
+    assert {(row["_cdc_sequence"]["_position"]["offset"], row["_cdc_transaction"], row["_cdc_occurred_at"]) for row in found} == {
+        (Decimal(7), "5", dt.datetime(1970, 1, 1, 0, 0, 1)),
+    }
+    assert tables(spark, "debezium", messages) == ["public.t"] * 4
+
+
+def test_debezium_a_row_alone_says_nothing_and_is_refused(spark):
+    (row,) = staged(spark, "debezium", [document("serde-unwrapped")], {"id": "int"})
+    assert row["_cdc_error"] == "unknown_operation"
+
+
+def test_debezium_tombstones_change_no_row(spark):
+    messages = messages_of("paimon__debezium__table_nullvalue")
+    rows = staged(spark, "debezium", messages, {"id": "int", "name": "string", "description": "string", "weight": "double"}, sequence_by=["0"])
+    assert {row["_cdc_error"] for row in rows} == {None}
+
+
+def test_debezium_every_type_of_mysql(spark):
+    """A capture of apache/paimon, with its schema and decimals as numbers; expected is what the database held."""
+    types = {
+        "_id": "int", "pt": "decimal(2,1)", "_bit1": "boolean", "_bit": "bigint", "_tinyint1": "boolean", "_bigint_unsigned": "decimal(20,0)",
+        "_float": "float", "_numeric": "decimal(8,3)", "_fixed": "decimal(38,3)", "_big_decimal": "decimal(38,10)", "_date": "date",
+        "_datetime": "timestamp_ntz", "_datetime3": "timestamp_ntz", "_datetime6": "timestamp_ntz", "_datetime_p2": "timestamp_ntz",
+        "_timestamp": "timestamp", "_timestamp0": "timestamp", "_bin": "binary", "_blob": "binary", "_json": "struct<a: string>", "_enum": "string",
+        "_year": "int", "_time": "bigint", "_point": "struct<x: double, y: double>", "_set": "string",
+    }  # fmt: skip
+    (row,) = staged(spark, "debezium", messages_of("paimon__debezium__table_alltypes_with_schema"), types, decimal_handling="string", sequence_by=["0"])
+    at = dt.datetime(2023, 3, 23, 14, 30, 5)
+    assert {column: row[column] for column in types} == {
+        "_id": 1, "pt": Decimal("1.1"), "_bit1": True, "_bit": 0b11111000111, "_tinyint1": True, "_bigint_unsigned": Decimal(20000000000),
+        "_float": 1.5, "_numeric": Decimal("12345.110"), "_fixed": Decimal("123456789876543212345678987654321.110"),
+        "_big_decimal": Decimal("2222222222222222300000001111.1234567890"), "_date": dt.date(2023, 3, 23),
+        "_datetime": at, "_datetime3": at.replace(microsecond=123000), "_datetime6": at.replace(microsecond=123456),
+        "_datetime_p2": at.replace(day=24, microsecond=120000), "_timestamp": dt.datetime(2023, 3, 23, 22, 0, 10, 123456),
+        "_timestamp0": dt.datetime(2023, 3, 23, 7, 10), "_bin": b"bytes" + bytes(5), "_blob": b"BLOB type test data", "_json": {"a": "b"},
+        "_enum": "value1", "_year": 2023, "_time": 36803000000, "_point": {"x": 1.0, "y": 1.0}, "_set": "a,b",
+    }  # fmt: skip
+    assert row["_cdc_error"] is None
+    assert row["_cdc_occurred_at"] is not None
+
+
+@pytest.mark.parametrize(
+    ("semantic", "value", "type_", "expected"),
+    [
+        ("io.debezium.time.Date", 19439, "date", dt.date(2023, 3, 23)),
+        ("io.debezium.time.IsoDate", "2023-03-23Z", "date", dt.date(2023, 3, 23)),
+        ("io.debezium.time.Timestamp", 1679581805123, "timestamp", dt.datetime(2023, 3, 23, 14, 30, 5, 123000)),
+        ("io.debezium.time.MicroTimestamp", -1, "timestamp_ntz", dt.datetime(1969, 12, 31, 23, 59, 59, 999999)),
+        ("io.debezium.time.NanoTimestamp", 1679581805123456789, "timestamp_ntz", dt.datetime(2023, 3, 23, 14, 30, 5, 123456)),
+        ("io.debezium.time.ZonedTimestamp", "2023-03-23T14:30:05.123456+02:00", "timestamp", dt.datetime(2023, 3, 23, 12, 30, 5, 123456)),
+        ("io.debezium.time.IsoTimestamp", "2023-03-23T14:30:05.123456Z", "timestamp_ntz", dt.datetime(2023, 3, 23, 14, 30, 5, 123456)),
+        ("io.debezium.time.MicroTime", 36803000000, "bigint", 36803000000),
+        ("io.debezium.time.Year", 2023, "int", 2023),
+        ("org.apache.kafka.connect.data.Timestamp", 1679581805123, "timestamp", dt.datetime(2023, 3, 23, 14, 30, 5, 123000)),
+        ("io.debezium.data.Bits", "xwc=", "int", 0x07C7),
+        ("io.debezium.data.Bits", "xwc=", "binary", b"\x07\xc7"),
+        ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "decimal(10,4)", Decimal("-1.3800")),
+        ("org.apache.kafka.connect.data.Decimal", "APk=", "decimal(10,2)", Decimal("24.90")),
+    ],
+)  # fmt: skip
+def test_debezium_types(spark, semantic, value, type_, expected):
+    column = {"field": "v", "name": semantic, "parameters": {"scale": "1"} if semantic.endswith("data.Decimal") else None}
+    schema = {"fields": [{"field": "before"}, {"field": "after", "fields": [{"field": "id"}, column]}]}
+    message = {"schema": schema, "payload": {"op": "c", "after": {"id": 1, "v": value}, "source": {"lsn": 1}}}
+    (row,) = staged(spark, "debezium", [message], {"id": "int", "v": type_})
+    assert (row["v"], row["_cdc_error"]) == (expected, None)
+
+
+def test_a_column_may_have_the_name_of_a_field(spark):
+    message = {"op": "c", "after": {"id": 1, "_timestamp": "x", "_position": 5}, "source": {"lsn": 7, "ts_ms": 1000}}
+    (row,) = staged(spark, "debezium", [message], {"id": "int", "_timestamp": "string", "_Position": "int"})
+    assert (row["_timestamp"], row["_cdc_occurred_at"]) == ("x", dt.datetime(1970, 1, 1, 0, 0, 1))
+    assert row["_cdc_sequence"]["_cdc_position"]["offset"] == 7
