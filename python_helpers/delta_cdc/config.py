@@ -553,6 +553,10 @@ FORMATS: dict[str, Format] = {
         },
         fields={"_lsn": "bigint", "_place": "int", "_xid": "string", "_timestamp": "timestamp"},
     ),
+    "aliyun": Format(
+        settings={"sequence_by": ["_sequence_id"], "occurred_at": "_timestamp", "key_changes": True},
+        fields={"_sequence_id": "decimal(38,0)", "_timestamp": "timestamp"},
+    ),
 }
 
 
