@@ -557,6 +557,15 @@ FORMATS: dict[str, Format] = {
         settings={"sequence_by": ["_sequence_id"], "occurred_at": "_timestamp", "key_changes": True},
         fields={"_sequence_id": "decimal(38,0)", "_timestamp": "timestamp"},
     ),
+    "sqlserver_ct": Format(
+        settings={
+            "sequence_by": ["_start_lsn", "_command_id", "_seqval"],
+            "transaction": "_start_lsn",
+            "key_changes": True,
+        },
+        fields={"_start_lsn": "string", "_command_id": "int", "_seqval": "string"},
+        names_tables=False,
+    ),
 }
 
 

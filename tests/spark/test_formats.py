@@ -690,3 +690,38 @@ def test_aliyun_an_update_of_two_messages_is_one_and_heartbeats_change_no_row(sp
     ]
     rows = staged(spark, "aliyun", [*messages, message("MHEARTBEAT", 4)], {"id": "int"})
     assert values(rows, "_cdc_op", "id", "_cdc_key_before", "_cdc_error") == [("I", 9, None, None), ("U", 2, {"id": 1}, None)]
+
+
+# --------------------------------------------------------------------------------
+# sqlserver_ct
+
+
+def ct(operation: int, row: dict[str, Any], lsn: str = "0x00000027000007580005", command: int = 1) -> dict[str, Any]:
+    return {"__$start_lsn": lsn, "__$end_lsn": None, "__$seqval": "0x00000027000007580003", "__$operation": operation, "__$update_mask": "0x03", **row,
+            "__$command_id": command}  # fmt: skip
+
+
+def test_sqlserver_ct_the_rows_before_and_after_an_update_are_one_change(spark):
+    messages = [
+        ct(2, {"ID": 1, "v": "a"}),
+        ct(3, {"ID": 1, "v": "a"}, command=2),
+        ct(4, {"ID": 2, "v": None}, command=2),
+        ct(1, {"ID": 2, "v": None}, command=3),
+    ]
+    rows = staged(spark, "sqlserver_ct", messages, {"id": "int", "v": "string"})
+    assert values(rows, "_cdc_op", "id", "v", "_cdc_key_before", "_cdc_undeclared", "_cdc_error") == [
+        ("I", 1, "a", None, None, None),
+        ("U", 2, None, {"id": 1}, None, None),
+        ("D", 2, None, None, None, None),
+    ]
+    assert rows[1]["_cdc_sequence"] == {"_start_lsn": "00000027000007580005", "_command_id": 2, "_seqval": "00000027000007580003"}
+
+
+def test_sqlserver_ct_a_row_before_without_its_row_after_is_refused(spark):
+    other = "0x00000027000007580006"
+    rows = staged(spark, "sqlserver_ct", [ct(3, {"id": 1}), ct(4, {"id": 5}, other), ct(5, {"id": 6}, other, 2)], {"id": "int"})
+    assert values(rows, "id", "_cdc_op", "_cdc_key_before", "_cdc_error") == [
+        (1, None, None, "unknown_operation"),
+        (5, "U", None, None),
+        (6, "U", None, None),
+    ]
