@@ -566,6 +566,17 @@ FORMATS: dict[str, Format] = {
         fields={"_start_lsn": "string", "_command_id": "int", "_seqval": "string"},
         names_tables=False,
     ),
+    "oracle_cdc": Format(
+        settings={
+            "sequence_by": ["_commit_scn"],
+            "ordinal": "_row_sequence",
+            "transaction": "_xid",
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+        },
+        fields={"_commit_scn": "decimal(38,0)", "_row_sequence": "bigint", "_xid": "string", "_timestamp": "timestamp"},
+        names_tables=False,
+    ),
 }
 
 

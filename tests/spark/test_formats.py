@@ -725,3 +725,20 @@ def test_sqlserver_ct_a_row_before_without_its_row_after_is_refused(spark):
         (5, "U", None, None),
         (6, "U", None, None),
     ]
+
+
+# --------------------------------------------------------------------------------
+# oracle_cdc
+
+
+def test_oracle_cdc_the_rows_before_and_after_an_update_are_one_change(spark):
+    control = {"CSCN$": 567, "XIDUSN$": 6, "XIDSLT$": 28, "XIDSEQ$": 807, "COMMIT_TIMESTAMP$": "2008-01-02 03:04:05"}
+    rows = [("I ", 1, {"ID": 1}), ("UO", 2, {"ID": 1}), ("UN", 3, {"ID": 2}), ("D ", 4, {"ID": 2})]
+    messages = [{"OPERATION$": operation, "RSID$": number, **control, **row} for operation, number, row in rows]
+    found = staged(spark, "oracle_cdc", messages, {"id": "int"})
+    assert values(found, "_cdc_op", "id", "_cdc_key_before", "_cdc_ordinal", "_cdc_error") == [
+        ("I", 1, None, 1, None),
+        ("U", 2, {"id": 1}, 3, None),
+        ("D", 2, None, 4, None),
+    ]
+    assert values(found[:1], "_cdc_transaction", "_cdc_occurred_at") == [("6.28.807", dt.datetime(2008, 1, 2, 3, 4, 5))]
