@@ -577,6 +577,16 @@ FORMATS: dict[str, Format] = {
         fields={"_commit_scn": "decimal(38,0)", "_row_sequence": "bigint", "_xid": "string", "_timestamp": "timestamp"},
         names_tables=False,
     ),
+    "powerexchange": Format(
+        settings={
+            "sequence_by": ["_sequence_token"],
+            "transaction": "_unit_of_work",
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+        },
+        fields={"_sequence_token": "string", "_unit_of_work": "string", "_timestamp": "timestamp"},
+        names_tables=False,
+    ),
 }
 
 

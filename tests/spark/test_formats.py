@@ -742,3 +742,17 @@ def test_oracle_cdc_the_rows_before_and_after_an_update_are_one_change(spark):
         ("D", 2, None, 4, None),
     ]
     assert values(found[:1], "_cdc_transaction", "_cdc_occurred_at") == [("6.28.807", dt.datetime(2008, 1, 2, 3, 4, 5))]
+
+
+# --------------------------------------------------------------------------------
+# powerexchange
+
+
+def test_powerexchange_records(spark):
+    control = {"DTL__CAPXRESTART1": "d5", "DTL__CAPXUOW": "c1", "DTL__CAPXTIMESTAMP": "20080102030405000006"}
+    messages = [{**control, "DTL__CAPXACTION": "I", "ID": 1}, {**control, "DTL__CAPXACTION": "U", "ID": 2, "DTL__BI_ID": 1}]
+    found = staged(spark, "powerexchange", messages, {"id": "int"})
+    assert values(found, "_cdc_op", "id", "_cdc_key_before", "_cdc_error") == [("I", 1, None, None), ("U", 2, {"id": 1}, None)]
+    assert values(found[:1], "_cdc_sequence", "_cdc_transaction", "_cdc_occurred_at") == [
+        ({"_sequence_token": "D5"}, "c1", dt.datetime(2008, 1, 2, 3, 4, 5, 6)),
+    ]
