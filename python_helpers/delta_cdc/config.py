@@ -587,6 +587,10 @@ FORMATS: dict[str, Format] = {
         fields={"_sequence_token": "string", "_unit_of_work": "string", "_timestamp": "timestamp"},
         names_tables=False,
     ),
+    "trigger_audit": Format(
+        settings={"sequence_by": ["_audit_id"], "occurred_at": "_timestamp", "key_changes": True},
+        fields={"_audit_id": "bigint", "_timestamp": "timestamp"},
+    ),
 }
 
 

@@ -756,3 +756,21 @@ def test_powerexchange_records(spark):
     assert values(found[:1], "_cdc_sequence", "_cdc_transaction", "_cdc_occurred_at") == [
         ({"_sequence_token": "D5"}, "c1", dt.datetime(2008, 1, 2, 3, 4, 5, 6)),
     ]
+
+
+# --------------------------------------------------------------------------------
+# trigger_audit
+
+
+def test_trigger_audit_rows(spark):
+    about = {"id": 7, "ts": "2024-01-02T03:04:05Z", "table_schema": "public", "table_name": "t"}
+    messages = [{**about, "op": "INSERT", "record": {"id": 1, "b": "\\x00ff"}}, {**about, "op": "UPDATE", "record": '{"id": 2}', "old_record": {"id": 1}},
+                {**about, "op": "DELETE", "record": None, "old_record": {"id": 2}}, {**about, "op": "TRUNCATE"}]  # fmt: skip
+    found = staged(spark, "trigger_audit", messages, {"id": "int", "b": "binary"})
+    assert values(found, "_cdc_op", "id", "b", "_cdc_key_before", "_cdc_error") == [
+        ("I", 1, b"\x00\xff", None, None),
+        ("U", 2, None, {"id": 1}, None),
+        ("D", 2, None, None, None),
+        ("T", None, None, None, None),
+    ]
+    assert tables(spark, "trigger_audit", messages) == ["public.t"] * 4
