@@ -591,6 +591,11 @@ FORMATS: dict[str, Format] = {
         settings={"sequence_by": ["_audit_id"], "occurred_at": "_timestamp", "key_changes": True},
         fields={"_audit_id": "bigint", "_timestamp": "timestamp"},
     ),
+    "change_event": Format(
+        settings={"sequence_by": ["_timestamp"], "key_changes": True},
+        fields={"_timestamp": "timestamp"},
+        names_tables=False,
+    ),
 }
 
 

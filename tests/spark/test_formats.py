@@ -774,3 +774,29 @@ def test_trigger_audit_rows(spark):
         ("T", None, None, None, None),
     ]
     assert tables(spark, "trigger_audit", messages) == ["public.t"] * 4
+
+
+# --------------------------------------------------------------------------------
+# change_event
+
+
+def test_change_event_each_event_tells_what_it_tells(spark):
+    messages = [
+        {"changeType": "I", "timestamp": 1000, "columnNames": ["id", "v"], "columnValues": [1, "a"]},
+        {
+            "changeType": "update",
+            "timestamp": "1970-01-01T00:00:02Z",
+            "columnNames": ["id"],
+            "columnValues": [2],
+            "oldKeyNames": ["id"],
+            "oldKeyValues": [1],
+        },
+        {"changeType": "D", "timestamp": 3000, "oldKeyNames": ["id"], "oldKeyValues": [2]},
+    ]
+    found = staged(spark, "change_event", messages, {"id": "int", "v": "string"})
+    assert values(found, "_cdc_op", "id", "v", "_cdc_missing", "_cdc_key_before", "_cdc_error") == [
+        ("I", 1, "a", [], None, None),
+        ("U", 2, None, ["v"], {"id": 1}, None),
+        ("D", 2, None, [], None, None),
+    ]
+    assert [row["_cdc_occurred_at"].second for row in found] == [1, 2, 3]
