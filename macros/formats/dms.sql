@@ -7,7 +7,7 @@
 select
   batch_id, change_set, row_number, message, parsed, op_code,
   {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as before,
-  _timestamp, _commit_timestamp, _stream_position, _transaction_id, _transaction_record_id
+  _timestamp, _commit_timestamp, coalesce(_commit_timestamp, _timestamp) as _occurred_at, _stream_position, _transaction_id, _transaction_record_id
 from (
   select batch_id, change_set, row_number, message,
     body.metadata.operation is not null as parsed, body.metadata.operation as op_code,

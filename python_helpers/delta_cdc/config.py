@@ -532,12 +532,13 @@ FORMATS: dict[str, Format] = {
         settings={
             "sequence_by": ["_timestamp"],
             "transaction": "_transaction_id",
-            "occurred_at": "coalesce(_commit_timestamp, _timestamp)",
+            "occurred_at": "_occurred_at",
             "key_changes": True,
         },
         fields={
             "_timestamp": "timestamp",
             "_commit_timestamp": "timestamp",
+            "_occurred_at": "timestamp",
             "_stream_position": "string",
             "_transaction_id": "string",
             "_transaction_record_id": "bigint",

@@ -82,10 +82,28 @@ UTC = dt.UTC
 # all formats
 
 
-BAD = ["no json", "[]", "[1]", "1", '"x"', "null", "{}", '{"type": 1}', '{"data": 1}', '{"type": "insert", "data": [1, 2]}',
-       '{"type": "INSERT", "data": []}', '{"type": "UPDATE", "data": [{}, {}], "old": [{}]}', '{"op_type": "U", "before": 1}',
-       '{"data": {"ID": 1, "id": 2, "Id": 3}, "metadata": []}', '{"change": 1}', '{"change": [1]}', '{"op": "u", "after": []}', '{"payload": []}',
-       '{"__$operation": []}', '{"changeType": "I", "columnNames": ["a"], "columnValues": []}']  # fmt: skip
+BAD = [
+    "no json",
+    "[]",
+    "[1]",
+    "1",
+    '"x"',
+    "null",
+    "{}",
+    '{"type": 1}',
+    '{"data": 1}',
+    '{"type": "insert", "data": [1, 2]}',
+    '{"type": "INSERT", "data": []}',
+    '{"type": "UPDATE", "data": [{}, {}], "old": [{}]}',
+    '{"op_type": "U", "before": 1}',
+    '{"data": {"ID": 1, "id": 2, "Id": 3}, "metadata": []}',
+    '{"change": 1}',
+    '{"change": [1]}',
+    '{"op": "u", "after": []}',
+    '{"payload": []}',
+    '{"__$operation": []}',
+    '{"changeType": "I", "columnNames": ["a"], "columnValues": []}',
+]
 
 
 @pytest.mark.parametrize("format_", [name for name in FORMATS if name != "rows"])
@@ -240,8 +258,10 @@ def test_maxwell_an_update_tells_the_values_before_of_what_changed(spark):
 
 
 def test_maxwell_rows_of_a_bootstrap_have_no_position_and_its_ends_change_no_row(spark):
-    messages = [{**MAXWELL, "type": type_, "data": {"id": 1} if type_ == "bootstrap-insert" else {}}
-                for type_ in ("bootstrap-start", "bootstrap-insert", "bootstrap-complete")]  # fmt: skip
+    messages = [
+        {**MAXWELL, "type": type_, "data": {"id": 1} if type_ == "bootstrap-insert" else {}}
+        for type_ in ("bootstrap-start", "bootstrap-insert", "bootstrap-complete")
+    ]
     rows = staged(spark, "maxwell", messages, {"id": "int"})
     assert values(rows, "id", "_cdc_op", "_cdc_sequence", "_cdc_error") == [(1, "R", None, None)]
 
@@ -318,8 +338,14 @@ def test_maxwell_the_corpus_is_read_but_for_what_is_encrypted(spark):
 # goldengate
 
 
-GOLDENGATE = {"table": "GG.TCUSTORD", "op_ts": "2013-06-02 22:14:41.000000", "current_ts": "2015-09-18T10:17:49.899000", "pos": "00000000000000004338",
-              "primary_keys": ["CUST_CODE"], "tokens": {"R": "AADPkvAAEAAEqLzAAC"}}  # fmt: skip
+GOLDENGATE = {
+    "table": "GG.TCUSTORD",
+    "op_ts": "2013-06-02 22:14:41.000000",
+    "current_ts": "2015-09-18T10:17:49.899000",
+    "pos": "00000000000000004338",
+    "primary_keys": ["CUST_CODE"],
+    "tokens": {"R": "AADPkvAAEAAEqLzAAC"},
+}
 ORDER = {"CUST_CODE": "string", "ORDER_DATE": "timestamp_ntz", "PRODUCT_PRICE": "decimal(8,2)"}
 
 
@@ -347,11 +373,20 @@ def test_goldengate_names_are_those_listed_in_any_case(spark):
 
 
 def test_goldengate_what_the_trail_does_not_have_is_absent(spark):
-    image = {"CUST_CODE": "DAVE", "CUST_CODE_isMissing": False, "ORDER_DATE": "1993-11-03:07:51:35", "ORDER_DATE_isMissing": False,
-             "PRODUCT_PRICE": None, "PRODUCT_PRICE_isMissing": True}  # fmt: skip
+    image = {
+        "CUST_CODE": "DAVE",
+        "CUST_CODE_isMissing": False,
+        "ORDER_DATE": "1993-11-03:07:51:35",
+        "ORDER_DATE_isMissing": False,
+        "PRODUCT_PRICE": None,
+        "PRODUCT_PRICE_isMissing": True,
+    }
     null = {**image, "PRODUCT_PRICE_isMissing": False}
-    messages = [{**GOLDENGATE, "op_type": "D", "before": image, "after": None}, {**GOLDENGATE, "op_type": "U", "before": image, "after": image},
-                {**GOLDENGATE, "op_type": "U", "before": image, "after": null}]  # fmt: skip
+    messages = [
+        {**GOLDENGATE, "op_type": "D", "before": image, "after": None},
+        {**GOLDENGATE, "op_type": "U", "before": image, "after": image},
+        {**GOLDENGATE, "op_type": "U", "before": image, "after": null},
+    ]
     rows = staged(spark, "goldengate", messages, ORDER)
     assert values(rows, "_cdc_op", "CUST_CODE", "ORDER_DATE", "_cdc_missing", "_cdc_undeclared", "_cdc_error") == [
         ("D", "DAVE", dt.datetime(1993, 11, 3, 7, 51, 35), [], None, None),
@@ -391,8 +426,14 @@ def test_goldengate_truncate_and_rows_beside_the_envelope(spark):
 # dms
 
 
-DMS = {"timestamp": "2021-02-18T23:57:11.970360Z", "record-type": "data", "partition-key-type": "schema-table", "schema-name": "crm",
-       "table-name": "leads", "transaction-id": 87978110091475}  # fmt: skip
+DMS = {
+    "timestamp": "2021-02-18T23:57:11.970360Z",
+    "record-type": "data",
+    "partition-key-type": "schema-table",
+    "schema-name": "crm",
+    "table-name": "leads",
+    "transaction-id": 87978110091475,
+}
 
 
 def test_dms_loads_and_changes(spark):
@@ -591,12 +632,32 @@ def test_debezium_tombstones_change_no_row(spark):
 def test_debezium_every_type_of_mysql(spark):
     """A capture of apache/paimon, with its schema and decimals as numbers; expected is what the database held."""
     types = {
-        "_id": "int", "pt": "decimal(2,1)", "_bit1": "boolean", "_bit": "bigint", "_tinyint1": "boolean", "_bigint_unsigned": "decimal(20,0)",
-        "_float": "float", "_numeric": "decimal(8,3)", "_fixed": "decimal(38,3)", "_big_decimal": "decimal(38,10)", "_date": "date",
-        "_datetime": "timestamp_ntz", "_datetime3": "timestamp_ntz", "_datetime6": "timestamp_ntz", "_datetime_p2": "timestamp_ntz",
-        "_timestamp": "timestamp", "_timestamp0": "timestamp", "_bin": "binary", "_blob": "binary", "_json": "struct<a: string>", "_enum": "string",
-        "_year": "int", "_time": "bigint", "_point": "struct<x: double, y: double>", "_set": "string",
-    }  # fmt: skip
+        "_id": "int",
+        "pt": "decimal(2,1)",
+        "_bit1": "boolean",
+        "_bit": "bigint",
+        "_tinyint1": "boolean",
+        "_bigint_unsigned": "decimal(20,0)",
+        "_float": "float",
+        "_numeric": "decimal(8,3)",
+        "_fixed": "decimal(38,3)",
+        "_big_decimal": "decimal(38,10)",
+        "_date": "date",
+        "_datetime": "timestamp_ntz",
+        "_datetime3": "timestamp_ntz",
+        "_datetime6": "timestamp_ntz",
+        "_datetime_p2": "timestamp_ntz",
+        "_timestamp": "timestamp",
+        "_timestamp0": "timestamp",
+        "_bin": "binary",
+        "_blob": "binary",
+        "_json": "struct<a: string>",
+        "_enum": "string",
+        "_year": "int",
+        "_time": "bigint",
+        "_point": "struct<x: double, y: double>",
+        "_set": "string",
+    }
     (row,) = staged(
         spark,
         "debezium",
@@ -607,14 +668,32 @@ def test_debezium_every_type_of_mysql(spark):
     )
     at = dt.datetime(2023, 3, 23, 14, 30, 5)
     assert {column: row[column] for column in types} == {
-        "_id": 1, "pt": Decimal("1.1"), "_bit1": True, "_bit": 0b11111000111, "_tinyint1": True, "_bigint_unsigned": Decimal(20000000000),
-        "_float": 1.5, "_numeric": Decimal("12345.110"), "_fixed": Decimal("123456789876543212345678987654321.110"),
-        "_big_decimal": Decimal("2222222222222222300000001111.1234567890"), "_date": dt.date(2023, 3, 23),
-        "_datetime": at, "_datetime3": at.replace(microsecond=123000), "_datetime6": at.replace(microsecond=123456),
-        "_datetime_p2": at.replace(day=24, microsecond=120000), "_timestamp": dt.datetime(2023, 3, 23, 22, 0, 10, 123456),
-        "_timestamp0": dt.datetime(2023, 3, 23, 7, 10), "_bin": b"bytes" + bytes(5), "_blob": b"BLOB type test data", "_json": {"a": "b"},
-        "_enum": "value1", "_year": 2023, "_time": 36803000000, "_point": {"x": 1.0, "y": 1.0}, "_set": "a,b",
-    }  # fmt: skip
+        "_id": 1,
+        "pt": Decimal("1.1"),
+        "_bit1": True,
+        "_bit": 0b11111000111,
+        "_tinyint1": True,
+        "_bigint_unsigned": Decimal(20000000000),
+        "_float": 1.5,
+        "_numeric": Decimal("12345.110"),
+        "_fixed": Decimal("123456789876543212345678987654321.110"),
+        "_big_decimal": Decimal("2222222222222222300000001111.1234567890"),
+        "_date": dt.date(2023, 3, 23),
+        "_datetime": at,
+        "_datetime3": at.replace(microsecond=123000),
+        "_datetime6": at.replace(microsecond=123456),
+        "_datetime_p2": at.replace(day=24, microsecond=120000),
+        "_timestamp": dt.datetime(2023, 3, 23, 22, 0, 10, 123456),
+        "_timestamp0": dt.datetime(2023, 3, 23, 7, 10),
+        "_bin": b"bytes" + bytes(5),
+        "_blob": b"BLOB type test data",
+        "_json": {"a": "b"},
+        "_enum": "value1",
+        "_year": 2023,
+        "_time": 36803000000,
+        "_point": {"x": 1.0, "y": 1.0},
+        "_set": "a,b",
+    }
     assert row["_cdc_error"] is None
     assert row["_cdc_occurred_at"] is not None
 
@@ -627,8 +706,18 @@ def test_debezium_every_type_of_mysql(spark):
         ("io.debezium.time.Timestamp", 1679581805123, "timestamp", dt.datetime(2023, 3, 23, 14, 30, 5, 123000)),
         ("io.debezium.time.MicroTimestamp", -1, "timestamp_ntz", dt.datetime(1969, 12, 31, 23, 59, 59, 999999)),
         ("io.debezium.time.NanoTimestamp", 1679581805123456789, "timestamp_ntz", dt.datetime(2023, 3, 23, 14, 30, 5, 123456)),
-        ("io.debezium.time.ZonedTimestamp", "2023-03-23T14:30:05.123456+02:00", "timestamp", dt.datetime(2023, 3, 23, 12, 30, 5, 123456)),
-        ("io.debezium.time.IsoTimestamp", "2023-03-23T14:30:05.123456Z", "timestamp_ntz", dt.datetime(2023, 3, 23, 14, 30, 5, 123456)),
+        (
+            "io.debezium.time.ZonedTimestamp",
+            "2023-03-23T14:30:05.123456+02:00",
+            "timestamp",
+            dt.datetime(2023, 3, 23, 12, 30, 5, 123456),
+        ),
+        (
+            "io.debezium.time.IsoTimestamp",
+            "2023-03-23T14:30:05.123456Z",
+            "timestamp_ntz",
+            dt.datetime(2023, 3, 23, 14, 30, 5, 123456),
+        ),
         ("io.debezium.time.MicroTime", 36803000000, "bigint", 36803000000),
         ("io.debezium.time.Year", 2023, "int", 2023),
         ("org.apache.kafka.connect.data.Timestamp", 1679581805123, "timestamp", dt.datetime(2023, 3, 23, 14, 30, 5, 123000)),
@@ -637,7 +726,7 @@ def test_debezium_every_type_of_mysql(spark):
         ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "decimal(10,4)", Decimal("-1.3800")),
         ("org.apache.kafka.connect.data.Decimal", "APk=", "decimal(10,2)", Decimal("24.90")),
     ],
-)  # fmt: skip
+)
 def test_debezium_types(spark, semantic, value, type_, expected):
     column = {"field": "v", "name": semantic, "parameters": {"scale": "1"} if semantic.endswith("data.Decimal") else None}
     schema = {"fields": [{"field": "before"}, {"field": "after", "fields": [{"field": "id"}, column]}]}
@@ -697,8 +786,15 @@ def test_aliyun_an_update_of_two_messages_is_one_and_heartbeats_change_no_row(sp
 
 
 def ct(operation: int, row: dict[str, Any], lsn: str = "0x00000027000007580005", command: int = 1) -> dict[str, Any]:
-    return {"__$start_lsn": lsn, "__$end_lsn": None, "__$seqval": "0x00000027000007580003", "__$operation": operation, "__$update_mask": "0x03", **row,
-            "__$command_id": command}  # fmt: skip
+    return {
+        "__$start_lsn": lsn,
+        "__$end_lsn": None,
+        "__$seqval": "0x00000027000007580003",
+        "__$operation": operation,
+        "__$update_mask": "0x03",
+        **row,
+        "__$command_id": command,
+    }
 
 
 def test_sqlserver_ct_the_rows_before_and_after_an_update_are_one_change(spark):
@@ -764,8 +860,12 @@ def test_powerexchange_records(spark):
 
 def test_trigger_audit_rows(spark):
     about = {"id": 7, "ts": "2024-01-02T03:04:05Z", "table_schema": "public", "table_name": "t"}
-    messages = [{**about, "op": "INSERT", "record": {"id": 1, "b": "\\x00ff"}}, {**about, "op": "UPDATE", "record": '{"id": 2}', "old_record": {"id": 1}},
-                {**about, "op": "DELETE", "record": None, "old_record": {"id": 2}}, {**about, "op": "TRUNCATE"}]  # fmt: skip
+    messages = [
+        {**about, "op": "INSERT", "record": {"id": 1, "b": "\\x00ff"}},
+        {**about, "op": "UPDATE", "record": '{"id": 2}', "old_record": {"id": 1}},
+        {**about, "op": "DELETE", "record": None, "old_record": {"id": 2}},
+        {**about, "op": "TRUNCATE"},
+    ]
     found = staged(spark, "trigger_audit", messages, {"id": "int", "b": "binary"})
     assert values(found, "_cdc_op", "id", "b", "_cdc_key_before", "_cdc_error") == [
         ("I", 1, b"\x00\xff", None, None),
