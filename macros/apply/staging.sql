@@ -191,7 +191,10 @@ messages as (
   {{ delta_cdc.format_changes('lines', settings) | indent(2) }}
 ),
 typed as (  -- text to types
-  select * except (after, before, batch_id, change_set, row_number, message, parsed, op_code),
+  select * except (after, before, batch_id, change_set, row_number, message, parsed, op_code{% for field in settings.get('shadowed') or [] %}, {{ field }}{% endfor %}),
+  {%- for field in settings.get('shadowed') or [] %}
+    {{ field }} as _cdc{{ field }},
+  {%- endfor %}
     batch_id as _cdc_batch_id, change_set as _cdc_change_set, row_number as _cdc_row, {{ delta_cdc._raw_text(settings) }} as _cdc_message,
     parsed as _cdc_parsed, {{ delta_cdc._operation(settings) }} as _cdc_flag,
   {%- for column, type in types.items() %}

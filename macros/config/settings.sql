@@ -47,6 +47,7 @@
     {%- do types.update({column.name: column.data_type}) -%}
   {%- endfor -%}
   {%- do settings.update(delta_cdc._as_spelled(settings, types)) -%}
+  {%- do settings.update(delta_cdc._with_shadowed_fields(settings, given, types)) -%}
   {%- do settings.update({
         'feed': node.source_name,
         'table': node.name,
@@ -60,6 +61,25 @@
   {%- endif -%}
   {%- do settings.update({'tracked': delta_cdc._tracked_columns(settings)}) -%}
   {{ return(settings) }}
+{% endmacro %}
+
+
+{#- Where a column has the name of a field of the format, the name means the column, and the field is `_cdc` before its name,
+    in the format's own defaults too. -#}
+{% macro _with_shadowed_fields(settings, given, types) %}
+  {%- set columns = types.keys() | map('lower') | list -%}
+  {%- set out = {'shadowed': delta_cdc._defaults()['fields'].get(settings.format, []) | select('in', columns) | list} -%}
+  {%- for field in out['shadowed'] -%}
+    {%- for name in ('sequence_by', 'ordinal', 'transaction', 'occurred_at') if name not in given and settings.get(name) -%}
+      {%- set parts = [] -%}
+      {%- for part in out.get(name) or ([settings[name]] if settings[name] is string else settings[name]) -%}
+        {%- do parts.append(modules.re.sub('\\b' ~ field ~ '\\b', '_cdc' ~ field, part)) -%}
+      {%- endfor -%}
+      {%- do out.update({name: parts}) -%}
+    {%- endfor -%}
+  {%- endfor -%}
+  {%- for name in ('ordinal', 'transaction', 'occurred_at') if name in out %}{% do out.update({name: out[name][0]}) %}{% endfor -%}
+  {{ return(out) }}
 {% endmacro %}
 
 

@@ -8,7 +8,8 @@
       op_code     string               the operation as the format writes it (seeds: cdc_operation_codes)
       after       map<string, string>  the row's new values as text; a column that is not in the map is absent (not null)
       before      map<string, string>  the values of the key columns before the change, where the message has them
-      and any fields that `sequence_by`, `ordinal`, `transaction`, `occurred_at` may name; they begin with `_`, apart from the table's columns
+      and any fields that `sequence_by`, `ordinal`, `transaction`, `occurred_at` may name; they begin with `_`, apart from the table's columns;
+      the messages that change no row are left out
   <format>_value(text, type, settings, column)   SQL that casts a value of the map to the column's type (null: does not fit)
   <format>_tables(lines)   only for feeds that mix tables: a SELECT over `lines` that adds source_table (null: unreadable)
       and leaves out the messages that change no row
@@ -59,6 +60,19 @@ from (select *, size(elements) as held from (select *, try_cast(try_variant_get(
 {%- endmacro %}
 
 
+{#- Lines with one thing more, made once: Spark would push a filter on it below, and read each message there again. -#}
+{% macro _lines_with(lines, name, made) -%}
+select * from {{ lines }} lateral view outer explode(array({{ made }})) as {{ name }}
+{%- endmacro %}
+
+
+{#- A map from the names and values of two arrays; null where they are no pair of such. -#}
+{% macro _map_of(names, values) %}
+  {{ return("case when size(" ~ names ~ ") = size(" ~ values ~ ") and size(array_distinct(array_compact(" ~ names ~ "))) = size(" ~ names ~ ")"
+      ~ " then map_from_arrays(" ~ names ~ ", " ~ values ~ ") end") }}
+{% endmacro %}
+
+
 {#- A map of a message with its columns as the table lists them, whatever their case: for sources in whose names case makes no
     difference. Of two spellings of one name the listed one counts, else the first; the other stays what it is.
     `names` is the name of a column that holds the map. -#}
@@ -73,3 +87,32 @@ if(forall(map_keys({{ names }}), name -> name in ({{ delta_cdc._literals(listed)
     transform_keys({{ names }}, (name, value) -> if(map_contains_key({{ names }}, {{ spelled }})
       or filter(map_keys({{ names }}), other -> lower(other) = lower(name))[0] <> name, name, coalesce({{ spelled }}, name))))
 {%- endmacro %}
+
+
+{#- Where an update is two lines, the row before and the row after: one line, in which the line after holds the other as `__before`.
+    A row before without its row after stays a line, of an operation that has no code. Lines are a pair if nothing is between
+    them among the lines that are equal in `same` (SQL over `body`, the line as VARIANT). -#}
+{% macro _with_image_before(lines, operation, befores, afters, same) -%}
+{%- set pair = 'over (partition by batch_id, ' ~ same | join(', ') ~ ' order by row_number)' -%}
+{%- set befores = delta_cdc._literals(befores) -%}
+{%- set afters = delta_cdc._literals(afters) -%}
+select batch_id, change_set, row_number,
+  if(image in ({{ afters }}) and image_above in ({{ befores }}),
+    concat(left(rtrim(message), length(rtrim(message)) - 1), ', "__before": ', message_above, '}'), message) as message
+from (
+  select batch_id, change_set, row_number, message, image,
+    lag(image) {{ pair }} as image_above, lag(message) {{ pair }} as message_above, lead(image) {{ pair }} as image_below
+  from (select *, {{ operation }} as image from (select *, try_parse_json(message) as body from {{ lines }}))
+)
+where not coalesce(image in ({{ befores }}) and image_below in ({{ afters }}), false)
+{%- endmacro %}
+
+
+{#- The columns of a flat row, from the name of a map<string, string>: those of whose names a condition on `name` holds. -#}
+{% macro _columns_where(row, condition) %}{{ return('map_filter(' ~ row ~ ', (name, value) -> ' ~ condition ~ ')') }}{% endmacro %}
+
+
+{#- For formats whose messages do not name their table. -#}
+{% macro _refuse_mixed(format) %}
+  {%- do exceptions.raise_compiler_error("delta_cdc: the format `" ~ format ~ "` does not name tables inside its messages. Give the feed a `location` with {table}.") -%}
+{% endmacro %}

@@ -48,11 +48,11 @@ from ({{ delta_cdc._canal_rows(lines) }})
 
 {#- The messages with what they say, `body`; without those that change no row. -#}
 {% macro _canal_rows(lines) -%}
-select * from (
-  select *, try_cast(try_parse_json(message) as struct<
+{%- set body -%}
+try_cast(try_parse_json(message) as struct<
     type string, database string, `table` string, data array<map<string, string>>, old array<map<string, string>>,
-    ts bigint, es bigint, id bigint, gtid string, place int>) as body
-  from {{ lines }}
-)
+    ts bigint, es bigint, id bigint, gtid string, place int>)
+{%- endset -%}
+select * from ({{ delta_cdc._lines_with(lines, 'body', body) }})
 where not coalesce(body.type not in ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE') and body.data is null, false)
 {%- endmacro %}

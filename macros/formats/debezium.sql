@@ -1,6 +1,7 @@
 {#-
   Debezium change events as JSON (https://debezium.io/documentation/reference/stable/): the envelope alone, with its
-  schema ({schema, payload}), or as a Kafka record ({topic, key, value, headers}) of either kind.
+  schema ({schema, payload}), or as a Kafka record ({topic, key, value, headers}) of either kind. Or the row alone with `__op` or
+  `__deleted` among its columns, as the transform ExtractNewRecordState writes it.
   No row change, so in no table: tombstones (null value), heartbeats, transaction metadata, schema changes.
   An unchanged TOAST value comes as a placeholder: its column is absent.
   A key change comes as a delete and a create; the create's header __debezium.oldkey names the key before.
@@ -18,7 +19,7 @@ select
     when 'd' then coalesce(event.before, record_key)
     else event.before
   end as map<string, string>) as before,
-  case when coalesce(pg_position, offset) is not null or log is not null
+  case when coalesce(pg_position, offset) is not null or log <> ''
     then struct(log, coalesce(pg_position, offset) as offset, log_row as row) end as _position,
   coalesce(source.txId, source.gtid, split_part(event.transaction.id, ':', 1)) as _txid,
   event.transaction.total_order as _total_order,
@@ -45,23 +46,59 @@ from (
 
 
 {#- Takes a message apart: batch_id, change_set, row_number, message, envelope variant, record_key, old_key variant,
-    semantic_types map<column, struct<type, scale>> (null without a schema), message_is_json. -#}
+    semantic_types map<column, struct<type, scale>> (null without a schema). What changes no row is left out. -#}
 {% macro _debezium_envelopes(lines) -%}
-    select batch_id, change_set, row_number, message, record is not null as message_is_json,
-      coalesce(try_variant_get(value, '$.payload', 'variant'), value) as envelope,
-      coalesce(try_variant_get(record, '$.key.payload', 'variant'), try_variant_get(record, '$.key', 'variant')) as record_key,
-      try_variant_get(record, '$.headers["__debezium.oldkey"]', 'variant') as old_key,
-      map_from_entries(transform(
-        try_variant_get(value, '$.schema.fields[1].fields', 'array<struct<field string, name string, parameters struct<scale string>>>'),
-        column -> struct(column.field, struct(column.name as type, cast(column.parameters.scale as int) as scale)))) as semantic_types
-    from (
-      select *, case when is_record then try_variant_get(record, '$.value', 'variant') else record end as value
+    {#- a look at the text spares most messages the rest #}
+    {%- set enveloped = "contains(message, '\"op\"')" -%}
+    {%- set is_row = "not " ~ enveloped ~ " and (contains(message, '\"__op\"') or contains(message, '\"__deleted\"'))" %}
+    {%- set envelope = 'if(' ~ is_row ~ ', ' ~ delta_cdc._debezium_wrapped('try_cast(payload as map<string, variant>)') ~ ', payload)' %}
+    select * from (
+      select batch_id, change_set, row_number, message, message_is_json, record_key, old_key, envelope,
+        {{ delta_cdc._map_of('columns.field', 'transform(columns, column -> struct(column.name as type, try_cast(column.parameters.scale as int) as scale))') }} as semantic_types
       from (
-        select *, try_variant_get(record, '$.op', 'string') is null and try_variant_get(record, '$.payload', 'variant') is null
-            and (try_variant_get(record, '$.topic', 'string') is not null or try_variant_get(record, '$.key', 'variant') is not null) as is_record
-        from (select *, try_parse_json(message) as record from {{ lines }})
+        {{ delta_cdc._lines_with('(' ~ delta_cdc._debezium_payloads(lines, is_row) ~ ')', 'envelope', envelope) }}
       )
     )
+    where {{ enveloped }} or not coalesce(
+      message_is_json and (
+        envelope is null or is_variant_null(envelope)                              -- a tombstone
+        or (try_variant_get(envelope, '$.op', 'string') is null and (
+          try_variant_get(envelope, '$.status', 'string') in ('BEGIN', 'END')      -- transaction metadata
+          or try_variant_get(envelope, '$.ddl', 'string') is not null              -- a schema change
+          or (try_variant_get(envelope, '$.ts_ms', 'bigint') is not null and try_variant_get(envelope, '$.source', 'variant') is null)))),  -- a heartbeat
+      false)
+{%- endmacro %}
+
+
+{#- The messages with `payload`: what they hold beside its schema, or as a Kafka record's value. -#}
+{% macro _debezium_payloads(lines, is_row) -%}
+{%- set fields = "'array<struct<field string, name string, parameters struct<scale string>>>'" -%}
+select batch_id, change_set, row_number, message, record is not null as message_is_json,
+  coalesce(try_variant_get(value, '$.payload', 'variant'), value) as payload,
+  coalesce(try_variant_get(record, '$.key.payload', 'variant'), try_variant_get(record, '$.key', 'variant')) as record_key,
+  try_variant_get(record, '$.headers["__debezium.oldkey"]', 'variant') as old_key,
+  if({{ is_row }}, try_variant_get(value, '$.schema.fields', {{ fields }}), try_variant_get(value, '$.schema.fields[1].fields', {{ fields }})) as columns
+from (
+  select *, case when is_record then try_variant_get(record, '$.value', 'variant') else record end as value
+  from (
+    select *, try_variant_get(record, '$.op', 'string') is null and try_variant_get(record, '$.payload', 'variant') is null
+        and (try_variant_get(record, '$.topic', 'string') is not null or try_variant_get(record, '$.key', 'variant') is not null) as is_record
+    from (select *, try_parse_json(message) as record from {{ lines }})
+  )
+)
+{%- endmacro %}
+
+
+{#- The envelope of a row without one, from its map<string, variant>: what begins with `__` is of the envelope or its source. -#}
+{% macro _debezium_wrapped(row) -%}
+transform(array({{ row }}), row -> to_variant_object(named_struct(
+          'op', if(cast(row['__deleted'] as string) = 'true', 'd', coalesce(cast(row['__op'] as string), 'u')),
+          'ts_ms', row['__ts_ms'],
+          'after', to_variant_object(map_filter(row, (name, value) -> not startswith(name, '__'))),
+          'transaction', named_struct('id', row['__transaction_id'], 'total_order', row['__transaction_total_order']),
+          'source', to_variant_object(transform_keys(
+            map_filter(row, (name, value) -> startswith(name, '__source_') or (startswith(name, '__') and not map_contains_key(row, '__source_' || substr(name, 3)))),
+            (name, value) -> regexp_replace(name, '^__(source_)?', ''))))))[0]
 {%- endmacro %}
 
 
@@ -76,7 +113,7 @@ from (
         ~ ", 'E-', try_variant_get(" ~ number ~ ", '$.scale', 'string')) else concat(" ~ delta_cdc._unscaled(text)
         ~ ", 'E-', coalesce(" ~ semantic ~ ".scale, " ~ scale ~ ")) end as " ~ type ~ ")") }}
   {%- elif type == 'date' -%}
-    {{ return("coalesce(date_from_unix_date(try_cast(" ~ text ~ " as int)), try_cast(" ~ text ~ " as date))") }}
+    {{ return("coalesce(date_from_unix_date(try_cast(" ~ text ~ " as int)), try_cast(rtrim('Z', " ~ text ~ ") as date))") }}
   {%- elif type in ('timestamp', 'timestamp_ntz') -%}
     {%- set unit = {'seconds': 1, 'millis': 1000, 'micros': 1000000, 'nanos': 1000000000}[settings.time_unit] -%}
     {%- set per_second = "coalesce(case " ~ semantic ~ ".type when 'io.debezium.time.Timestamp' then 1000 when 'org.apache.kafka.connect.data.Timestamp' then 1000"
@@ -88,9 +125,18 @@ from (
     {%- endif -%}
     {{ return("coalesce(" ~ micros ~ ", try_cast(" ~ text ~ " as " ~ type ~ "))") }}
   {%- elif type == 'binary' -%}
-    {{ return("try_to_binary(" ~ text ~ ", 'base64')") }}
+    {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.data.Bits', unhex(" ~ delta_cdc._bits(text) ~ "), try_to_binary(" ~ text ~ ", 'base64'))") }}
+  {%- elif type in ('tinyint', 'smallint', 'int', 'integer', 'bigint') -%}
+    {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.data.Bits', try_cast(conv(" ~ delta_cdc._bits(text) ~ ", 16, 10) as " ~ type ~ "), " ~ delta_cdc._plain_value(text, type) ~ ")") }}
   {%- endif -%}
   {{ return(delta_cdc._plain_value(text, type)) }}
+{% endmacro %}
+
+
+{#- Debezium's Bits, in base64 and the lowest byte first, as hexadecimal digits with the highest first. -#}
+{% macro _bits(text) %}
+  {%- set bytes = "hex(try_to_binary(" ~ text ~ ", 'base64'))" -%}
+  {{ return("reverse(regexp_replace(" ~ bytes ~ ", '(.)(.)', '$2$1'))") }}
 {% endmacro %}
 
 
@@ -103,18 +149,10 @@ from (
 {% endmacro %}
 
 
-{#- schema.table (PostgreSQL, SQL Server, Oracle) or db.table (MySQL). What changes no row is left out. -#}
+{#- schema.table (PostgreSQL, SQL Server, Oracle) or db.table (MySQL). -#}
 {% macro debezium_tables(lines) -%}
 select batch_id, change_set, row_number, message,
   nullif(concat_ws('.', coalesce(try_variant_get(envelope, '$.source.schema', 'string'), try_variant_get(envelope, '$.source.db', 'string')),
     try_variant_get(envelope, '$.source.table', 'string')), '') as source_table
 from ({{ delta_cdc._debezium_envelopes(lines) }})
-where not coalesce(
-  message_is_json and (
-    envelope is null or is_variant_null(envelope)                              -- a tombstone
-    or (try_variant_get(envelope, '$.op', 'string') is null and (
-      try_variant_get(envelope, '$.status', 'string') in ('BEGIN', 'END')      -- transaction metadata
-      or try_variant_get(envelope, '$.ddl', 'string') is not null              -- a schema change
-      or (try_variant_get(envelope, '$.ts_ms', 'bigint') is not null and try_variant_get(envelope, '$.source', 'variant') is null)))),  -- a heartbeat
-  false)
 {%- endmacro %}

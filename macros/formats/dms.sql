@@ -7,7 +7,7 @@
 select
   batch_id, change_set, row_number, message, parsed, op_code,
   {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as before,
-  _timestamp, _commit_timestamp, _stream_position, _transaction_id, _transaction_record_id
+  _timestamp, _commit_timestamp, coalesce(_commit_timestamp, _timestamp) as _occurred_at, _stream_position, _transaction_id, _transaction_record_id
 from (
   select batch_id, change_set, row_number, message,
     body.metadata.operation is not null as parsed, body.metadata.operation as op_code,
@@ -39,12 +39,12 @@ from ({{ delta_cdc._dms_rows(lines) }})
 
 {#- The messages with what they say, `body`; without those that change no row. -#}
 {% macro _dms_rows(lines) -%}
-select * from (
-  select *, try_cast(try_parse_json(message) as struct<
+{%- set body -%}
+try_cast(try_parse_json(message) as struct<
     data map<string, string>, `before-image` map<string, string>,
     metadata struct<operation string, `record-type` string, `schema-name` string, `table-name` string, `timestamp` string,
-      `commit-timestamp` string, `stream-position` string, `transaction-id` string, `transaction-record-id` bigint>>) as body
-  from {{ lines }}
-)
+      `commit-timestamp` string, `stream-position` string, `transaction-id` string, `transaction-record-id` bigint>>)
+{%- endset -%}
+select * from ({{ delta_cdc._lines_with(lines, 'body', body) }})
 where not body.metadata.`record-type` <=> 'control'
 {%- endmacro %}

@@ -42,11 +42,11 @@ from ({{ delta_cdc._maxwell_rows(lines) }})
 
 {#- The messages with what they say, `body`; without those that change no row. -#}
 {% macro _maxwell_rows(lines) -%}
-select * from (
-  select *, try_cast(try_parse_json(message) as struct<
+{%- set body -%}
+try_cast(try_parse_json(message) as struct<
     type string, database string, `table` string, data map<string, string>, old map<string, string>,
-    ts bigint, xid string, xoffset bigint, position string, gtid string>) as body
-  from {{ lines }}
-)
+    ts bigint, xid string, xoffset bigint, position string, gtid string>)
+{%- endset -%}
+select * from ({{ delta_cdc._lines_with(lines, 'body', body) }})
 where not coalesce(body.type in ('bootstrap-start', 'bootstrap-complete') or body.type rlike '^(table|database)-', false)
 {%- endmacro %}

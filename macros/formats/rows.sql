@@ -26,5 +26,5 @@ from (select *, try_cast(try_parse_json(message) as map<string, string>) as row_
 
 {#- A feed of flat rows has a folder for each table. -#}
 {% macro rows_tables(lines) %}
-  {%- do exceptions.raise_compiler_error("delta_cdc: the format `rows` does not name tables inside its messages. Give the feed a `location` with {table}.") -%}
+  {{ return(delta_cdc._refuse_mixed('rows')) }}
 {% endmacro %}

@@ -8,8 +8,8 @@ select
   batch_id, change_set, row_number, message,
   body is not null as parsed,
   body.action as op_code,
-  map_from_entries(transform(body.columns, column -> struct(column.name, cast(column.value as string)))) as after,
-  map_from_entries(transform(body.identity, column -> struct(column.name, cast(column.value as string)))) as before,
+  {{ delta_cdc._map_of('body.columns.name', 'transform(body.columns, column -> cast(column.value as string))') }} as after,
+  {{ delta_cdc._map_of('body.identity.name', 'transform(body.identity, column -> cast(column.value as string))') }} as before,
   -- X/Y in hexadecimal: the position in the write-ahead log, as one number
   try_cast(conv(split_part(body.lsn, '/', 1), 16, 10) as bigint) * 4294967296
     + try_cast(conv(split_part(body.lsn, '/', 2), 16, 10) as bigint) as _lsn,

@@ -118,7 +118,8 @@ class Settings(BaseModel):
     )
     decimal_handling: Literal["precise", "string", "double"] = _setting(
         "precise",
-        "How a Debezium feed writes decimals: its own setting decimal.handling.mode.",
+        "How a Debezium feed writes decimals: its own setting decimal.handling.mode; `string` also for numbers in the JSON "
+        "(the converter's decimal.format is NUMERIC).",
         wants="`precise`, `string` or `double`",
         example="string",
     )
@@ -531,16 +532,70 @@ FORMATS: dict[str, Format] = {
         settings={
             "sequence_by": ["_timestamp"],
             "transaction": "_transaction_id",
-            "occurred_at": "coalesce(_commit_timestamp, _timestamp)",
+            "occurred_at": "_occurred_at",
             "key_changes": True,
         },
         fields={
             "_timestamp": "timestamp",
             "_commit_timestamp": "timestamp",
+            "_occurred_at": "timestamp",
             "_stream_position": "string",
             "_transaction_id": "string",
             "_transaction_record_id": "bigint",
         },
+    ),
+    "wal2json_v1": Format(
+        settings={
+            "sequence_by": ["_lsn"],
+            "ordinal": "_place",
+            "transaction": "_xid",
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+        },
+        fields={"_lsn": "bigint", "_place": "int", "_xid": "string", "_timestamp": "timestamp"},
+    ),
+    "aliyun": Format(
+        settings={"sequence_by": ["_sequence_id"], "occurred_at": "_timestamp", "key_changes": True},
+        fields={"_sequence_id": "decimal(38,0)", "_timestamp": "timestamp"},
+    ),
+    "sqlserver_ct": Format(
+        settings={
+            "sequence_by": ["_start_lsn", "_command_id", "_seqval"],
+            "transaction": "_start_lsn",
+            "key_changes": True,
+        },
+        fields={"_start_lsn": "string", "_command_id": "int", "_seqval": "string"},
+        names_tables=False,
+    ),
+    "oracle_cdc": Format(
+        settings={
+            "sequence_by": ["_commit_scn"],
+            "ordinal": "_row_sequence",
+            "transaction": "_xid",
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+        },
+        fields={"_commit_scn": "decimal(38,0)", "_row_sequence": "bigint", "_xid": "string", "_timestamp": "timestamp"},
+        names_tables=False,
+    ),
+    "powerexchange": Format(
+        settings={
+            "sequence_by": ["_sequence_token"],
+            "transaction": "_unit_of_work",
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+        },
+        fields={"_sequence_token": "string", "_unit_of_work": "string", "_timestamp": "timestamp"},
+        names_tables=False,
+    ),
+    "trigger_audit": Format(
+        settings={"sequence_by": ["_audit_id"], "occurred_at": "_timestamp", "key_changes": True},
+        fields={"_audit_id": "bigint", "_timestamp": "timestamp"},
+    ),
+    "change_event": Format(
+        settings={"sequence_by": ["_timestamp"], "key_changes": True},
+        fields={"_timestamp": "timestamp"},
+        names_tables=False,
     ),
 }
 

@@ -472,7 +472,9 @@ class _TableCheck:
         name = unquoted(expression)
         if name is None or (self.format is None and name == expression):
             return
-        known = [*self.names, *(self.format.fields if self.format else ())]
+        columns = {each.casefold() for each in self.names}
+        fields = self.format.fields if self.format else ()
+        known = [*self.names, *(f"_cdc{field}" if field in columns else field for field in fields)]
         if name.casefold() not in [each.casefold() for each in known]:
             message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
             self.problem(message, setting)

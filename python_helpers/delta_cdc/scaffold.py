@@ -527,10 +527,12 @@ def defaults_file(root: Path) -> GeneratedFile:
     values = {
         "settings": setting_defaults(),
         "formats": {name: dict(known.settings) for name, known in FORMATS.items()},
+        "fields": {name: list(known.fields) for name, known in FORMATS.items()},
         "operation_codes": operation_codes(root / OPERATION_CODES_FILE),
     }
     lines = [
-        "{#- Defaults of the settings, what each format changes of them, and each format's operation codes. "
+        "{#- Defaults of the settings, what each format changes of them, and each format's fields and "
+        "operation codes. "
         "-#}"
     ]
     lines += ["{% macro _defaults() %}", "  {{ return({"]
@@ -704,7 +706,8 @@ def reference_page() -> str:
     lines += [
         "",
         "A format is the file macros/formats/<format>.sql; one without a row here has no defaults of its "
-        "own.",
+        "own. docs/formats has a page for each. Where a column of the table has the name of a field, the name means the "
+        "column, and the field is `_cdc` before its name: `_cdc_timestamp`.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -25,7 +25,11 @@ MACROS = load(adapter=SimpleNamespace(misfits=lambda text, value, type_: f"{text
 def settings(format_: str, columns: dict[str, str], **given: Any) -> dict[str, Any]:
     """The settings of a table as the models have them; its first column is the key."""
     node = SimpleNamespace(
-        name="t", source_name="f", source_meta={"cdc": {"format": format_, "keys": list(columns)[:1], **given}}, config={}, meta={},
+        name="t",
+        source_name="f",
+        source_meta={"cdc": {"format": format_, "keys": list(columns)[:1], **given}},
+        config={},
+        meta={},
         columns={name: SimpleNamespace(name=name, data_type=type_) for name, type_ in columns.items()},
     )
     return MACROS["_table_settings"](node)
@@ -78,17 +82,36 @@ UTC = dt.UTC
 # all formats
 
 
-BAD = ["no json", "[]", "[1]", "1", '"x"', "null", "{}", '{"type": 1}', '{"data": 1}', '{"type": "insert", "data": [1, 2]}',
-       '{"type": "INSERT", "data": []}', '{"type": "UPDATE", "data": [{}, {}], "old": [{}]}', '{"op_type": "U", "before": 1}',
-       '{"data": {"ID": 1, "id": 2, "Id": 3}, "metadata": []}', '{"change": 1}', '{"change": [1]}', '{"op": "u", "after": []}', '{"payload": []}',
-       '{"__$operation": []}', '{"changeType": "I", "columnNames": ["a"], "columnValues": []}']  # fmt: skip
+BAD = [
+    "no json",
+    "[]",
+    "[1]",
+    "1",
+    '"x"',
+    "null",
+    "{}",
+    '{"type": 1}',
+    '{"data": 1}',
+    '{"type": "insert", "data": [1, 2]}',
+    '{"type": "INSERT", "data": []}',
+    '{"type": "UPDATE", "data": [{}, {}], "old": [{}]}',
+    '{"op_type": "U", "before": 1}',
+    '{"data": {"ID": 1, "id": 2, "Id": 3}, "metadata": []}',
+    '{"change": 1}',
+    '{"change": [1]}',
+    '{"op": "u", "after": []}',
+    '{"payload": []}',
+    '{"__$operation": []}',
+    '{"changeType": "I", "columnNames": ["a"], "columnValues": []}',
+]
 
 
 @pytest.mark.parametrize("format_", [name for name in FORMATS if name != "rows"])
 def test_Q1_messages_of_another_shape_are_refused_and_stop_nothing(spark, format_):
     known = {"unparsable", "unknown_operation", "null_key", "null_sequence", "cast:id"}
     assert {row["_cdc_error"] for row in staged(spark, format_, BAD, {"id": "int"})} <= known
-    assert set(tables(spark, format_, BAD)) <= {None, ""}
+    if FORMATS[format_].names_tables:
+        assert set(tables(spark, format_, BAD)) <= {None, ""}
 
 
 # --------------------------------------------------------------------------------
@@ -97,8 +120,17 @@ def test_Q1_messages_of_another_shape_are_refused_and_stop_nothing(spark, format
 
 def test_canal_a_message_of_several_rows_is_a_change_each(spark):
     message = {
-        "data": [{"id": "2", "v": "b"}, {"id": "3", "v": None}], "old": [{"id": "1"}, {"v": "c"}], "database": "d", "table": "t",
-        "type": "UPDATE", "isDdl": False, "es": 1683008289000, "ts": 1683008289719, "id": 14, "pkNames": ["id"], "mysqlType": {"id": "int"},
+        "data": [{"id": "2", "v": "b"}, {"id": "3", "v": None}],
+        "old": [{"id": "1"}, {"v": "c"}],
+        "database": "d",
+        "table": "t",
+        "type": "UPDATE",
+        "isDdl": False,
+        "es": 1683008289000,
+        "ts": 1683008289719,
+        "id": 14,
+        "pkNames": ["id"],
+        "mysqlType": {"id": "int"},
     }
     found = changes(spark, "canal", [message, message], {"id": "int", "v": "string"})
     assert values(found, "row_number", "_place", "op_code", "after", "before") == [
@@ -114,7 +146,12 @@ def test_canal_a_message_of_several_rows_is_a_change_each(spark):
 
 def test_canal_ddl_changes_no_row_but_truncate(spark):
     ddl = {"data": None, "old": None, "database": "d", "table": "t", "isDdl": True, "es": 1, "ts": 2, "id": 3}
-    messages = [{**ddl, "type": "ALTER"}, {**ddl, "type": "TRUNCATE"}, {**ddl, "type": "CINDEX"}, {**ddl, "type": "QUERY", "isDdl": False}]
+    messages = [
+        {**ddl, "type": "ALTER"},
+        {**ddl, "type": "TRUNCATE"},
+        {**ddl, "type": "CINDEX"},
+        {**ddl, "type": "QUERY", "isDdl": False},
+    ]
     assert values(staged(spark, "canal", messages, {"id": "int"}), "_cdc_op", "_cdc_error") == [("T", None)]
     assert tables(spark, "canal", [*messages, "no json"]) == ["d.t", None]
 
@@ -141,9 +178,16 @@ def test_canal_schemaevolution(spark):
 
 
 def test_canal_names_are_those_listed_in_any_case(spark):
-    rows = staged(spark, "canal", messages_of("paimon__canal__database_case_insensitive"), {"k1": "int", "v0": "string", "v1": "int", "v2": "string"})
+    rows = staged(
+        spark,
+        "canal",
+        messages_of("paimon__canal__database_case_insensitive"),
+        {"k1": "int", "v0": "string", "v1": "int", "v2": "string"},
+    )
     assert values(rows, "k1", "v0", "v1", "v2", "_cdc_missing", "_cdc_error") == [
-        (5, "five", 50, None, ["v2"], None), (7, "seven", 70, None, ["v2"], None), (8, "eight", 80, "added", [], None),
+        (5, "five", 50, None, ["v2"], None),
+        (7, "seven", 70, None, ["v2"], None),
+        (8, "eight", 80, "added", [], None),
     ]
 
 
@@ -154,13 +198,32 @@ def test_canal_of_two_spellings_the_listed_one_counts_and_the_other_is_kept(spar
 
 
 def test_canal_values(spark):
-    columns = {"id": "int", "flag": "boolean", "amount": "decimal(10,2)", "born": "date", "at": "timestamp_ntz", "bytes": "binary"}
-    given = {"id": "1", "flag": "1", "amount": "-0.10", "born": "2024-02-29", "at": "2024-02-29 23:59:59.123456", "bytes": "\x00\x80ÿ"}
+    columns = {
+        "id": "int",
+        "flag": "boolean",
+        "amount": "decimal(10,2)",
+        "born": "date",
+        "at": "timestamp_ntz",
+        "bytes": "binary",
+    }
+    given = {
+        "id": "1",
+        "flag": "1",
+        "amount": "-0.10",
+        "born": "2024-02-29",
+        "at": "2024-02-29 23:59:59.123456",
+        "bytes": "\x00\x80ÿ",
+    }
     bad = [{**given, "id": "2", "born": "0000-00-00"}, {**given, "id": "3", "bytes": "乪"}, {**given, "id": None}]
     messages = [{"data": [row], "type": "INSERT", "ts": 1, "id": 1} for row in (given, *bad)]
     good, *refused = staged(spark, "canal", messages, columns)
     assert [good[column] for column in columns] == [
-        1, True, Decimal("-0.10"), dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 23, 59, 59, 123456), b"\x00\x80\xff",
+        1,
+        True,
+        Decimal("-0.10"),
+        dt.date(2024, 2, 29),
+        dt.datetime(2024, 2, 29, 23, 59, 59, 123456),
+        b"\x00\x80\xff",
     ]
     assert [row["_cdc_error"] for row in refused] == ["cast:born", "cast:bytes", "null_key"]
 
@@ -195,14 +258,19 @@ def test_maxwell_an_update_tells_the_values_before_of_what_changed(spark):
 
 
 def test_maxwell_rows_of_a_bootstrap_have_no_position_and_its_ends_change_no_row(spark):
-    messages = [{**MAXWELL, "type": type_, "data": {"id": 1} if type_ == "bootstrap-insert" else {}}
-                for type_ in ("bootstrap-start", "bootstrap-insert", "bootstrap-complete")]  # fmt: skip
+    messages = [
+        {**MAXWELL, "type": type_, "data": {"id": 1} if type_ == "bootstrap-insert" else {}}
+        for type_ in ("bootstrap-start", "bootstrap-insert", "bootstrap-complete")
+    ]
     rows = staged(spark, "maxwell", messages, {"id": "int"})
     assert values(rows, "id", "_cdc_op", "_cdc_sequence", "_cdc_error") == [(1, "R", None, None)]
 
 
 def test_maxwell_ddl_changes_no_row(spark):
-    messages = [{"type": type_, "database": "test", "table": "e", "ts": 1, "sql": ""} for type_ in ("table-create", "table-alter", "database-drop")]
+    messages = [
+        {"type": type_, "database": "test", "table": "e", "ts": 1, "sql": ""}
+        for type_ in ("table-create", "table-alter", "database-drop")
+    ]
     assert tables(spark, "maxwell", [*messages, {**MAXWELL, "type": "insert", "data": {"id": 1}}]) == ["test.e"]
     assert staged(spark, "maxwell", messages, {"id": "int"}) == []
 
@@ -220,12 +288,36 @@ def test_maxwell_logs_are_ordered_by_number(spark):
 
 
 def test_maxwell_values(spark):
-    columns = {"id": "bigint", "big": "decimal(20,0)", "bit": "boolean", "set": "array<string>", "json": "string", "blob": "binary", "d": "timestamp"}
-    row = {"id": 1, "big": 18446744073709551615, "bit": 1, "set": ["bar", "baz"], "json": {"a": [1, None]}, "blob": "AAECAw==", "d": None}
-    messages = [{**MAXWELL, "type": "insert", "data": data} for data in (row, {**row, "d": "0000-00-00 00:00:00"}, {**row, "blob": "?"})]
+    columns = {
+        "id": "bigint",
+        "big": "decimal(20,0)",
+        "bit": "boolean",
+        "set": "array<string>",
+        "json": "string",
+        "blob": "binary",
+        "d": "timestamp",
+    }
+    row = {
+        "id": 1,
+        "big": 18446744073709551615,
+        "bit": 1,
+        "set": ["bar", "baz"],
+        "json": {"a": [1, None]},
+        "blob": "AAECAw==",
+        "d": None,
+    }
+    messages = [
+        {**MAXWELL, "type": "insert", "data": data} for data in (row, {**row, "d": "0000-00-00 00:00:00"}, {**row, "blob": "?"})
+    ]
     good, *refused = staged(spark, "maxwell", messages, columns)
     assert [good[column] for column in columns] == [
-        1, Decimal(18446744073709551615), True, ["bar", "baz"], '{"a":[1,null]}', b"\x00\x01\x02\x03", None,
+        1,
+        Decimal(18446744073709551615),
+        True,
+        ["bar", "baz"],
+        '{"a":[1,null]}',
+        b"\x00\x01\x02\x03",
+        None,
     ]
     assert [row["_cdc_error"] for row in refused] == ["cast:d", "cast:blob"]
 
@@ -235,7 +327,9 @@ def test_maxwell_the_corpus_is_read_but_for_what_is_encrypted(spark):
     rows = staged(spark, "maxwell", messages, {"id": "string"}, keys=[], keyless="append", sequence_by=["0"])
     refused = {row["_cdc_error"] for row in rows} - {None}
     assert refused == {"not_allowed"}  # updates and deletes
-    assert len(messages) == len(rows) + sum('"bootstrap-start"' in message or '"bootstrap-complete"' in message for message in messages)
+    assert len(messages) == len(rows) + sum(
+        '"bootstrap-start"' in message or '"bootstrap-complete"' in message for message in messages
+    )
     encrypted = (FEEDS / "maxwell" / "encrypted-user-insert.json").read_text().splitlines()
     assert {row["_cdc_error"] for row in staged(spark, "maxwell", encrypted, {"id": "int"})} == {"unparsable"}
 
@@ -244,8 +338,14 @@ def test_maxwell_the_corpus_is_read_but_for_what_is_encrypted(spark):
 # goldengate
 
 
-GOLDENGATE = {"table": "GG.TCUSTORD", "op_ts": "2013-06-02 22:14:41.000000", "current_ts": "2015-09-18T10:17:49.899000", "pos": "00000000000000004338",
-              "primary_keys": ["CUST_CODE"], "tokens": {"R": "AADPkvAAEAAEqLzAAC"}}  # fmt: skip
+GOLDENGATE = {
+    "table": "GG.TCUSTORD",
+    "op_ts": "2013-06-02 22:14:41.000000",
+    "current_ts": "2015-09-18T10:17:49.899000",
+    "pos": "00000000000000004338",
+    "primary_keys": ["CUST_CODE"],
+    "tokens": {"R": "AADPkvAAEAAEqLzAAC"},
+}
 ORDER = {"CUST_CODE": "string", "ORDER_DATE": "timestamp_ntz", "PRODUCT_PRICE": "decimal(8,2)"}
 
 
@@ -253,7 +353,11 @@ def test_goldengate_events_with_their_images(spark):
     columns = {"id": "int", "name": "string", "weight": "double"}
     rows = staged(spark, "goldengate", messages_of("paimon__ogg__table_event"), columns)
     assert values(rows, "_cdc_op", "id", "weight", "_cdc_key_before", "_cdc_error") == [
-        ("I", 101, 3.14, None, None), ("I", 102, 8.1, None, None), ("I", 103, 5.1, None, None), ("U", 103, 8.1, None, None), ("D", 103, 8.1, None, None),
+        ("I", 101, 3.14, None, None),
+        ("I", 102, 8.1, None, None),
+        ("I", 103, 5.1, None, None),
+        ("U", 103, 8.1, None, None),
+        ("D", 103, 8.1, None, None),
     ]
     assert rows[0]["_cdc_sequence"] == {"_pos": Decimal(143)}
     assert rows[0]["_cdc_occurred_at"] == dt.datetime(2020, 5, 13, 15, 40, 6)
@@ -262,15 +366,27 @@ def test_goldengate_events_with_their_images(spark):
 def test_goldengate_names_are_those_listed_in_any_case(spark):
     columns = {"id": "int", "name": "string", "description": "string", "weight": "double"}
     rows = staged(spark, "goldengate", messages_of("paimon__ogg__database_case_insensitive"), columns)
-    assert values(rows, "id", "name", "weight", "_cdc_missing", "_cdc_error") == [(101, "scooter", 3.14, [], None), (102, "car battery", 8.1, [], None)]
+    assert values(rows, "id", "name", "weight", "_cdc_missing", "_cdc_error") == [
+        (101, "scooter", 3.14, [], None),
+        (102, "car battery", 8.1, [], None),
+    ]
 
 
 def test_goldengate_what_the_trail_does_not_have_is_absent(spark):
-    image = {"CUST_CODE": "DAVE", "CUST_CODE_isMissing": False, "ORDER_DATE": "1993-11-03:07:51:35", "ORDER_DATE_isMissing": False,
-             "PRODUCT_PRICE": None, "PRODUCT_PRICE_isMissing": True}  # fmt: skip
+    image = {
+        "CUST_CODE": "DAVE",
+        "CUST_CODE_isMissing": False,
+        "ORDER_DATE": "1993-11-03:07:51:35",
+        "ORDER_DATE_isMissing": False,
+        "PRODUCT_PRICE": None,
+        "PRODUCT_PRICE_isMissing": True,
+    }
     null = {**image, "PRODUCT_PRICE_isMissing": False}
-    messages = [{**GOLDENGATE, "op_type": "D", "before": image, "after": None}, {**GOLDENGATE, "op_type": "U", "before": image, "after": image},
-                {**GOLDENGATE, "op_type": "U", "before": image, "after": null}]  # fmt: skip
+    messages = [
+        {**GOLDENGATE, "op_type": "D", "before": image, "after": None},
+        {**GOLDENGATE, "op_type": "U", "before": image, "after": image},
+        {**GOLDENGATE, "op_type": "U", "before": image, "after": null},
+    ]
     rows = staged(spark, "goldengate", messages, ORDER)
     assert values(rows, "_cdc_op", "CUST_CODE", "ORDER_DATE", "_cdc_missing", "_cdc_undeclared", "_cdc_error") == [
         ("D", "DAVE", dt.datetime(1993, 11, 3, 7, 51, 35), [], None, None),
@@ -280,17 +396,28 @@ def test_goldengate_what_the_trail_does_not_have_is_absent(spark):
 
 
 def test_goldengate_a_key_update_is_an_update_whose_key_before_is_another(spark):
-    message = {**GOLDENGATE, "op_type": "U", "before": {"CUST_CODE": "DAVE"}, "after": {"CUST_CODE": "ANNE", "PRODUCT_PRICE": 1.5}}
+    message = {
+        **GOLDENGATE,
+        "op_type": "U",
+        "before": {"CUST_CODE": "DAVE"},
+        "after": {"CUST_CODE": "ANNE", "PRODUCT_PRICE": 1.5},
+    }
     (row,) = staged(spark, "goldengate", [message], ORDER)
     assert (row["CUST_CODE"], row["_cdc_key_before"]) == ("ANNE", {"CUST_CODE": "DAVE"})
 
 
 def test_goldengate_truncate_and_rows_beside_the_envelope(spark):
     row = {"CUST_CODE": "WILL", "PRODUCT_PRICE": "17520.00"}
-    messages = [{**GOLDENGATE, "op_type": "T", "before": None, "after": None}, {**GOLDENGATE, "op_type": "I", **row}, {**GOLDENGATE, "op_type": "D", **row}]
+    messages = [
+        {**GOLDENGATE, "op_type": "T", "before": None, "after": None},
+        {**GOLDENGATE, "op_type": "I", **row},
+        {**GOLDENGATE, "op_type": "D", **row},
+    ]
     rows = staged(spark, "goldengate", messages, ORDER)
     assert values(rows, "_cdc_op", "CUST_CODE", "PRODUCT_PRICE", "_cdc_undeclared", "_cdc_error") == [
-        ("T", None, None, None, None), ("I", "WILL", Decimal("17520.00"), None, None), ("D", "WILL", Decimal("17520.00"), None, None),
+        ("T", None, None, None, None),
+        ("I", "WILL", Decimal("17520.00"), None, None),
+        ("D", "WILL", Decimal("17520.00"), None, None),
     ]
     assert tables(spark, "goldengate", messages) == ["GG.TCUSTORD"] * 3
 
@@ -299,22 +426,40 @@ def test_goldengate_truncate_and_rows_beside_the_envelope(spark):
 # dms
 
 
-DMS = {"timestamp": "2021-02-18T23:57:11.970360Z", "record-type": "data", "partition-key-type": "schema-table", "schema-name": "crm",
-       "table-name": "leads", "transaction-id": 87978110091475}  # fmt: skip
+DMS = {
+    "timestamp": "2021-02-18T23:57:11.970360Z",
+    "record-type": "data",
+    "partition-key-type": "schema-table",
+    "schema-name": "crm",
+    "table-name": "leads",
+    "transaction-id": 87978110091475,
+}
 
 
 def test_dms_loads_and_changes(spark):
     row = {"ID": 315209, "name": "a", "at": "2020-01-15T22:45:17Z", "raw": "0x00ff"}
-    messages = [{"data": row, "metadata": {**DMS, "operation": operation}} for operation in ("load", "insert", "update", "delete")]
+    messages = [
+        {"data": row, "metadata": {**DMS, "operation": operation}} for operation in ("load", "insert", "update", "delete")
+    ]
     rows = staged(spark, "dms", messages, {"id": "int", "name": "string", "at": "timestamp", "raw": "binary"})
     assert values(rows, "_cdc_op", "id", "name", "at", "raw", "_cdc_error") == [
         (op, 315209, "a", dt.datetime(2020, 1, 15, 22, 45, 17), b"\x00\xff", None) for op in "RIUD"
     ]
-    assert values(rows[:1], "_cdc_sequence", "_cdc_transaction") == [({"_timestamp": dt.datetime(2021, 2, 18, 23, 57, 11, 970360)}, "87978110091475")]
+    assert values(rows[:1], "_cdc_sequence", "_cdc_transaction") == [
+        ({"_timestamp": dt.datetime(2021, 2, 18, 23, 57, 11, 970360)}, "87978110091475")
+    ]
 
 
 def test_dms_control_records_change_no_row(spark):
-    control = {"metadata": {**DMS, "record-type": "control", "operation": "create-table", "schema-name": "", "table-name": "awsdms_apply_exceptions"}}
+    control = {
+        "metadata": {
+            **DMS,
+            "record-type": "control",
+            "operation": "create-table",
+            "schema-name": "",
+            "table-name": "awsdms_apply_exceptions",
+        }
+    }
     assert tables(spark, "dms", [control, {"data": {"id": 1}, "metadata": {**DMS, "operation": "load"}}]) == ["crm.leads"]
     assert staged(spark, "dms", [control], {"id": "int"}) == []
 
@@ -330,7 +475,10 @@ def test_dms_transaction_details_may_order_and_date_the_changes(spark):
     message = {"data": {"id": 2}, "metadata": {**details, "operation": "insert"}}
     order = {"sequence_by": ["_commit_timestamp", "_transaction_id"], "ordinal": "_transaction_record_id"}
     (row,) = staged(spark, "dms", [message], {"id": "int"}, **order)
-    assert row["_cdc_sequence"] == {"_commit_timestamp": dt.datetime(2021, 2, 18, 23, 57, 10), "_transaction_id": "87978110091475"}
+    assert row["_cdc_sequence"] == {
+        "_commit_timestamp": dt.datetime(2021, 2, 18, 23, 57, 10),
+        "_transaction_id": "87978110091475",
+    }
     assert (row["_cdc_ordinal"], row["_cdc_occurred_at"], row["_cdc_error"]) == (7, dt.datetime(2021, 2, 18, 23, 57, 10), None)
 
 
@@ -340,3 +488,415 @@ def test_dms_cases(spark, case):
     rows = staged(spark, "dms", messages, {"id": "int", "name": "string", "description": "string", "weight": "double"})
     assert [row["id"] for row in rows] == [json.loads(message)["data"]["id"] for message in messages]
     assert {(row["_cdc_op"], row["_cdc_error"]) for row in rows} == {("I", None)}
+
+
+# --------------------------------------------------------------------------------
+# wal2json_v1
+
+
+def test_wal2json_v1_a_transaction_is_a_change_for_each_place(spark):
+    names = {"schema": "public", "columnnames": ["a", "b"], "columntypes": ["integer", "text"]}
+    change = [
+        {"kind": "insert", "table": "t", **names, "columnvalues": [1, "x"]},
+        {
+            "kind": "update",
+            "table": "t",
+            **names,
+            "columnvalues": [2, None],
+            "oldkeys": {"keynames": ["a"], "keytypes": ["integer"], "keyvalues": [1]},
+        },
+        {"kind": "delete", "table": "u", "schema": "public", "oldkeys": {"keynames": ["a"], "keyvalues": [3]}},
+    ]
+    message = {"xid": 751, "nextlsn": "1/1A", "timestamp": "2024-01-02 03:04:05.000006+00", "change": change}
+    empty = {**message, "change": []}
+    assert tables(spark, "wal2json_v1", [empty, message, empty]) == ["public.t", "public.t", "public.u"]
+    rows = staged(spark, "wal2json_v1", [message, empty], {"a": "int", "b": "string"})
+    assert values(rows, "_cdc_op", "a", "b", "_cdc_key_before", "_cdc_ordinal", "_cdc_error") == [
+        ("I", 1, "x", None, 0, None),
+        ("U", 2, None, {"a": 1}, 1, None),
+        ("D", 3, None, None, 2, None),
+    ]
+    assert {(row["_cdc_sequence"]["_lsn"], row["_cdc_transaction"], row["_cdc_occurred_at"]) for row in rows} == {
+        (4294967322, "751", dt.datetime(2024, 1, 2, 3, 4, 5, 6)),
+    }
+
+
+def test_wal2json_v1_what_is_no_pair_of_names_and_values_is_refused(spark):
+    change = {"kind": "insert", "schema": "s", "table": "t"}
+    messages = [
+        {"nextlsn": "0/1", "change": [{**change, "columnnames": names, "columnvalues": [1, 2]}]}
+        for names in (["a"], ["a", "a"], ["a", None])
+    ]
+    assert {row["_cdc_error"] for row in staged(spark, "wal2json_v1", messages, {"a": "int"})} == {"null_key"}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_wal2json_the_regression_tests_corpus_is_read(spark, version):
+    files = sorted((FEEDS / "wal2json_regress").glob(f"*-v{version}.jsonl"))
+    messages = [line for path in files for line in path.read_text().splitlines()]
+    found = changes(spark, f"wal2json_v{version}", messages, {"a": "string"})
+    assert all(change["parsed"] for change in found)
+    # version 2 has begins, commits and logical messages, which are for no table
+    changing = [change for change in found if change["op_code"] not in ("B", "C", "M")]
+    assert {change["op_code"] for change in changing} == {1: {"insert", "update", "delete"}, 2: {"I", "U", "D", "T"}}[version]
+    assert all(change["after"] or change["before"] for change in changing if change["op_code"] != "T")
+    named = tables(spark, f"wal2json_v{version}", messages)
+    assert (len(named), None in named) == (len(changing), False)
+
+
+# --------------------------------------------------------------------------------
+# debezium
+
+
+def document(name: str) -> dict[str, Any]:
+    """A message of Debezium's documentation."""
+    return json.loads((FEEDS / "debezium_samples" / f"{name}.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "position", "transaction"),
+    [
+        ("doc_mysql_04", {"log": "{context}-bin.000003", "offset": 154, "row": 0}, None),
+        ("doc_postgresql_01", {"log": "", "offset": 24023128, "row": None}, "555"),
+        ("doc_sqlserver_04", {"log": "00000027:00000758:0005/00000027:00000758:0003", "offset": 1, "row": None}, None),
+        ("doc_oracle_04", {"log": "", "offset": 2122185, "row": None}, "6.28.807"),
+        ("serde-update", {"log": "mysql-bin.000003", "offset": 154, "row": 0}, None),
+    ],
+)
+def test_debezium_positions_by_source(spark, name, position, transaction):
+    (found,) = changes(spark, "debezium", [document(name)], {"id": "int"})
+    assert {**found["_position"], "offset": int(found["_position"]["offset"])} == position
+    assert found["_txid"] == transaction
+
+
+def test_debezium_the_documents_are_read_or_refused(spark):
+    found = {}
+    for path in sorted((FEEDS / "debezium_samples").glob("*.json")):
+        rows = staged(spark, "debezium", [document(path.stem)], {"id": "int"})
+        found[path.stem] = rows[0]["_cdc_error"] if rows else "no change"
+    read = ["doc_mysql_04", "doc_oracle_04", "doc_postgresql_01", "doc_sqlserver_04", "serde-unknown-property", "serde-update"]
+    assert [name for name, error in found.items() if error is None] == [name for name in read if name != "doc_oracle_04"]
+    assert found.pop("doc_oracle_04") == "null_key"  # its column is ID
+    assert found.pop("doc_vitess_01") == "null_sequence"
+    assert found.pop("doc_mysql_02") == "no change"  # DDL
+    others = {name: error for name, error in found.items() if name not in read}
+    assert set(others.values()) <= {"unparsable", "unknown_operation", "null_key"}  # keys and a document alone
+
+
+def test_debezium_rows_without_an_envelope(spark):
+    """https://debezium.io/documentation/reference/stable/transformations/event-flattening.html"""
+    source = {
+        "__table": "t",
+        "__source_schema": "public",
+        "__source_lsn": 7,
+        "__source_ts_ms": 1000,
+        "__ts_ms": 2000,
+        "__source_txId": 5,
+    }
+    rows = [
+        {"id": 1, "v": "a", "__op": "c", "__deleted": "false"},
+        {"id": 1, "v": None, "__deleted": "true"},
+        {"id": 1, "v": "b", "__deleted": "false"},
+    ]
+    messages = [{**row, **source} for row in rows] + [{"key": {"id": 1}, "value": {"id": 1, "v": "c", "__op": "u", **source}}]
+    found = staged(spark, "debezium", messages, {"id": "int", "v": "string"})
+    assert values(found, "_cdc_op", "id", "v", "_cdc_undeclared", "_cdc_error") == [
+        ("I", 1, "a", None, None),
+        ("D", 1, None, None, None),
+        ("U", 1, "b", None, None),
+        ("U", 1, "c", None, None),
+    ]
+    assert {(row["_cdc_sequence"]["_position"]["offset"], row["_cdc_transaction"], row["_cdc_occurred_at"]) for row in found} == {
+        (Decimal(7), "5", dt.datetime(1970, 1, 1, 0, 0, 1)),
+    }
+    assert tables(spark, "debezium", messages) == ["public.t"] * 4
+
+
+def test_debezium_a_row_alone_says_nothing_and_is_refused(spark):
+    (row,) = staged(spark, "debezium", [document("serde-unwrapped")], {"id": "int"})
+    assert row["_cdc_error"] == "unknown_operation"
+
+
+def test_debezium_tombstones_change_no_row(spark):
+    messages = messages_of("paimon__debezium__table_nullvalue")
+    rows = staged(
+        spark,
+        "debezium",
+        messages,
+        {"id": "int", "name": "string", "description": "string", "weight": "double"},
+        sequence_by=["0"],
+    )
+    assert {row["_cdc_error"] for row in rows} == {None}
+
+
+def test_debezium_every_type_of_mysql(spark):
+    """A capture of apache/paimon, with its schema and decimals as numbers; expected is what the database held."""
+    types = {
+        "_id": "int",
+        "pt": "decimal(2,1)",
+        "_bit1": "boolean",
+        "_bit": "bigint",
+        "_tinyint1": "boolean",
+        "_bigint_unsigned": "decimal(20,0)",
+        "_float": "float",
+        "_numeric": "decimal(8,3)",
+        "_fixed": "decimal(38,3)",
+        "_big_decimal": "decimal(38,10)",
+        "_date": "date",
+        "_datetime": "timestamp_ntz",
+        "_datetime3": "timestamp_ntz",
+        "_datetime6": "timestamp_ntz",
+        "_datetime_p2": "timestamp_ntz",
+        "_timestamp": "timestamp",
+        "_timestamp0": "timestamp",
+        "_bin": "binary",
+        "_blob": "binary",
+        "_json": "struct<a: string>",
+        "_enum": "string",
+        "_year": "int",
+        "_time": "bigint",
+        "_point": "struct<x: double, y: double>",
+        "_set": "string",
+    }
+    (row,) = staged(
+        spark,
+        "debezium",
+        messages_of("paimon__debezium__table_alltypes_with_schema"),
+        types,
+        decimal_handling="string",
+        sequence_by=["0"],
+    )
+    at = dt.datetime(2023, 3, 23, 14, 30, 5)
+    assert {column: row[column] for column in types} == {
+        "_id": 1,
+        "pt": Decimal("1.1"),
+        "_bit1": True,
+        "_bit": 0b11111000111,
+        "_tinyint1": True,
+        "_bigint_unsigned": Decimal(20000000000),
+        "_float": 1.5,
+        "_numeric": Decimal("12345.110"),
+        "_fixed": Decimal("123456789876543212345678987654321.110"),
+        "_big_decimal": Decimal("2222222222222222300000001111.1234567890"),
+        "_date": dt.date(2023, 3, 23),
+        "_datetime": at,
+        "_datetime3": at.replace(microsecond=123000),
+        "_datetime6": at.replace(microsecond=123456),
+        "_datetime_p2": at.replace(day=24, microsecond=120000),
+        "_timestamp": dt.datetime(2023, 3, 23, 22, 0, 10, 123456),
+        "_timestamp0": dt.datetime(2023, 3, 23, 7, 10),
+        "_bin": b"bytes" + bytes(5),
+        "_blob": b"BLOB type test data",
+        "_json": {"a": "b"},
+        "_enum": "value1",
+        "_year": 2023,
+        "_time": 36803000000,
+        "_point": {"x": 1.0, "y": 1.0},
+        "_set": "a,b",
+    }
+    assert row["_cdc_error"] is None
+    assert row["_cdc_occurred_at"] is not None
+
+
+@pytest.mark.parametrize(
+    ("semantic", "value", "type_", "expected"),
+    [
+        ("io.debezium.time.Date", 19439, "date", dt.date(2023, 3, 23)),
+        ("io.debezium.time.IsoDate", "2023-03-23Z", "date", dt.date(2023, 3, 23)),
+        ("io.debezium.time.Timestamp", 1679581805123, "timestamp", dt.datetime(2023, 3, 23, 14, 30, 5, 123000)),
+        ("io.debezium.time.MicroTimestamp", -1, "timestamp_ntz", dt.datetime(1969, 12, 31, 23, 59, 59, 999999)),
+        ("io.debezium.time.NanoTimestamp", 1679581805123456789, "timestamp_ntz", dt.datetime(2023, 3, 23, 14, 30, 5, 123456)),
+        (
+            "io.debezium.time.ZonedTimestamp",
+            "2023-03-23T14:30:05.123456+02:00",
+            "timestamp",
+            dt.datetime(2023, 3, 23, 12, 30, 5, 123456),
+        ),
+        (
+            "io.debezium.time.IsoTimestamp",
+            "2023-03-23T14:30:05.123456Z",
+            "timestamp_ntz",
+            dt.datetime(2023, 3, 23, 14, 30, 5, 123456),
+        ),
+        ("io.debezium.time.MicroTime", 36803000000, "bigint", 36803000000),
+        ("io.debezium.time.Year", 2023, "int", 2023),
+        ("org.apache.kafka.connect.data.Timestamp", 1679581805123, "timestamp", dt.datetime(2023, 3, 23, 14, 30, 5, 123000)),
+        ("io.debezium.data.Bits", "xwc=", "int", 0x07C7),
+        ("io.debezium.data.Bits", "xwc=", "binary", b"\x07\xc7"),
+        ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "decimal(10,4)", Decimal("-1.3800")),
+        ("org.apache.kafka.connect.data.Decimal", "APk=", "decimal(10,2)", Decimal("24.90")),
+    ],
+)
+def test_debezium_types(spark, semantic, value, type_, expected):
+    column = {"field": "v", "name": semantic, "parameters": {"scale": "1"} if semantic.endswith("data.Decimal") else None}
+    schema = {"fields": [{"field": "before"}, {"field": "after", "fields": [{"field": "id"}, column]}]}
+    message = {"schema": schema, "payload": {"op": "c", "after": {"id": 1, "v": value}, "source": {"lsn": 1}}}
+    (row,) = staged(spark, "debezium", [message], {"id": "int", "v": type_})
+    assert (row["v"], row["_cdc_error"]) == (expected, None)
+
+
+def test_a_column_may_have_the_name_of_a_field(spark):
+    message = {"op": "c", "after": {"id": 1, "_timestamp": "x", "_position": 5}, "source": {"lsn": 7, "ts_ms": 1000}}
+    (row,) = staged(spark, "debezium", [message], {"id": "int", "_timestamp": "string", "_Position": "int"})
+    assert (row["_timestamp"], row["_cdc_occurred_at"]) == ("x", dt.datetime(1970, 1, 1, 0, 0, 1))
+    assert row["_cdc_sequence"]["_cdc_position"]["offset"] == 7
+
+
+# --------------------------------------------------------------------------------
+# aliyun
+
+
+def test_aliyun_events(spark):
+    messages = messages_of("paimon__aliyun__table_event")
+    rows = staged(spark, "aliyun", messages, {"id": "int", "val": "double", "name": "string", "create_time": "timestamp"})
+    at = dt.datetime(2024, 11, 15, 8, 58, 34)
+    assert values(rows, "_cdc_op", "id", "val", "create_time", "_cdc_error") == [
+        ("R", 2, 1.1, at, None),
+        ("U", 2, 2.2, at, None),
+        ("D", 1, 1.1, at, None),
+    ]
+    assert [row["_cdc_sequence"] and int(row["_cdc_sequence"]["_sequence_id"]) for row in rows] == [
+        None,
+        1731663842292000001,
+        1731663842292000000,
+    ]
+    assert tables(spark, "aliyun", messages) == ["bigdata_test.sync_test_table"] * 3
+
+
+def test_aliyun_an_update_of_two_messages_is_one_and_heartbeats_change_no_row(spark):
+    def message(op: str, number: int, table: str = "t", **payload: Any) -> dict[str, Any]:
+        source = {"dbName": "d", "tableName": table}
+        images = {image: {"dataColumn": row} for image, row in payload.items()}
+        return {
+            "schema": {"source": source},
+            "payload": {"op": op, "sequenceId": str(number), "timestamp": {"eventTime": 1}, **images},
+        }
+
+    messages = [
+        message("UPDATE_BEFOR", 1, before={"id": 1}),
+        message("INSERT", 2, "u", after={"id": 9}),
+        message("UPDATE_AFTER", 3, after={"id": 2}),
+    ]
+    rows = staged(spark, "aliyun", [*messages, message("MHEARTBEAT", 4)], {"id": "int"})
+    assert values(rows, "_cdc_op", "id", "_cdc_key_before", "_cdc_error") == [("I", 9, None, None), ("U", 2, {"id": 1}, None)]
+
+
+# --------------------------------------------------------------------------------
+# sqlserver_ct
+
+
+def ct(operation: int, row: dict[str, Any], lsn: str = "0x00000027000007580005", command: int = 1) -> dict[str, Any]:
+    return {
+        "__$start_lsn": lsn,
+        "__$end_lsn": None,
+        "__$seqval": "0x00000027000007580003",
+        "__$operation": operation,
+        "__$update_mask": "0x03",
+        **row,
+        "__$command_id": command,
+    }
+
+
+def test_sqlserver_ct_the_rows_before_and_after_an_update_are_one_change(spark):
+    messages = [
+        ct(2, {"ID": 1, "v": "a"}),
+        ct(3, {"ID": 1, "v": "a"}, command=2),
+        ct(4, {"ID": 2, "v": None}, command=2),
+        ct(1, {"ID": 2, "v": None}, command=3),
+    ]
+    rows = staged(spark, "sqlserver_ct", messages, {"id": "int", "v": "string"})
+    assert values(rows, "_cdc_op", "id", "v", "_cdc_key_before", "_cdc_undeclared", "_cdc_error") == [
+        ("I", 1, "a", None, None, None),
+        ("U", 2, None, {"id": 1}, None, None),
+        ("D", 2, None, None, None, None),
+    ]
+    assert rows[1]["_cdc_sequence"] == {"_start_lsn": "00000027000007580005", "_command_id": 2, "_seqval": "00000027000007580003"}
+
+
+def test_sqlserver_ct_a_row_before_without_its_row_after_is_refused(spark):
+    other = "0x00000027000007580006"
+    rows = staged(spark, "sqlserver_ct", [ct(3, {"id": 1}), ct(4, {"id": 5}, other), ct(5, {"id": 6}, other, 2)], {"id": "int"})
+    assert values(rows, "id", "_cdc_op", "_cdc_key_before", "_cdc_error") == [
+        (1, None, None, "unknown_operation"),
+        (5, "U", None, None),
+        (6, "U", None, None),
+    ]
+
+
+# --------------------------------------------------------------------------------
+# oracle_cdc
+
+
+def test_oracle_cdc_the_rows_before_and_after_an_update_are_one_change(spark):
+    control = {"CSCN$": 567, "XIDUSN$": 6, "XIDSLT$": 28, "XIDSEQ$": 807, "COMMIT_TIMESTAMP$": "2008-01-02 03:04:05"}
+    rows = [("I ", 1, {"ID": 1}), ("UO", 2, {"ID": 1}), ("UN", 3, {"ID": 2}), ("D ", 4, {"ID": 2})]
+    messages = [{"OPERATION$": operation, "RSID$": number, **control, **row} for operation, number, row in rows]
+    found = staged(spark, "oracle_cdc", messages, {"id": "int"})
+    assert values(found, "_cdc_op", "id", "_cdc_key_before", "_cdc_ordinal", "_cdc_error") == [
+        ("I", 1, None, 1, None),
+        ("U", 2, {"id": 1}, 3, None),
+        ("D", 2, None, 4, None),
+    ]
+    assert values(found[:1], "_cdc_transaction", "_cdc_occurred_at") == [("6.28.807", dt.datetime(2008, 1, 2, 3, 4, 5))]
+
+
+# --------------------------------------------------------------------------------
+# powerexchange
+
+
+def test_powerexchange_records(spark):
+    control = {"DTL__CAPXRESTART1": "d5", "DTL__CAPXUOW": "c1", "DTL__CAPXTIMESTAMP": "20080102030405000006"}
+    messages = [{**control, "DTL__CAPXACTION": "I", "ID": 1}, {**control, "DTL__CAPXACTION": "U", "ID": 2, "DTL__BI_ID": 1}]
+    found = staged(spark, "powerexchange", messages, {"id": "int"})
+    assert values(found, "_cdc_op", "id", "_cdc_key_before", "_cdc_error") == [("I", 1, None, None), ("U", 2, {"id": 1}, None)]
+    assert values(found[:1], "_cdc_sequence", "_cdc_transaction", "_cdc_occurred_at") == [
+        ({"_sequence_token": "D5"}, "c1", dt.datetime(2008, 1, 2, 3, 4, 5, 6)),
+    ]
+
+
+# --------------------------------------------------------------------------------
+# trigger_audit
+
+
+def test_trigger_audit_rows(spark):
+    about = {"id": 7, "ts": "2024-01-02T03:04:05Z", "table_schema": "public", "table_name": "t"}
+    messages = [
+        {**about, "op": "INSERT", "record": {"id": 1, "b": "\\x00ff"}},
+        {**about, "op": "UPDATE", "record": '{"id": 2}', "old_record": {"id": 1}},
+        {**about, "op": "DELETE", "record": None, "old_record": {"id": 2}},
+        {**about, "op": "TRUNCATE"},
+    ]
+    found = staged(spark, "trigger_audit", messages, {"id": "int", "b": "binary"})
+    assert values(found, "_cdc_op", "id", "b", "_cdc_key_before", "_cdc_error") == [
+        ("I", 1, b"\x00\xff", None, None),
+        ("U", 2, None, {"id": 1}, None),
+        ("D", 2, None, None, None),
+        ("T", None, None, None, None),
+    ]
+    assert tables(spark, "trigger_audit", messages) == ["public.t"] * 4
+
+
+# --------------------------------------------------------------------------------
+# change_event
+
+
+def test_change_event_each_event_tells_what_it_tells(spark):
+    messages = [
+        {"changeType": "I", "timestamp": 1000, "columnNames": ["id", "v"], "columnValues": [1, "a"]},
+        {
+            "changeType": "update",
+            "timestamp": "1970-01-01T00:00:02Z",
+            "columnNames": ["id"],
+            "columnValues": [2],
+            "oldKeyNames": ["id"],
+            "oldKeyValues": [1],
+        },
+        {"changeType": "D", "timestamp": 3000, "oldKeyNames": ["id"], "oldKeyValues": [2]},
+    ]
+    found = staged(spark, "change_event", messages, {"id": "int", "v": "string"})
+    assert values(found, "_cdc_op", "id", "v", "_cdc_missing", "_cdc_key_before", "_cdc_error") == [
+        ("I", 1, "a", [], None, None),
+        ("U", 2, None, ["v"], {"id": 1}, None),
+        ("D", 2, None, [], None, None),
+    ]
+    assert [row["_cdc_occurred_at"].second for row in found] == [1, 2, 3]

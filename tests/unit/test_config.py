@@ -354,7 +354,7 @@ def test_Q5_a_mistake_in_a_table(tmp_path: Path, settings: dict[str, Any], expec
 @pytest.mark.parametrize(
     ("feed", "expected"),
     [
-        ({"format": None}, "`format` is missing. Known: `debezium`"),
+        ({"format": None}, "`format` is missing. Known: `aliyun`"),
         ({"format": "wal2jsn_v2"}, "`format` is 'wal2jsn_v2'. Did you mean `wal2json_v2`?"),
         ({"location": 5}, "`location` is 5. It takes a folder"),
         ({"location": ""}, "`location` is ''. It takes a folder"),
@@ -387,7 +387,7 @@ def test_Q5_a_mistake_in_a_feed(tmp_path: Path, feed: Any, expected: str) -> Non
 
 def test_format_and_location_must_be_given(tmp_path: Path) -> None:
     assert problems(tmp_path, source(feed={})) == [
-        "feed shop: `format` is missing. Known: `debezium`, `rows`, `wal2json_v2`.",
+        f"feed shop: `format` is missing. Known: {', '.join(f'`{name}`' for name in sorted(FORMATS))}.",
         "feed shop: `location` is missing. Give the folder of the change sets, e.g. landing/shop, "
         "or landing/shop/{table} for a folder per table.",
     ]
@@ -396,13 +396,13 @@ def test_format_and_location_must_be_given(tmp_path: Path) -> None:
 def test_a_format_is_a_file_of_the_project(tmp_path: Path) -> None:
     folder = tmp_path / "macros" / "formats"
     folder.mkdir(parents=True)
-    (folder / "maxwell.sql").touch()
+    (folder / "morse.sql").touch()
     (folder / "_shared.sql").touch()
-    feed = {"format": "maxwell", "location": "landing"}
+    feed = {"format": "morse", "location": "landing"}
     (table,) = loaded(tmp_path, source(feed=feed, tables={"t": TABLE | {"ordinal": "anything"}})).tables
     assert table.mixed
     (problem,) = problems(tmp_path, source(feed=feed | {"format": "_shared"}))
-    assert "Known: `debezium`, `maxwell`, `rows`, `wal2json_v2`." in problem
+    assert "`maxwell`, `morse`, `oracle_cdc`" in problem
 
 
 def test_flat_rows_do_not_mix_tables(tmp_path: Path) -> None:

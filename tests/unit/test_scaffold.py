@@ -116,6 +116,7 @@ def test_the_project_itself_gets_the_macros_defaults(tmp_path: Path) -> None:
         {
             "settings": setting_defaults(),
             "formats": {name: dict(known.settings) for name, known in FORMATS.items()},
+            "fields": {name: list(known.fields) for name, known in FORMATS.items()},
             "operation_codes": {"rows": {"x": "D"}},
             "naming_columns": settings_naming_columns(),
         }

@@ -1,0 +1,34 @@
+{#-
+  Rows of Oracle's change tables (DBMS_CDC_PUBLISH, up to 11.2) as one JSON object each, in the order of CSCN$ and RSID$.
+  The row before an update (`OPERATION$` UO or UU) and the row after it (UN) become one change. Columns whose names end in $ are control columns.
+-#}
+{% macro oracle_cdc_lines(lines) %}{{ return(delta_cdc._with_image_before(lines, "trim(try_variant_get(body, '$[\"OPERATION$\"]', 'string'))", ['UO', 'UU'], ['UN'],
+  ["try_variant_get(body, '$[\"CSCN$\"]', 'string')", "try_variant_get(body, '$[\"XIDUSN$\"]', 'string')", "try_variant_get(body, '$[\"XIDSLT$\"]', 'string')",
+   "try_variant_get(body, '$[\"XIDSEQ$\"]', 'string')"])) }}{% endmacro %}
+
+
+{% macro oracle_cdc_changes(lines, settings) -%}
+{%- set before = "try_cast(try_parse_json(row_values['__before']) as map<string, string>)" -%}
+select
+  batch_id, change_set, row_number, message,
+  row_values is not null as parsed, trim(row_values['OPERATION$']) as op_code,
+  {{ delta_cdc._as_listed('new_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as before,
+  try_cast(row_values['CSCN$'] as decimal(38, 0)) as _commit_scn,
+  try_cast(row_values['RSID$'] as bigint) as _row_sequence,
+  nullif(concat_ws('.', row_values['XIDUSN$'], row_values['XIDSLT$'], row_values['XIDSEQ$']), '') as _xid,
+  try_cast(row_values['COMMIT_TIMESTAMP$'] as timestamp) as _timestamp
+from (
+  select *, {{ delta_cdc._columns_where('row_values', "not endswith(name, '$') and name <> '__before'") }} as new_values,
+    {{ delta_cdc._columns_where(before, "not endswith(name, '$')") }} as old_values
+  from (select *, try_cast(try_parse_json(message) as map<string, string>) as row_values from {{ lines }})
+)
+{%- endmacro %}
+
+
+{% macro oracle_cdc_value(text, type, settings, column) %}
+  {%- if type | lower | trim == 'binary' -%}{{ return('try_to_binary(' ~ text ~ ", 'hex')") }}{%- endif -%}
+  {{ return(delta_cdc._plain_value(text, type)) }}
+{% endmacro %}
+
+
+{% macro oracle_cdc_tables(lines) %}{{ return(delta_cdc._refuse_mixed('oracle_cdc')) }}{% endmacro %}

@@ -1,0 +1,34 @@
+{#-
+  Rows of SQL Server's change tables, cdc.<capture_instance>_CT, as one JSON object each
+  (https://learn.microsoft.com/en-us/sql/relational-databases/system-tables/cdc-capture-instance-ct-transact-sql).
+  The row before an update (`__$operation` 3) and the row after it (4) become one change. LSNs are hexadecimal digits, with 0x or without.
+-#}
+{% macro sqlserver_ct_lines(lines) %}{{ return(delta_cdc._with_image_before(lines, "try_variant_get(body, '$[\"__$operation\"]', 'string')", ['3'], ['4'],
+  ["try_variant_get(body, '$[\"__$start_lsn\"]', 'string')", "try_variant_get(body, '$[\"__$seqval\"]', 'string')", "try_variant_get(body, '$[\"__$command_id\"]', 'string')"])) }}{% endmacro %}
+
+
+{% macro sqlserver_ct_changes(lines, settings) -%}
+{%- set before = "try_cast(try_parse_json(row_values['__before']) as map<string, string>)" -%}
+select
+  batch_id, change_set, row_number, message,
+  row_values is not null as parsed, row_values['__$operation'] as op_code,
+  {{ delta_cdc._as_listed('new_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as before,
+  upper(regexp_replace(row_values['__$start_lsn'], '^0x', '')) as _start_lsn,
+  coalesce(try_cast(row_values['__$command_id'] as int), 0) as _command_id,
+  coalesce(upper(regexp_replace(row_values['__$seqval'], '^0x', '')), '') as _seqval
+from (
+  select *, {{ delta_cdc._columns_where('row_values', "not startswith(name, '__')") }} as new_values,
+    {{ delta_cdc._columns_where(before, "not startswith(name, '__')") }} as old_values
+  from (select *, try_cast(try_parse_json(message) as map<string, string>) as row_values from {{ lines }})
+)
+{%- endmacro %}
+
+
+{#- Bytes come in hexadecimal digits, with 0x before them or without. -#}
+{% macro sqlserver_ct_value(text, type, settings, column) %}
+  {%- if type | lower | trim == 'binary' -%}{{ return("try_to_binary(regexp_replace(" ~ text ~ ", '^0x', ''), 'hex')") }}{%- endif -%}
+  {{ return(delta_cdc._plain_value(text, type)) }}
+{% endmacro %}
+
+
+{% macro sqlserver_ct_tables(lines) %}{{ return(delta_cdc._refuse_mixed('sqlserver_ct')) }}{% endmacro %}

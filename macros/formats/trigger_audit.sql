@@ -1,0 +1,38 @@
+{#-
+  Rows of an audit table that triggers fill, as one JSON object each: supa_audit's record_version
+  (https://github.com/supabase/supa_audit): id, op, ts, table_schema, table_name, record and old_record, the new and the old row as JSON.
+-#}
+{% macro trigger_audit_changes(lines, settings) -%}
+select
+  batch_id, change_set, row_number, message,
+  body.op is not null as parsed, body.op as op_code,
+  coalesce({{ delta_cdc._audit_row('body.record') }}, {{ delta_cdc._audit_row('body.old_record') }}) as after,
+  {{ delta_cdc._audit_row('body.old_record') }} as before,
+  body.id as _audit_id, try_cast(body.ts as timestamp) as _timestamp
+from ({{ delta_cdc._audit_rows(lines) }})
+{%- endmacro %}
+
+
+{#- A row as a JSON object, or as the text of one. -#}
+{% macro _audit_row(row) %}{{ return("coalesce(try_cast(" ~ row ~ " as map<string, string>), try_cast(try_parse_json(try_cast(" ~ row ~ " as string)) as map<string, string>))") }}{% endmacro %}
+
+
+{% macro trigger_audit_value(text, type, settings, column) %}
+  {%- if type | lower | trim == 'binary' -%}{{ return("try_to_binary(regexp_replace(" ~ text ~ ", r'^\\\\x', ''), 'hex')") }}{%- endif -%}
+  {{ return(delta_cdc._plain_value(text, type)) }}
+{% endmacro %}
+
+
+{#- schema.table -#}
+{% macro trigger_audit_tables(lines) -%}
+select batch_id, change_set, row_number, message,
+  if(body.op is not null, nullif(concat_ws('.', body.table_schema, body.table_name), ''), null) as source_table
+from ({{ delta_cdc._audit_rows(lines) }})
+{%- endmacro %}
+
+
+{% macro _audit_rows(lines) -%}
+select *, try_cast(try_parse_json(message) as struct<
+  id bigint, op string, ts string, table_schema string, table_name string, record variant, old_record variant>) as body
+from {{ lines }}
+{%- endmacro %}

@@ -1,0 +1,49 @@
+{#-
+  wal2json, format-version 1 (https://github.com/eulerto/wal2json): one JSON object a transaction, with include-lsn,
+  include-xids and include-timestamp. Its place in `change` orders a change inside its transaction. `oldkeys` holds the replica
+  identity. Truncates are not in it; transactions without changes and logical messages change no row.
+-#}
+{% macro wal2json_v1_lines(lines) %}{{ return(delta_cdc._one_line_each(lines, 'change', "to_json(map_concat("
+  ~ "map_filter(try_cast(try_parse_json(message) as map<string, variant>), (name, value) -> name not in ('change', 'place')), "
+  ~ "map('change', cast(array(element) as variant), 'place', cast(place as variant))))")) }}{% endmacro %}
+
+
+{% macro wal2json_v1_changes(lines, settings) -%}
+select
+  batch_id, change_set, row_number, message,
+  row_change is not null as parsed,
+  row_change.kind as op_code,
+  {{ delta_cdc._map_of('row_change.columnnames', 'row_change.columnvalues') }} as after,
+  {{ delta_cdc._map_of('row_change.oldkeys.keynames', 'row_change.oldkeys.keyvalues') }} as before,
+  -- X/Y in hexadecimal: where the transaction's commit ends in the write-ahead log, as one number
+  try_cast(conv(split_part(body.nextlsn, '/', 1), 16, 10) as bigint) * 4294967296
+    + try_cast(conv(split_part(body.nextlsn, '/', 2), 16, 10) as bigint) as _lsn,
+  coalesce(body.place, 0) as _place,
+  cast(body.xid as string) as _xid,
+  try_cast(body.`timestamp` as timestamp) as _timestamp
+from ({{ delta_cdc._wal2json_v1_rows(lines) }})
+{%- endmacro %}
+
+
+{% macro wal2json_v1_value(text, type, settings, column) %}{{ return(delta_cdc.wal2json_v2_value(text, type, settings, column)) }}{% endmacro %}
+
+
+{#- schema.table -#}
+{% macro wal2json_v1_tables(lines) -%}
+select batch_id, change_set, row_number, message,
+  if(row_change.kind is not null, nullif(concat_ws('.', row_change.schema, row_change.`table`), ''), null) as source_table
+from ({{ delta_cdc._wal2json_v1_rows(lines) }})
+{%- endmacro %}
+
+
+{#- The messages with what they say, `body`, and their one change; without those that change no row. -#}
+{% macro _wal2json_v1_rows(lines) -%}
+{%- set body -%}
+try_cast(try_parse_json(message) as struct<
+  xid bigint, nextlsn string, `timestamp` string, place int,
+  change array<struct<kind string, schema string, `table` string, columnnames array<string>, columnvalues array<string>,
+    oldkeys struct<keynames array<string>, keyvalues array<string>>>>>)
+{%- endset -%}
+select *, get(body.change, 0) as row_change from ({{ delta_cdc._lines_with(lines, 'body', body) }})
+where not coalesce(size(body.change) = 0 or get(body.change, 0).kind = 'message', false)
+{%- endmacro %}
