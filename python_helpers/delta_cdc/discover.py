@@ -171,13 +171,19 @@ def _debezium(message: Message) -> Iterator[Sighting]:
         key, value = message.get("key"), message.get("value")
     if not isinstance(value, dict):
         return  # a tombstone
+    if "op" not in value and {"__op", "__deleted"} & set(value):  # flattened by ExtractNewRecordState
+        origin = {
+            name.removeprefix("__source_").removeprefix("__"): text for name, text in value.items() if name.startswith("__")
+        }
+        columns = {name: None for name in value if not name.startswith("__")}
+        yield Sighting(_qualified(origin, "schema" if "schema" in origin else "db"), columns, list(_payload(key)))
+        return
     schema, envelope = (value.get("schema"), value.get("payload")) if "payload" in value else (None, value)
     if not isinstance(envelope, dict) or "op" not in envelope or "source" not in envelope:
         return  # a tombstone, a heartbeat, transaction metadata, a schema change
     row = envelope.get("after") or envelope.get("before")
     if not isinstance(row, dict):
         return
-    key_row = key.get("payload", key) if isinstance(key, dict) else None
     fields = {f.get("field"): f for f in (schema or {}).get("fields") or []}
     described = (fields.get("after") or fields.get("before") or {}).get("fields") or []
     types = {f["field"]: connect_type(f) for f in described} or dict.fromkeys(row)
@@ -186,14 +192,16 @@ def _debezium(message: Message) -> Iterator[Sighting]:
     ]
     source = envelope["source"]
     table = ".".join(filter(None, (source.get("schema") or source.get("db"), source.get("table"))))
-    yield Sighting(table or None, types, list(key_row or {}), settings={"decimal_handling": "double"} if decimals else {})
+    yield Sighting(table or None, types, list(_payload(key)), settings={"decimal_handling": "double"} if decimals else {})
 
 
 def _canal(message: Message) -> Iterator[Sighting]:
     types = {name.lower(): mysql_type(kind) for name, kind in (message.get("mysqlType") or {}).items()}
     for row in message.get("data") or [] if not message.get("isDdl") else []:
         named = {name: types.get(name.lower()) for name in row}
-        yield Sighting(_qualified(message, "database"), named, message.get("pkNames") or [])
+        # without them there is only the order of arrival
+        order = {} if "ts" in message or "id" in message else {"sequence_by": ["0"]}
+        yield Sighting(_qualified(message, "database"), named, message.get("pkNames") or [], settings=order)
 
 
 def _maxwell(message: Message) -> Iterator[Sighting]:
@@ -229,16 +237,51 @@ def _aliyun(message: Message) -> Iterator[Sighting]:
         )
 
 
+def _trigger_audit(message: Message) -> Iterator[Sighting]:
+    for image in (message.get("record"), message.get("old_record")):
+        row = json.loads(image) if isinstance(image, str) else image
+        if row and message["op"]:
+            table = ".".join(filter(None, (message.get("table_schema"), message.get("table_name"))))
+            yield Sighting(table or None, dict.fromkeys(row))
+            return
+
+
+def _change_event(message: Message) -> Iterator[Sighting]:
+    if message["changeType"]:
+        yield Sighting(None, dict.fromkeys(message.get("columnNames") or []), message.get("oldKeyNames") or [])
+
+
+def _rows_with(flag: str, is_column: Callable[[str], bool]) -> Callable[[Message], Iterator[Sighting]]:
+    """The reader of rows that have a column of this name, and others that are none of the table's."""
+
+    def read(message: Message) -> Iterator[Sighting]:
+        if message[flag] is not None:
+            yield Sighting(None, {name: None for name in message if is_column(name)})
+
+    return read
+
+
 READERS: dict[str, Callable[[Message], Iterator[Sighting]]] = {
     "aliyun": _aliyun,
     "canal": _canal,
+    "change_event": _change_event,
     "debezium": _debezium,
     "dms": _dms,
     "goldengate": _goldengate,
     "maxwell": _maxwell,
+    "oracle_cdc": _rows_with("OPERATION$", lambda name: not name.endswith("$")),
+    "powerexchange": _rows_with("DTL__CAPXACTION", lambda name: not name.startswith("DTL__")),
+    "sqlserver_ct": _rows_with("__$operation", lambda name: not name.startswith("__")),
+    "trigger_audit": _trigger_audit,
     "wal2json_v1": _wal2json_v1,
     "wal2json_v2": _wal2json_v2,
 }
+
+
+def _payload(key: Any) -> Message:
+    """The key of a Kafka record, as it is or under a schema."""
+    row = key.get("payload", key) if isinstance(key, dict) else None
+    return row if isinstance(row, dict) else {}
 
 
 def _qualified(message: Message, schema: str) -> str | None:

@@ -103,7 +103,9 @@ def run_feeds(project: UserProject, cases: Sequence[FeedCase]) -> None:
             folder.mkdir(exist_ok=True)
             for place, path in enumerate(case.inputs(step)):
                 shutil.copy(path, folder / f"{step:03d}-{place:03d}-{path.name}")
-        _note_failures(project.try_dbt("run", "--select", "cdc_change_sets", *(f"tag:{c.feed}" for c in arriving), quiet=True), cases)
+        _note_failures(
+            project.try_dbt("run", "--select", "cdc_change_sets", *(f"tag:{c.feed}" for c in arriving), quiet=True), cases
+        )
         for case in arriving:
             case.found = {t["name"]: _final(project, t) for t in configured[case.feed]}
             case.differences.append(compare(case.steps[step].get("tables"), case.found))
@@ -123,7 +125,11 @@ def _configure(
         return
     if not tables or tables == configured.get(case.feed):
         return
-    settings = {"format": case.content["format"], "location": f"{landing}/{{table}}" if case.is_whole(step) else str(landing), "change_set_order": "name"}
+    settings = {
+        "format": case.content["format"],
+        "location": f"{landing}/{{table}}" if case.is_whole(step) else str(landing),
+        "change_set_order": "name",
+    }
     project.configure(case.feed, settings=settings, tables=tables)
     problems = [p for p in project.problems() if p.feed == case.feed]
     if not problems:
@@ -160,7 +166,9 @@ def _final(project: UserProject, table: Mapping[str, Any]) -> list[dict[str, Any
 
 def _quarantined(project: UserProject, feed: str, table: str) -> list[str]:
     staged = f"{{schema}}.stg_{feed}__{table}"
-    rows = _rows(project, f"select _cdc_error as reason, count(*) as n from {staged} where _cdc_error is not null group by 1 order by 1")
+    rows = _rows(
+        project, f"select _cdc_error as reason, count(*) as n from {staged} where _cdc_error is not null group by 1 order by 1"
+    )
     return [f"{row['n']} of {table}: {row['reason']}" for row in rows]
 
 
@@ -222,7 +230,9 @@ def _as(kind: type, value: Any) -> str | None:
             return str(value)
         return "0" if number == 0 else format(number.normalize(), "f")
     if kind in (bytes, bytearray):
-        return str([b - 256 if b > 127 else b for b in value]) if isinstance(value, (bytes, bytearray)) else _bytes_text(str(value))
+        return (
+            str([b - 256 if b > 127 else b for b in value]) if isinstance(value, (bytes, bytearray)) else _bytes_text(str(value))
+        )
     if kind is datetime:
         moment = value if isinstance(value, datetime) else _moment(str(value))
         return moment.isoformat() if isinstance(moment, datetime) else moment

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+
 from delta_cdc import discover as discovery
 from delta_cdc.cli import main
 from delta_cdc.errors import OperationError
@@ -22,8 +23,15 @@ def found(message_format: str, *messages: Any) -> dict[str, discovery.FoundTable
 
 
 def test_a_postgresql_feed_tells_types_and_the_key_of_a_deletion() -> None:
-    insert = {"action": "I", "schema": "public", "table": "a", "columns": [
-        {"name": "id", "type": "integer", "value": 1}, {"name": "at", "type": "timestamp(3) with time zone", "value": "x"}]}
+    insert = {
+        "action": "I",
+        "schema": "public",
+        "table": "a",
+        "columns": [
+            {"name": "id", "type": "integer", "value": 1},
+            {"name": "at", "type": "timestamp(3) with time zone", "value": "x"},
+        ],
+    }
     delete = {"action": "D", "schema": "public", "table": "a", "identity": [{"name": "id", "type": "integer", "value": 1}]}
     table = found("wal2json_v2", {"action": "B"}, insert, delete)["public.a"]
     assert (table.columns, table.keys) == ({"id": "int", "at": "timestamp"}, ["id"])
@@ -37,11 +45,25 @@ def test_a_replica_identity_of_the_whole_row_is_no_key() -> None:
 
 
 def test_wal2json_v1_tells_the_tables_of_a_transaction() -> None:
-    message = {"change": [
-        {"kind": "insert", "schema": "s", "table": "a", "columnnames": ["id"], "columntypes": ["bigint"], "columnvalues": [1]},
-        {"kind": "delete", "schema": "s", "table": "b", "oldkeys": {"keynames": ["k"], "keytypes": ["uuid"], "keyvalues": ["x"]}},
-        {"kind": "message", "prefix": "p", "content": "c"},
-    ]}
+    message = {
+        "change": [
+            {
+                "kind": "insert",
+                "schema": "s",
+                "table": "a",
+                "columnnames": ["id"],
+                "columntypes": ["bigint"],
+                "columnvalues": [1],
+            },
+            {
+                "kind": "delete",
+                "schema": "s",
+                "table": "b",
+                "oldkeys": {"keynames": ["k"], "keytypes": ["uuid"], "keyvalues": ["x"]},
+            },
+            {"kind": "message", "prefix": "p", "content": "c"},
+        ]
+    }
     tables = found("wal2json_v1", message)
     assert {name: table.columns for name, table in tables.items()} == {"s.a": {"id": "bigint"}, "s.b": {"k": "string"}}
 
@@ -49,25 +71,78 @@ def test_wal2json_v1_tells_the_tables_of_a_transaction() -> None:
 def test_debezium_tells_types_by_its_schema_and_keys_by_the_record() -> None:
     lines = (CASES / "feeds" / "paimon__debezium__table_alltypes_with_schema" / "input-01.jsonl").read_text().splitlines()
     table = discovery.discover("debezium", lines).tables["paimon_sync_table.all_types_table"]
-    some = ("_id", "pt", "_bit1", "_bit", "_bigint_unsigned", "_fixed", "_date", "_datetime6", "_timestamp", "_bin", "_year", "_time", "_set")
+    some = (
+        "_id",
+        "pt",
+        "_bit1",
+        "_bit",
+        "_bigint_unsigned",
+        "_fixed",
+        "_date",
+        "_datetime6",
+        "_timestamp",
+        "_bin",
+        "_year",
+        "_time",
+        "_set",
+    )
     assert {name: table.columns[name] for name in some} == {
-        "_id": "int", "pt": "decimal(2,1)", "_bit1": "boolean", "_bit": "binary", "_bigint_unsigned": "decimal(38,0)", "_fixed": "string",
-        "_date": "date", "_datetime6": "timestamp_ntz", "_timestamp": "timestamp", "_bin": "binary", "_year": "int", "_time": "bigint",
-        "_set": "string"}
+        "_id": "int",
+        "pt": "decimal(2,1)",
+        "_bit1": "boolean",
+        "_bit": "binary",
+        "_bigint_unsigned": "decimal(38,0)",
+        "_fixed": "string",
+        "_date": "date",
+        "_datetime6": "timestamp_ntz",
+        "_timestamp": "timestamp",
+        "_bin": "binary",
+        "_year": "int",
+        "_time": "bigint",
+        "_set": "string",
+    }
     assert table.settings == {"decimal_handling": "double"}  # decimals that are JSON numbers
 
-    record = {"topic": "s.a", "key": {"id": 1}, "value": {"op": "c", "after": {"id": 1, "v": 2}, "source": {"schema": "s", "table": "a"}}}
+    record = {
+        "topic": "s.a",
+        "key": {"id": 1},
+        "value": {"op": "c", "after": {"id": 1, "v": 2}, "source": {"schema": "s", "table": "a"}},
+    }
     assert found("debezium", record, {"topic": "s.a", "key": {"id": 1}, "value": None})["s.a"].keys == ["id"]
 
 
 def test_mysql_feeds_tell_keys_types_and_one_spelling() -> None:
     def canal(column: str, kind: str) -> dict[str, Any]:
-        return {"type": "INSERT", "database": "d", "table": "t", "data": [{column: "1"}], "mysqlType": {column: kind}, "pkNames": ["k1"]}
+        return {
+            "type": "INSERT",
+            "database": "d",
+            "table": "t",
+            "data": [{column: "1"}],
+            "mysqlType": {column: kind},
+            "pkNames": ["k1"],
+        }
 
     table = found("canal", canal("K1", "int"), canal("k1", "int unsigned"))["d.t"]
     assert (table.columns, table.keys) == ({"K1": "bigint"}, ["K1"])
     row = {"database": "d", "table": "t", "type": "insert", "data": {"id": 1}, "primary_key_columns": ["id"]}
     assert found("maxwell", row)["d.t"].keys == ["id"]
+
+
+def test_rows_of_change_tables_tell_their_columns() -> None:
+    rows = {
+        "sqlserver_ct": {"__$operation": 4, "__$start_lsn": "0x01", "id": 1},
+        "oracle_cdc": {"OPERATION$": "UN", "CSCN$": 1, "id": 1},
+        "powerexchange": {"DTL__CAPXACTION": "U", "DTL__BI_id": 2, "id": 1},
+        "change_event": {"changeType": "I", "columnNames": ["id"], "columnValues": [1], "oldKeyNames": ["id"]},
+        "trigger_audit": {"op": "UPDATE", "record": '{"id": 1}', "old_record": None},
+        "debezium": {"id": 1, "__op": "u"},
+    }
+    for message_format, row in rows.items():
+        assert list(found(message_format, row, {"nothing": 1})["t"].columns) == ["id"]
+    flat = {"id": 1, "__deleted": "false", "__source_schema": "s", "__table": "a"}
+    assert list(found("debezium", {"key": {"schema": {}, "payload": {"id": 1}}, "value": flat})) == ["s.a"]
+    audited = {"op": "INSERT", "table_schema": "s", "table_name": "a", "record": {"id": 1}}
+    assert list(found("trigger_audit", audited)) == ["s.a"]
 
 
 def test_what_is_no_message_of_the_format_is_counted() -> None:
@@ -92,15 +167,19 @@ def test_the_command_writes_a_source_that_needs_only_what_the_messages_do_not_te
     done = CliRunner().invoke(main, ["discover", "canal", str(capture), "--feed", "shop", "--location", "landing"])
     assert done.exit_code == 0
     assert "1 line could not be read as canal." in done.stderr
-    assert yaml.safe_load(done.stdout)["sources"] == [{
-        "name": "shop",
-        "config": {"meta": {"cdc": {"format": "canal", "location": "landing"}}},
-        "tables": [{
-            "name": "decimal_no_change",
-            "config": {"meta": {"cdc": {"keys": ["k"]}}},
-            "columns": [{"name": "k", "data_type": "int"}, {"name": "v", "data_type": "decimal(10,2)"}],
-        }],
-    }]
+    assert yaml.safe_load(done.stdout)["sources"] == [
+        {
+            "name": "shop",
+            "config": {"meta": {"cdc": {"format": "canal", "location": "landing"}}},
+            "tables": [
+                {
+                    "name": "decimal_no_change",
+                    "config": {"meta": {"cdc": {"keys": ["k"]}}},
+                    "columns": [{"name": "k", "data_type": "int"}, {"name": "v", "data_type": "decimal(10,2)"}],
+                }
+            ],
+        }
+    ]
     empty = tmp_path / "empty.jsonl"
     empty.write_text("\n")
     assert "No message" in CliRunner().invoke(main, ["discover", "canal", str(empty)]).stderr

@@ -206,10 +206,10 @@ def test_keys_and_who_reads_them(tmp_path: Path) -> None:
                 "matched_delete_condition": "DBT_INTERNAL_SOURCE._cdc_is_gone",
                 "not_matched_condition": "not DBT_INTERNAL_SOURCE._cdc_is_gone",
                 "merge_source_only_columns": ["_cdc_is_gone"],
-                "tblproperties": {"delta.enableDeletionVectors": "true"},
             },
-            ["partition_by", "liquid_clustered_by"],
+            ["partition_by", "liquid_clustered_by", "tblproperties"],
         ),
+        ({"deletion_vectors": True}, {"tblproperties": {"delta.enableDeletionVectors": "true"}}, []),
         (
             {"apply": "replace_partitions", "partition_by": ["year(created) as y", "op"]},
             {"incremental_strategy": "replace_where", "unique_key": ["id"], "partition_by": ["y", "op"]},
