@@ -292,7 +292,7 @@ def _qualified(message: Message, schema: str) -> str | None:
 # Types of sources, as Spark types. What Spark has no type for is a string, as the format writes it.
 
 _SIZED = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
-_UNLIMITED = "decimal(38,18)"  # as Spark's own JDBC sources take a number without limits
+_UNLIMITED = "decimal(38,18)"
 
 
 def postgres_type(text: str) -> str:
@@ -304,7 +304,7 @@ def postgres_type(text: str) -> str:
         return "string"
     word = " ".join(_SIZED.sub(" ", text).lower().split())
     if word in ("numeric", "decimal"):
-        return _decimal(text)
+        return _decimal(text) if _SIZED.search(text) else "string"  # up to 131,072 digits
     return {
         "smallint": "smallint",
         "int2": "smallint",

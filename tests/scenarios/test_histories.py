@@ -1,6 +1,6 @@
 """Random histories through generated models and real dbt runs: final, history and staging against the oracle.
 
-DELTA_CDC_HISTORIES=300 (default 12) says how many, DELTA_CDC_RUNS=10 (default 3) in how many runs their change sets arrive.
+DELTA_CDC_HISTORIES=300 (default 8) says how many, DELTA_CDC_RUNS=10 (default 3) in how many runs their change sets arrive.
 A history that fails is made smaller for as long as it still fails; what is left is printed as a rows-file, which
 `make scenarios CASES=file` takes.
 """
@@ -20,7 +20,7 @@ from tests.history_files import VALUES, as_read, history_expected, rows_file
 from tests.scenarios.project import UserProject
 from tests.scenarios.rows_cases import FEED, RowsCase, difference, run_cases
 
-COUNT = int(os.environ.get("DELTA_CDC_HISTORIES", "12"))
+COUNT = int(os.environ.get("DELTA_CDC_HISTORIES", "8"))
 RUNS = int(os.environ.get("DELTA_CDC_RUNS", "3"))
 SMALLER = 8  # rounds of a dbt project each, to make a failing history smaller
 

@@ -16,6 +16,8 @@ from tests.scenarios.project import PACKAGE, UserProject
 
 CASES = PACKAGE / "tests" / "cases" / "postgres"
 TABLES = sorted(path.stem for path in (CASES / "final").glob("*.csv"))
+# The tables that say most; the demo takes all of them as wal2json, with key changes, a late change set and a replay.
+AS_WAL2JSON = ("all_types", "artist", "customer", "doc_default", "doc_full", "no_key", "playlist_track")
 # PostgreSQL types that Debezium writes in a way of its own: as text in staging and final, but another text than COPY's.
 OTHER_TEXT = {"all_types": {"tm", "tmtz", "iv", "ia", "ta", "m", "bits", "hs"}}
 
@@ -45,7 +47,7 @@ def delivered(project: UserProject) -> Iterator[UserProject]:
     tables = _shop_tables()
     project.configure("shop", settings={
         "format": "wal2json_v2", "location": str(landing / "shop"), "change_set_order": "name", "key_changes": False,
-    }, tables=tables)
+    }, tables=[t for t in tables if t["name"] in AS_WAL2JSON])
     project.configure("connect", settings={
         "format": "debezium", "location": str(landing / "debezium"), "change_set_order": "name", "key_changes": False,
         "split_key_changes": True,
@@ -70,7 +72,7 @@ def delivered(project: UserProject) -> Iterator[UserProject]:
     return project
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", AS_WAL2JSON)
 def test_wal2json_gives_the_tables_of_the_database(delivered: UserProject, table: str) -> None:
     _assert_equal(delivered, f"final_{table}", table, without=set())
 

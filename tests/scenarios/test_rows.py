@@ -21,7 +21,7 @@ from tests.scenarios.rows_cases import FEED, RowsCase, difference, read_cases, r
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 ROWS = [path for path in (CASES / "rows").glob("*.json") if not path.name.startswith("autocdc__")]
-FILES = sorted([*ROWS, *sorted((CASES / "random").glob("*.json"))[::3]])
+FILES = sorted([*ROWS, *sorted((CASES / "random").glob("*.json"))[::6]])
 # Random changes of which history is a table and final tells of deleted rows and of each row's life (A9, A10).
 SHAPED = {"keys_0005": "merge", "shift_0007": "merge", "partial_0022": "merge", "partial_0006": "replace_partitions",
           "plain_0016": "replace_partitions", "plain_0024": "merge"}
