@@ -237,6 +237,10 @@ def _aliyun(message: Message) -> Iterator[Sighting]:
         )
 
 
+def _rows(message: Message) -> Iterator[Sighting]:
+    yield Sighting(None, dict.fromkeys(message))
+
+
 def _trigger_audit(message: Message) -> Iterator[Sighting]:
     for image in (message.get("record"), message.get("old_record")):
         row = json.loads(image) if isinstance(image, str) else image
@@ -271,6 +275,7 @@ READERS: dict[str, Callable[[Message], Iterator[Sighting]]] = {
     "maxwell": _maxwell,
     "oracle_cdc": _rows_with("OPERATION$", lambda name: not name.endswith("$")),
     "powerexchange": _rows_with("DTL__CAPXACTION", lambda name: not name.startswith("DTL__")),
+    "rows": _rows,
     "sqlserver_ct": _rows_with("__$operation", lambda name: not name.startswith("__")),
     "trigger_audit": _trigger_audit,
     "wal2json_v1": _wal2json_v1,

@@ -129,6 +129,7 @@ def _configure(
         "format": case.content["format"],
         "location": f"{landing}/{{table}}" if case.is_whole(step) else str(landing),
         "change_set_order": "name",
+        **case.content.get("settings", {}),
     }
     project.configure(case.feed, settings=settings, tables=tables)
     problems = [p for p in project.problems() if p.feed == case.feed]

@@ -23,6 +23,7 @@ CASES = (
     "pitfalls_duplicate_inserts", "soft_delete_and_revival", "life_created_and_updated", "truncate_keeps_what_comes_after",
     "ties_later_arrival_wins_over_equal_value", "autocdc__scd2_null_then_non_null_column",
     "autocdc__scd2_repeated_value_keeps_one_record_from_its_first_occurrence", "autocdc__scd2_late_event_older_than_all_history",
+    "keys_displaced_row_changes_once_more", "keys_reuse_of_a_vacated_key", "keys_update_delete_reinsert", "pitfalls_reverse_order",
 )
 
 
@@ -38,6 +39,17 @@ class Mutant:
 
 
 MUTANTS = (
+    Mutant("O1", "history/entity_states.sql", "delta_cdc.order_columns() + ['_cdc_ends']", "['_cdc_batch_id', '_cdc_row', '_cdc_ends']",
+           ()),
+    Mutant("O3", "history/entity_states.sql", "delta_cdc.order_columns() + ['_cdc_ends']",
+           "['_cdc_sequence', '_cdc_ordinal', '-_cdc_batch_id', '-_cdc_row', '_cdc_ends']", ()),
+    Mutant("P1", "apply/shape.sql", "'if(array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends, null,", "'if(_cdc_ends, null,",
+           ()),
+    Mutant("P4", "history/entity_states.sql", "count_if(_cdc_ends) over (", "count_if(false) over (", ()),
+    Mutant("H3", "history/history.sql", "or row_number() over entity = 1 as _cdc_begins", "or true as _cdc_begins", ()),
+    Mutant("H1", "history/history.sql", "max(_cdc_occurred_at) over (", "last_value(_cdc_occurred_at) over (", ()),
+    Mutant("K6", "history/entity_states.sql", "and coalesce(k.origin, '') not in ('absorbed', 'unknown_delete')", "", ()),
+    Mutant("K7", "history/entity_states.sql", "if(k.displaced_entity is null, null, struct(", "if(true, null, struct(", ()),
     Mutant("A1", "history/entity_states.sql", "s._cdc_op = 'D' as _cdc_ends, 0 as _cdc_after\n",
            "false as _cdc_ends, 0 as _cdc_after\n", ("pitfalls_delete_first",)),
     Mutant("A2", "apply/final.sql", "{%- elif found.late > 0 or resolved ", "{%- elif resolved ",

@@ -136,9 +136,10 @@ def test_rows_of_change_tables_tell_their_columns() -> None:
         "change_event": {"changeType": "I", "columnNames": ["id"], "columnValues": [1], "oldKeyNames": ["id"]},
         "trigger_audit": {"op": "UPDATE", "record": '{"id": 1}', "old_record": None},
         "debezium": {"id": 1, "__op": "u"},
+        "rows": {"id": 1},
     }
     for message_format, row in rows.items():
-        assert list(found(message_format, row, {"nothing": 1})["t"].columns) == ["id"]
+        assert list(found(message_format, row)["t"].columns) == ["id"]
     flat = {"id": 1, "__deleted": "false", "__source_schema": "s", "__table": "a"}
     assert list(found("debezium", {"key": {"schema": {}, "payload": {"id": 1}}, "value": flat})) == ["s.a"]
     audited = {"op": "INSERT", "table_schema": "s", "table_name": "a", "record": {"id": 1}}
@@ -147,8 +148,8 @@ def test_rows_of_change_tables_tell_their_columns() -> None:
 
 def test_what_is_no_message_of_the_format_is_counted() -> None:
     assert discovery.discover("canal", ["{", "[]", "", '{"data": 1}']).unread == 3
-    with pytest.raises(OperationError, match="Format `rows` tells nothing"):
-        discovery.discover("rows", [])
+    with pytest.raises(OperationError, match="Format `mine` tells nothing"):
+        discovery.discover("mine", [])
 
 
 @pytest.mark.parametrize("folder", sorted(path.name for path in (CASES / "feeds").glob("paimon__*")))
