@@ -5,7 +5,6 @@ Those that come in one step; `make scenarios CASES=tests/cases/feeds` takes all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,19 +13,20 @@ from tests.scenarios.feed_cases import FeedCase, read_feeds, run_feeds
 from tests.scenarios.project import UserProject
 
 CASES = Path(__file__).resolve().parents[1] / "cases" / "feeds"
-FEEDS = [
-    f"paimon__{name}" for name in (
-        "canal__database_case_insensitive", "canal__table_incomplete", "debezium__table_nullvalue", "ogg__database_case_insensitive",
-        "aws-dms__table_startup",
-    )
-]  # fmt: skip
+FEEDS = (
+    "paimon__canal__database_case_insensitive",
+    "paimon__canal__table_incomplete",
+    "paimon__debezium__table_nullvalue",
+    "paimon__ogg__database_case_insensitive",
+    "paimon__aws-dms__table_startup",
+)
 
 
 @pytest.fixture(scope="module")
-def delivered(project: UserProject) -> Iterator[dict[str, FeedCase]]:
+def delivered(project: UserProject) -> dict[str, FeedCase]:
     cases = read_feeds([CASES / name for name in FEEDS])
     run_feeds(project, cases)
-    yield {case.name: case for case in cases}
+    return {case.name: case for case in cases}
 
 
 @pytest.mark.parametrize("name", FEEDS)
