@@ -1,4 +1,4 @@
-"""`make mutants`: does a test fail when a rule is broken? Seeded faults, so far in five rules, and the cases that go red.
+"""`make mutants`: does a test fail when a rule is broken? Seeded faults, so far in seven rules, and the cases that go red.
 
 Each fault is one text put in place of another in a copy of the package's macros; a few rows-files then go through
 generated models and real dbt runs, and just the cases that the fault names must differ. Not part of `make test`: a fault
@@ -40,16 +40,10 @@ class Mutant:
 
 MUTANTS = (
     Mutant("O1", "history/entity_states.sql", "delta_cdc.order_columns() + ['_cdc_ends']", "['_cdc_batch_id', '_cdc_row', '_cdc_ends']",
-           ()),
-    Mutant("O3", "history/entity_states.sql", "delta_cdc.order_columns() + ['_cdc_ends']",
-           "['_cdc_sequence', '_cdc_ordinal', '-_cdc_batch_id', '-_cdc_row', '_cdc_ends']", ()),
-    Mutant("P1", "apply/shape.sql", "'if(array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends, null,", "'if(_cdc_ends, null,",
-           ()),
-    Mutant("P4", "history/entity_states.sql", "count_if(_cdc_ends) over (", "count_if(false) over (", ()),
-    Mutant("H3", "history/history.sql", "or row_number() over entity = 1 as _cdc_begins", "or true as _cdc_begins", ()),
-    Mutant("H1", "history/history.sql", "max(_cdc_occurred_at) over (", "last_value(_cdc_occurred_at) over (", ()),
-    Mutant("K6", "history/entity_states.sql", "and coalesce(k.origin, '') not in ('absorbed', 'unknown_delete')", "", ()),
-    Mutant("K7", "history/entity_states.sql", "if(k.displaced_entity is null, null, struct(", "if(true, null, struct(", ()),
+           ("autocdc__scd2_late_event_older_than_all_history", "history_follows_a_key_change", "partial_late_fills_only_what_is_open",
+            "partial_null_means_absent", "pitfalls_delete_first", "pitfalls_reverse_order")),
+    Mutant("P1", "apply/shape.sql", "'if(array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends, null,",
+           "'if(_cdc_ends, null,", ("keys_chain", "partial_late_fills_only_what_is_open", "partial_null_means_absent")),
     Mutant("A1", "history/entity_states.sql", "s._cdc_op = 'D' as _cdc_ends, 0 as _cdc_after\n",
            "false as _cdc_ends, 0 as _cdc_after\n", ("pitfalls_delete_first",)),
     Mutant("A2", "apply/final.sql", "{%- elif found.late > 0 or resolved ", "{%- elif resolved ",
