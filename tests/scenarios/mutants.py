@@ -18,12 +18,26 @@ from tests.scenarios.project import PACKAGE, UserProject
 from tests.scenarios.rows_cases import read_cases, run_cases
 
 CASES = (
-    "keys_chain", "keys_swap_in_one_transaction", "history_follows_a_key_change", "partial_does_not_fold_over_delete",
-    "partial_late_fills_only_what_is_open", "partial_null_means_absent", "pitfalls_delete_first", "pitfalls_in_order",
-    "pitfalls_duplicate_inserts", "soft_delete_and_revival", "life_created_and_updated", "truncate_keeps_what_comes_after",
-    "ties_later_arrival_wins_over_equal_value", "autocdc__scd2_null_then_non_null_column",
-    "autocdc__scd2_repeated_value_keeps_one_record_from_its_first_occurrence", "autocdc__scd2_late_event_older_than_all_history",
-    "keys_displaced_row_changes_once_more", "keys_reuse_of_a_vacated_key", "keys_update_delete_reinsert", "pitfalls_reverse_order",
+    "keys_chain",
+    "keys_swap_in_one_transaction",
+    "history_follows_a_key_change",
+    "partial_does_not_fold_over_delete",
+    "partial_late_fills_only_what_is_open",
+    "partial_null_means_absent",
+    "pitfalls_delete_first",
+    "pitfalls_in_order",
+    "pitfalls_duplicate_inserts",
+    "soft_delete_and_revival",
+    "life_created_and_updated",
+    "truncate_keeps_what_comes_after",
+    "ties_later_arrival_wins_over_equal_value",
+    "autocdc__scd2_null_then_non_null_column",
+    "autocdc__scd2_repeated_value_keeps_one_record_from_its_first_occurrence",
+    "autocdc__scd2_late_event_older_than_all_history",
+    "keys_displaced_row_changes_once_more",
+    "keys_reuse_of_a_vacated_key",
+    "keys_update_delete_reinsert",
+    "pitfalls_reverse_order",
 )
 
 
@@ -39,21 +53,58 @@ class Mutant:
 
 
 MUTANTS = (
-    Mutant("O1", "history/entity_states.sql", "delta_cdc.order_columns() + ['_cdc_ends']", "['_cdc_batch_id', '_cdc_row', '_cdc_ends']",
-           ("autocdc__scd2_late_event_older_than_all_history", "history_follows_a_key_change", "partial_late_fills_only_what_is_open",
-            "partial_null_means_absent", "pitfalls_delete_first", "pitfalls_reverse_order")),
-    Mutant("P1", "apply/shape.sql", "'if(array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends, null,",
-           "'if(_cdc_ends, null,", ("keys_chain", "partial_late_fills_only_what_is_open", "partial_null_means_absent")),
-    Mutant("A1", "history/entity_states.sql", "s._cdc_op = 'D' as _cdc_ends, 0 as _cdc_after\n",
-           "false as _cdc_ends, 0 as _cdc_after\n", ("pitfalls_delete_first",)),
-    Mutant("A2", "apply/final.sql", "{%- elif found.late > 0 or resolved ", "{%- elif resolved ",
-           ("partial_late_fills_only_what_is_open", "partial_null_means_absent", "pitfalls_delete_first")),
-    Mutant("A8", "history/entity_states.sql", "_cdc_op = 'T' and _cdc_error is null", "false",
-           ("truncate_keeps_what_comes_after",)),
-    Mutant("A9", "apply/final.sql", "{%- set soft = settings.get('delete_mode') == 'soft' -%}", "{%- set soft = false -%}",
-           ("soft_delete_and_revival",)),
-    Mutant("K1", "history/entity_states.sql", "coalesce(k.entity, {{ own }})", "{{ own }}",
-           ("history_follows_a_key_change", "keys_chain", "life_created_and_updated")),
+    Mutant(
+        "O1",
+        "history/entity_states.sql",
+        "delta_cdc.order_columns() + ['_cdc_ends']",
+        "['_cdc_batch_id', '_cdc_row', '_cdc_ends']",
+        (
+            "autocdc__scd2_late_event_older_than_all_history",
+            "history_follows_a_key_change",
+            "partial_late_fills_only_what_is_open",
+            "partial_null_means_absent",
+            "pitfalls_delete_first",
+            "pitfalls_reverse_order",
+        ),
+    ),
+    Mutant(
+        "P1",
+        "apply/shape.sql",
+        "'if(array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends, null,",
+        "'if(_cdc_ends, null,",
+        ("keys_chain", "partial_late_fills_only_what_is_open", "partial_null_means_absent"),
+    ),
+    Mutant(
+        "A1",
+        "history/entity_states.sql",
+        "s._cdc_op = 'D' as _cdc_ends, 0 as _cdc_after\n",
+        "false as _cdc_ends, 0 as _cdc_after\n",
+        ("pitfalls_delete_first",),
+    ),
+    Mutant(
+        "A2",
+        "apply/final.sql",
+        "{%- elif found.late > 0 or resolved ",
+        "{%- elif resolved ",
+        ("partial_late_fills_only_what_is_open", "partial_null_means_absent", "pitfalls_delete_first"),
+    ),
+    Mutant(
+        "A8", "history/entity_states.sql", "_cdc_op = 'T' and _cdc_error is null", "false", ("truncate_keeps_what_comes_after",)
+    ),
+    Mutant(
+        "A9",
+        "apply/final.sql",
+        "{%- set soft = settings.get('delete_mode') == 'soft' -%}",
+        "{%- set soft = false -%}",
+        ("soft_delete_and_revival",),
+    ),
+    Mutant(
+        "K1",
+        "history/entity_states.sql",
+        "coalesce(k.entity, {{ own }})",
+        "{{ own }}",
+        ("history_follows_a_key_change", "keys_chain", "life_created_and_updated"),
+    ),
 )
 
 
