@@ -27,9 +27,10 @@
 {% endmacro %}
 
 
-{#- The lines of change sets, one change each, by way of a temporary view. -#}
+{#- The lines of change sets, one change each, by way of a temporary view. Of files that are no lines of JSON, a row is a line. -#}
 {% macro _lines_of_change_sets(view, change_sets, settings) %}
-  {%- do adapter.create_lines_view(view, change_sets) -%}
+  {%- do adapter.create_lines_view(view, change_sets, {
+        'feed': settings.feed, 'file_format': settings.file_format, 'csv_options': settings.csv_options, 'columns': settings.listed_columns}) -%}
   {{ return(delta_cdc.format_lines(view, settings.format)) }}
 {% endmacro %}
 

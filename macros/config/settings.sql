@@ -53,6 +53,7 @@
         'table': node.name,
         'source_table': settings.get('source_table') or node.name,
         'column_types': types,
+        'listed_columns': node.columns.values() | map(attribute='name') | list,
         'columns': delta_cdc._published_columns(settings, types.keys() | list),
       }) -%}
   {%- if delta_cdc.is_appended(settings) -%}

@@ -21,7 +21,11 @@ from (select *, try_cast(try_parse_json(message) as map<string, string>) as row_
 {%- endmacro %}
 
 
-{% macro rows_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type)) }}{% endmacro %}
+{#- Bytes of a Parquet or ORC file come in hexadecimal digits. -#}
+{% macro rows_value(text, type, settings, column) %}
+  {%- if type | lower | trim == 'binary' and settings.file_format in ('parquet', 'orc') -%}{{ return('try_to_binary(' ~ text ~ ", 'hex')") }}{%- endif -%}
+  {{ return(delta_cdc._plain_value(text, type)) }}
+{% endmacro %}
 
 
 {#- A feed of flat rows has a folder for each table. -#}

@@ -23,6 +23,7 @@ from typing_extensions import TypedDict
 
 Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 ExceptColumns = TypedDict("ExceptColumns", {"except": Annotated[list[Text], Field(min_length=1)]})
+CsvOption = Literal["sep", "quote", "escape", "header", "nullValue", "encoding", "comment"]
 Level = Literal["feed", "table", "both"]
 
 
@@ -114,6 +115,22 @@ class Settings(BaseModel):
         "The names of the change sets are numbered without gaps: number N waits until N-1 is there.",
         wants="true or false",
         example="true",
+        level="feed",
+    )
+    file_format: Literal["json", "csv", "parquet", "orc"] = _setting(
+        "json",
+        "The kind of the files: lines of JSON, or files of which each row is one message, a JSON object of its columns "
+        "(docs/formats/files.md). JSON and CSV may be compressed (.gz).",
+        wants="`json`, `csv`, `parquet` or `orc`",
+        example="parquet",
+        level="feed",
+    )
+    csv_options: dict[CsvOption, str | bool] = _setting(
+        {},
+        "How CSV files are written, where not with a header, commas and doubled quotes (with `file_format: csv`). "
+        "With `header: false` the columns are those of the table, in the order in which it lists them.",
+        wants="a mapping of `sep`, `quote`, `escape`, `header`, `nullValue`, `encoding`, `comment` to text or true or false",
+        example='{sep: ";", header: false}',
         level="feed",
     )
     decimal_handling: Literal["precise", "string", "double"] = _setting(

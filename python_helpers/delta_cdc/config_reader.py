@@ -242,6 +242,9 @@ class _Reader:
             )
         if "ready" in given and given.get("unit", "file") != "folder" and "unit" not in block.broken:
             problem("`ready` says what a folder must hold, and `unit` is file. Set `unit: folder`.", "ready")
+        csv = given.get("csv_options", {})
+        if csv and given.get("file_format", "json") != "csv" and "file_format" not in block.broken:
+            problem("`csv_options` is for CSV files. Set `file_format: csv`, or take it out.", "csv_options")
         if given.get("location") is None:
             if "location" not in block.broken:
                 problem(
@@ -255,6 +258,9 @@ class _Reader:
                 message = f"`location` holds `{{{placeholder}}}`; the only placeholder is `{{table}}`."
                 problem(message, "location")
         if "{table}" not in location:
+            if csv.get("header") is False and tables > 1:
+                message = f"`csv_options` has no header, and `location` mixes {tables} tables, whose columns are not the same. "
+                problem(message + f"Give each a folder: {location.rstrip('/')}/{{table}}.", "csv_options")
             path = self.project.root / location
             if "://" not in location and path.is_file():
                 message = (

@@ -366,6 +366,9 @@ def test_Q5_a_mistake_in_a_table(tmp_path: Path, settings: dict[str, Any], expec
         ({"settle_seconds": 1.5}, "`settle_seconds` is 1.5. It takes"),
         ({"start_from": 20260101}, "`start_from` is 20260101. It takes a name or a path, as text (quote it"),
         ({"expect_contiguous": "no"}, "`expect_contiguous` is 'no'. It takes true or false."),
+        ({"file_format": "parket"}, "`file_format` is 'parket'. It takes `json`, `csv`, `parquet` or `orc`"),
+        ({"file_format": "csv", "csv_options": {"delimiter": ";"}}, "It takes a mapping of `sep`, `quote`, `escape`, `header`"),
+        ({"csv_options": {"sep": ";"}}, "`csv_options` is for CSV files. Set `file_format: csv`, or take it out."),
         ({"keys": ["id"]}, "`keys` is a setting of the table, not of the feed. Move it there."),
         (
             {"except_columns": ["opp"]},
@@ -411,6 +414,18 @@ def test_flat_rows_do_not_mix_tables(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, source(feed=feed, tables={"a": TABLE, "b": TABLE}))
     assert problem == (
         "feed shop: `location` is 'landing/' for 2 tables, and rows do not say which table they are of. "
+        "Give each a folder: landing/{table}."
+    )
+
+
+def test_csv_without_a_header_does_not_mix_tables(tmp_path: Path) -> None:
+    csv = {"file_format": "csv", "csv_options": {"sep": ";", "header": False}}
+    for feed in ({"format": "rows", "location": "landing/{table}"}, {"format": "trigger_audit", "location": "landing"}):
+        tables = {"a": TABLE, "b": TABLE} if "{table}" in feed["location"] else {"a": TABLE}
+        assert loaded(tmp_path, source(feed=feed | csv, tables=tables)).feeds
+    (problem,) = problems(tmp_path, source(feed=feed | csv, tables={"a": TABLE, "b": TABLE}))
+    assert problem == (
+        "feed shop: `csv_options` has no header, and `location` mixes 2 tables, whose columns are not the same. "
         "Give each a folder: landing/{table}."
     )
 

@@ -7,16 +7,18 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import BaseRelation, available
 from dbt.adapters.base.meta import AdapterMeta
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta import delta_log, row_messages
+from dbt.adapters.sparkdelta.session import short_message
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 LISTING = "feed string, path string, size bigint, modified_at timestamp"
 
@@ -45,9 +47,14 @@ def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Map
     session.createDataFrame(rows, LISTING).createOrReplaceTempView(_quoted(name))
 
 
-def create_lines_view(session: SparkSession, name: str, change_sets: Sequence[Mapping[str, Any]]) -> None:
+def create_lines_view(
+    session: SparkSession, name: str, change_sets: Sequence[Mapping[str, Any]], feed: Mapping[str, Any] | None = None
+) -> None:
     """A temporary view (batch_id bigint, change_set string, row_number bigint, message string) of the lines of change sets
-    ({batch_id, change_set, unit: file or folder}), numbered in the order of the files; empty lines are none."""
+    ({batch_id, change_set, unit: file or folder}), numbered in the order of the files; empty lines are none.
+
+    feed: {feed, file_format, csv_options, columns}. If its files are not lines of JSON, a row is a line (`row_messages`).
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -63,18 +70,32 @@ def create_lines_view(session: SparkSession, name: str, change_sets: Sequence[Ma
         empty = "batch_id bigint, change_set string, row_number bigint, message string"
         session.createDataFrame([], empty).createOrReplaceTempView(_quoted(name))
         return
-    lines = session.read.text([_escaped(path) for path, _, _ in files]).select(
-        # as the listing spells it: _metadata.file_path is URL-encoded and has three slashes
-        F.expr("regexp_replace(url_decode(replace(_metadata.file_path, '+', '%2B')), '^file:/+', 'file:/')").alias("path"),
-        F.col("_metadata.file_block_start").alias("block_start"),
-        F.monotonically_increasing_id().alias("line"),
-        F.col("value").alias("message"),
-    )
+    paths = [_escaped(path) for path, _, _ in files]
+    if feed is None or feed["file_format"] == "json":
+        read = [session.read.text(paths).withColumnRenamed("value", "message")]
+    else:
+        read = row_messages.messages(session, paths, feed)
+    lines = reduce(lambda one, other: one.unionAll(other), map(_placed, read))
     sets = F.broadcast(session.createDataFrame(files, "path string, batch_id bigint, change_set string"))
     order = Window.partitionBy("batch_id").orderBy("path", "block_start", "line")
     lines.where("trim(message) <> ''").join(sets, "path").select(
         "batch_id", "change_set", F.row_number().over(order).cast("bigint").alias("row_number"), "message"
     ).createOrReplaceTempView(_quoted(name))
+
+
+def _placed(read: DataFrame) -> DataFrame:
+    """The messages of files, each with its place: (path string, block_start bigint, line bigint, message string)."""
+    from pyspark.sql import functions as F
+
+    metadata = read.metadataColumn("_metadata")
+    # as the listing spells it: file_path is URL-encoded and has three slashes
+    path = F.url_decode(F.replace(metadata["file_path"], F.lit("+"), F.lit("%2B")))
+    return read.select(
+        F.regexp_replace(path, "^file:/+", "file:/").alias("path"),
+        metadata["file_block_start"].alias("block_start"),
+        F.monotonically_increasing_id().alias("line"),
+        read["message"],
+    )
 
 
 def changed_files(session: SparkSession, change_sets: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -96,8 +117,20 @@ def changed_files(session: SparkSession, change_sets: Sequence[Mapping[str, Any]
 
 
 def query_rows(session: SparkSession, sql: str) -> list[dict[str, Any]]:
-    """The rows of a small query as dicts of Python values, as they are typed in Spark."""
-    return [row.asDict(recursive=True) for row in session.sql(sql).collect()]
+    """The rows of a small query as dicts of Python values, as they are typed in Spark.
+
+    Raises DbtRuntimeError that says what to do where a file that it reads cannot be read to its end.
+    """
+    try:
+        return [row.asDict(recursive=True) for row in session.sql(sql).collect()]
+    except Exception as error:
+        if "[FAILED_READ_FILE" not in str(error):
+            raise
+        raise DbtRuntimeError(
+            f"{short_message(error)}\nThe file is cut off, or not of the kind and compression that `file_format` and its name "
+            "say. Nothing of it was loaded. Put the whole file in its place and run again; `delta-cdc retract` goes on "
+            "without it."
+        ) from error
 
 
 def cached_query(session: SparkSession, schema: str, identifier: str, sql: str) -> list[dict[str, Any]]:
@@ -192,8 +225,8 @@ class FilesMixin(metaclass=AdapterMeta):
         create_listing_view(self._session(), name, located)
 
     @available.parse_none
-    def create_lines_view(self, name: str, change_sets: Sequence[Mapping[str, Any]]) -> None:
-        create_lines_view(self._session(), name, change_sets)
+    def create_lines_view(self, name: str, change_sets: Sequence[Mapping[str, Any]], feed: Mapping[str, Any]) -> None:
+        create_lines_view(self._session(), name, change_sets, feed)
 
     @available.parse(lambda *_: [])
     def changed_files(self, change_sets: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -1,0 +1,153 @@
+"""Rows of CSV, Parquet and ORC files as messages: each row is one JSON object of all its columns, nulls included.
+
+Every file is read by its own columns: what a file does not have is absent from its messages, not null.
+
+In a Parquet or ORC file: a decimal is text, exact at any size; a float is text (NaN and Infinity have no number in
+JSON), but a number inside a struct, an array or a map; a timestamp is ISO text of UTC, one without a zone its own text, to the
+microsecond; bytes are hexadecimal digits, but base64 inside a struct, an array or a map.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.sparkdelta.session import short_message
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+_JSON = {
+    "ignoreNullFields": "false",
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+# RFC 4180, and an empty field is null unless it is quoted: without a text of its own for null, Spark makes both null.
+_CSV = {"quote": '"', "escape": '"', "nullValue": "\x00\x00", "emptyValue": ""}
+_CSV_READS = {"multiLine": "true", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": "unreadable"}
+
+
+def messages(session: SparkSession, paths: Iterable[str], feed: Mapping[str, Any]) -> list[DataFrame]:
+    """DataFrames with a column `message` beside the file's metadata, which together hold each row of the files once.
+
+    paths: with escaped glob characters. feed: {feed, file_format, csv_options, columns: those of the table as listed}. Files
+    of equal columns are one DataFrame. Raises DbtRuntimeError, which names feed and file, where one is not of its kind.
+    """
+    shapes: dict[str, tuple[Any, list[str]]] = {}
+    for path in paths:
+        shape = _csv_columns(session, path, feed) if feed["file_format"] == "csv" else _schema(session, path, feed)
+        shapes.setdefault(repr(shape), (shape, []))[1].append(path)
+    read = _csv_messages if feed["file_format"] == "csv" else _typed_messages
+    return [read(session, group, shape, feed) for shape, group in shapes.values()]
+
+
+# Parquet, ORC
+
+
+def _schema(session: SparkSession, path: str, feed: Mapping[str, Any]) -> StructType:
+    try:
+        return session.read.format(feed["file_format"]).load(path).schema
+    except Exception as error:
+        raise _unreadable(path, feed, _reason(error)) from error
+
+
+def _typed_messages(session: SparkSession, paths: list[str], schema: StructType, feed: Mapping[str, Any]) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    frame = session.read.format(feed["file_format"]).schema(schema).load(paths)
+    values = [_json_value(frame[_quoted(field.name)], field.dataType).alias(field.name) for field in schema]
+    return frame.withColumn("message", F.to_json(F.struct(*values), _JSON))
+
+
+def _json_value(value: Column, data_type: DataType) -> Column:
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    if isinstance(data_type, T.BinaryType):
+        return F.hex(value)
+    if isinstance(data_type, T.FractionalType):
+        return value.cast("string")
+    return value.cast(_with_text_decimals(data_type))
+
+
+def _with_text_decimals(data_type: DataType) -> DataType:
+    """The type with text for decimals at any depth: JSON's numbers would come back as binary floating point."""
+    from pyspark.sql import types as T
+
+    if isinstance(data_type, T.DecimalType):
+        return T.StringType()
+    if isinstance(data_type, T.StructType):
+        return T.StructType([T.StructField(f.name, _with_text_decimals(f.dataType)) for f in data_type])
+    if isinstance(data_type, T.ArrayType):
+        return T.ArrayType(_with_text_decimals(data_type.elementType))
+    if isinstance(data_type, T.MapType):
+        return T.MapType(_with_text_decimals(data_type.keyType), _with_text_decimals(data_type.valueType))
+    return data_type
+
+
+# CSV
+
+
+def _csv_options(feed: Mapping[str, Any]) -> dict[str, str]:
+    given = {name: str(value).lower() if isinstance(value, bool) else value for name, value in feed["csv_options"].items()}
+    return {"header": "true", **_CSV, **given, **_CSV_READS}
+
+
+def _csv_columns(session: SparkSession, path: str, feed: Mapping[str, Any]) -> list[str]:
+    """The names in the header; those of the table where files have none. A column without a name is `_c` and its place."""
+    options = _csv_options(feed)
+    if options["header"] == "false":
+        return list(feed["columns"])
+    try:
+        row = session.read.options(**(options | {"header": "false"})).csv(path).head()
+    except Exception as error:
+        raise _unreadable(path, feed, _reason(error)) from error
+    if row is None:
+        raise _unreadable(path, feed, "it is empty, without a header. Files without headers want `csv_options: {header: false}`")
+    names = [name or f"_c{place}" for place, name in enumerate(row)]
+    if re.search(r"[\x00-\x08\x0e-\x1f\ufffd]", "".join(names)):
+        raise _unreadable(path, feed, "its first line is no text")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise _unreadable(path, feed, f"its header names {', '.join(f'`{name}`' for name in twice)} twice")
+    return names
+
+
+def _csv_messages(session: SparkSession, paths: list[str], names: list[str], feed: Mapping[str, Any]) -> DataFrame:
+    """A row with more or fewer fields than the header is its own text, which no format can read."""
+    from pyspark.sql import functions as F
+
+    # by place: names may differ in nothing but case, or be that of the column of unreadable rows
+    places = [f"c{place}" for place in range(len(names))]
+    schema = ", ".join(f"{column} string" for column in [*places, "unreadable"])
+    frame = session.read.schema(schema).options(**_csv_options(feed)).csv(paths)
+    row = F.struct(*(F.col(place).alias(name) for place, name in zip(places, names, strict=True)))
+    return frame.withColumn("message", F.coalesce("unreadable", F.to_json(row, _JSON)))
+
+
+# Errors
+
+
+def _unreadable(path: str, feed: Mapping[str, Any], reason: str) -> DbtRuntimeError:
+    kind = {"csv": "CSV", "parquet": "Parquet", "orc": "ORC"}[feed["file_format"]]
+    plain = re.sub(r"\\(.)", r"\1", path)
+    return DbtRuntimeError(
+        f"feed {feed['feed']}, file {plain}: `file_format` is {feed['file_format']}, and no {kind} file can be read there: "
+        f"{reason}.\nNothing of it was loaded. Put a whole {kind} file in its place and run again; `delta-cdc retract` goes on "
+        "without it."
+    )
+
+
+def _reason(error: Exception) -> str:
+    """The innermost cause: what Spark says above it is a page of advice for other cases."""
+    return short_message(error).rsplit("Caused by: ", 1)[-1].strip().rstrip(".")
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

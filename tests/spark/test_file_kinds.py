@@ -1,0 +1,182 @@
+"""Files of CSV, Parquet and ORC as messages: nothing is lost, shifted or rounded, and a broken file is told by its name."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+from tests.spark.test_formats import MACROS, settings
+
+from dbt.adapters.sparkdelta import files
+
+SAMPLE = """
+select 1 as id, cast('12345678901234567890123456789012345678' as decimal(38, 0)) as big,
+  cast('0.00000000123456789012345678901234567891' as decimal(38, 38)) as small, timestamp'1582-01-01 01:02:03.000001Z' as at,
+  timestamp_ntz'9999-12-31 23:59:59.999999' as wall, date'0001-01-01' as day, double('NaN') as no_number,
+  float('-Infinity') as low, 1.0E-300D as tiny, X'00FF' as bytes, cast(null as string) as `nothing at all`, 'q"\n' as `a.b`,
+  true as yes,
+  named_struct('x.y', cast('0.000000001' as decimal(38, 10)), 'none', cast(null as int)) as nested, array(1.50, null) as list,
+  map('k', 1.10) as pairs
+"""
+TYPES = {
+    "id": "int", "big": "decimal(38,0)", "small": "decimal(38,38)", "at": "timestamp", "wall": "timestamp_ntz",
+    "day": "date",
+    "no_number": "double", "low": "float", "tiny": "double", "bytes": "binary", "nothing at all": "string", "a.b": "string",
+    "yes": "boolean", "nested": "struct<`x.y`: decimal(38,10), none: int>", "list": "array<decimal(3,2)>",
+    "pairs": "map<string, decimal(3,2)>",
+}  # fmt: skip
+
+
+def view(spark, kind: str, *paths: Path, columns: tuple[str, ...] = (), **csv_options: Any) -> None:
+    """The view `kinds` of files, each a change set."""
+    sets = [{"batch_id": n, "change_set": f"file:{path}", "unit": "file"} for n, path in enumerate(paths, 1)]
+    feed = {"feed": "shop", "file_format": kind, "csv_options": csv_options, "columns": columns}
+    files.create_lines_view(spark, "kinds", sets, feed)
+
+
+def messages(spark, kind: str, *paths: Path, **given: Any) -> list[str]:
+    """The messages in the order of arrival."""
+    view(spark, kind, *paths, **given)
+    rows = spark.table("kinds").orderBy("batch_id", "row_number").collect()
+    assert [row.row_number for row in rows if row.batch_id == 1] == list(range(1, 1 + sum(row.batch_id == 1 for row in rows)))
+    return [row.message for row in rows]
+
+
+def objects(spark, kind: str, *paths: Path, **given: Any) -> list[dict[str, Any]]:
+    return [json.loads(message) for message in messages(spark, kind, *paths, **given)]
+
+
+def written(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def file_of(spark, kind: str, folder: Path, sql: str) -> Path:
+    """One file of a query's rows."""
+    spark.sql(sql).coalesce(1).write.format(kind).save(str(folder))
+    (path,) = (path for path in folder.iterdir() if path.suffix == f".{kind}")
+    return path
+
+
+def test_lines_of_json_stay_the_text_that_they_are(spark, tmp_path):
+    path = written(tmp_path / "a b+c%.jsonl.gz", gzip.compress(b'{"id": 1.0 }\n\n{"id": 2\n'))
+    assert messages(spark, "json", path) == ['{"id": 1.0 }', '{"id": 2']
+
+
+def test_csv_fields_are_text_quoted_ones_hold_newlines_and_null_differs_from_empty(spark, tmp_path):
+    text = '\ufeffid,na.me, x ,A,a\n1,"l1\nl2 ""q"", z",,"",é\n\n02,NULL,"\\N"," ",\\"\n'
+    assert objects(spark, "csv", written(tmp_path / "a b+c%.csv", text)) == [
+        {"id": "1", "na.me": 'l1\nl2 "q", z', " x ": None, "A": "", "a": "é"},
+        {"id": "02", "na.me": "NULL", " x ": "\\N", "A": " ", "a": '\\"'},
+    ]
+
+
+def test_a_csv_row_of_too_few_or_too_many_fields_is_its_own_text(spark, tmp_path):
+    path = written(tmp_path / "a.csv", 'id,n\n1,1\n2\n3,"a\nb",c\n4,4\n')
+    assert messages(spark, "csv", path) == ['{"id":"1","n":"1"}', "2", '3,"a\nb",c', '{"id":"4","n":"4"}']
+    sql = MACROS["_staging_sql"](settings("rows", {"id": "int", "n": "string"}, sequence_by=["id"], file_format="csv"), "kinds")
+    rows = spark.sql(f"select * from ({sql}) order by _cdc_row").collect()
+    assert [(row.id, row._cdc_error, row._cdc_raw) for row in rows] == [
+        (1, None, None), (None, "unparsable", "2"), (None, "unparsable", '3,"a\nb",c'), (4, None, None),
+    ]  # fmt: skip
+
+
+def test_csv_as_its_options_say_compressed_and_without_a_header(spark, tmp_path):
+    with gzip.open(tmp_path / "a.csv.gz", "wt", encoding="iso-8859-1") as file:
+        file.write("9;'é;'\n10;\\N\n")
+    path = tmp_path / "a.csv.gz"
+    options = {"sep": ";", "quote": "'", "nullValue": "\\N", "encoding": "iso-8859-1", "header": False}
+    assert objects(spark, "csv", path, columns=("id", "n"), **options) == [{"id": "9", "n": "é;"}, {"id": "10", "n": None}]
+    assert objects(spark, "csv", written(tmp_path / "none.csv", ""), columns=("id", "n"), header=False) == []
+
+
+def test_files_of_one_load_have_columns_of_their_own_in_the_order_of_the_paths(spark, tmp_path):
+    one, two = written(tmp_path / "1.csv", "id,a\n1,x\n2,y\n"), written(tmp_path / "2.csv", "b,id\nz,3\n")
+    three = written(tmp_path / "3.csv", "id,a\n4,\n")
+    expected = [{"id": "1", "a": "x"}, {"id": "2", "a": "y"}, {"b": "z", "id": "3"}, {"id": "4", "a": None}]
+    assert objects(spark, "csv", one, two, three) == expected
+    folder = {"batch_id": 1, "change_set": f"file:{tmp_path}", "unit": "folder"}
+    files.create_lines_view(spark, "kinds", [folder], {"feed": "f", "file_format": "csv", "csv_options": {}, "columns": ()})
+    rows = spark.table("kinds").orderBy("row_number").collect()
+    assert [(row.row_number, json.loads(row.message)) for row in rows] == list(enumerate(expected, 1))
+
+    narrow = file_of(spark, "parquet", tmp_path / "narrow", "select id from range(3)")
+    wide = file_of(spark, "parquet", tmp_path / "wide", "select 'n' as id, 1 as more")
+    assert objects(spark, "parquet", narrow, wide) == [{"id": 0}, {"id": 1}, {"id": 2}, {"id": "n", "more": 1}]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc"])
+def test_typed_values_come_back_as_they_were(spark, tmp_path, kind):
+    path = file_of(spark, kind, tmp_path / "t", SAMPLE)
+    view(spark, kind, path)
+    table = settings("rows", TYPES, sequence_by=["id"], file_format=kind)
+    (row,) = spark.sql(MACROS["_staging_sql"](table, "kinds")).collect()
+    (source,) = spark.read.format(kind).load(str(path)).collect()
+    assert row._cdc_error is None
+    assert row._cdc_undeclared is None
+    assert [repr(row[name]) for name in TYPES] == [repr(source[name]) for name in TYPES]
+    assert row.big == Decimal("12345678901234567890123456789012345678")
+    assert row.small == Decimal("0.00000000123456789012345678901234567891")
+    assert row.bytes == b"\x00\xff"
+    assert row.wall == dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
+    assert row["nothing at all"] is None
+    assert '"nothing at all":null' in messages(spark, kind, path)[0]
+
+
+def test_rows_of_a_parquet_file_of_several_splits_keep_its_order(spark, tmp_path):
+    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    sql = "select id, repeat(uuid(), 30) as filler from range(0, 20000, 1, 1)"
+    path = next(p for p in _with_small_row_groups(spark, tmp_path / "p", sql).iterdir() if p.suffix == ".parquet")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "1m")
+    try:
+        view(spark, "parquet", path)
+        assert spark.read.parquet(str(path)).rdd.getNumPartitions() > 2
+        wrong = spark.sql("select count(*) as n from kinds where get_json_object(message, '$.id') <> row_number - 1")
+        assert (wrong.head().n, spark.table("kinds").count()) == (0, 20000)
+    finally:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", before)
+
+
+def _with_small_row_groups(spark, folder: Path, sql: str) -> Path:
+    spark.sql(sql).write.option("parquet.block.size", str(1 << 20)).option("compression", "none").parquet(str(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "content", "reason"),
+    [
+        ("parquet", "a.parquet", b"", "is not a Parquet file"),
+        ("parquet", "a.parquet", b"id,n\n1,2\n", "is not a Parquet file"),
+        ("orc", "a.orc", b"", "Unable to infer schema"),
+        ("orc", "a.orc", b"PAR1 and more than an ORC file has at its end", "Malformed ORC file"),
+        ("csv", "a.csv", b"", "it is empty, without a header"),
+        ("csv", "a.csv", b"PAR1\x15\x04\x15\x10\x00,\n", "its first line is no text"),
+        ("csv", "a.csv", b"id,n,id\n1,2,3\n", "its header names `id` twice"),
+        ("csv", "a.csv.gz", b"id,n\n1,2\n", "Unexpected end of input stream"),
+    ],
+)
+def test_S4_a_file_that_is_not_of_its_kind_is_told(spark, tmp_path, kind, name, content, reason):
+    path = written(tmp_path / name, content)
+    with pytest.raises(DbtRuntimeError) as told:
+        view(spark, kind, path)
+    text = str(told.value.msg)
+    assert text.startswith(f"feed shop, file file:{path}: `file_format` is {kind}, and no ")
+    assert reason in text
+    assert "run again" in text
+
+
+def test_S4_a_file_that_is_cut_off_is_told(spark, tmp_path):
+    whole = file_of(spark, "parquet", tmp_path / "p", "select * from range(9)").read_bytes()
+    with pytest.raises(DbtRuntimeError, match=r"feed shop, file file:.*/cut\[1\].parquet: .*is not a Parquet file"):
+        view(spark, "parquet", written(tmp_path / "cut[1].parquet", whole[:-7]))
+    rows = "id,n\n" + "".join(f"{n},{n * 7919 % 65521}\n" for n in range(300_000))  # more than Spark reads for the header
+    view(spark, "csv", written(tmp_path / "cut.csv.gz", gzip.compress(rows.encode())[:-9]))
+    with pytest.raises(DbtRuntimeError, match=r"cut\.csv\.gz") as told:
+        files.query_rows(spark, "select max(message) from kinds")
+    assert "The file is cut off" in str(told.value.msg)
