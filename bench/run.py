@@ -105,13 +105,20 @@ def _compare(work: Path, everyone: Sequence[Contestant], live: Mapping[str, int]
     if done.returncode != 0:
         raise SystemExit(f"The finals could not be compared:\n{done.stderr[-3000:]}")
     found = json.loads(done.stdout.splitlines()[-1])
-    wrong = []
-    for table, rows in live.items():
-        values = {contestant.title: found[str(contestant.finals)][table] for contestant in everyone}
-        if len({tuple(value) for value in values.values()}) > 1 or any(value[0] != str(rows) for value in values.values()):
-            wrong.append(f"  {table}, {rows} rows expected; rows and hash: {values}")
+    finals = {contestant.title: found[str(contestant.finals)] for contestant in everyone}
+    wrong = differences(live, finals)
     if wrong:
         raise SystemExit("The contestants' finals differ, so their times mean nothing:\n" + "\n".join(wrong))
+
+
+def differences(live: Mapping[str, int], finals: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
+    """live: rows that the feed leaves in each table. finals: of each contestant and table, rows and hash. A line for each wrong table."""
+    wrong = []
+    for table, rows in live.items():
+        values = {title: tuple(found[table]) for title, found in finals.items()}
+        if len(set(values.values())) > 1 or any(value[0] != str(rows) for value in values.values()):
+            wrong.append(f"  {table}, {rows} rows expected; rows and hash: {values}")
+    return wrong
 
 
 def _machine() -> dict[str, Any]:
@@ -125,7 +132,7 @@ def _machine() -> dict[str, Any]:
     return {
         "at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "commit": said("git", "rev-parse", "HEAD"),
-        "uncommitted_changes": bool(said("git", "status", "--porcelain", "--untracked-files=no")),
+        "uncommitted_changes": bool(said("git", "status", "--porcelain", ".", f":!{RESULTS}", f":!{PAGE}")),
         "machine": {
             "cpu": cpus[0] if cpus else platform.machine(),
             "cores": os.cpu_count(),

@@ -8,6 +8,7 @@ from typing import Any
 
 from bench.data import Table, change_set_name, tables, write_change_sets
 from bench.page import page
+from bench.run import differences
 
 SMALL = Table("t00", rows=50, partitioned=False)
 
@@ -37,6 +38,12 @@ def test_six_tables_are_big_and_three_of_them_partitioned() -> None:
     assert len(made) == 65
     assert [table.rows for table in made].count(1_000_000) == 6
     assert sum(table.partitioned for table in made) == 3
+
+
+def test_contestants_that_agree_with_each_other_and_the_feed_are_equal() -> None:
+    assert differences({"t00": 2}, {"a": {"t00": ["2", "77"]}, "b": {"t00": ["2", "77"]}}) == []
+    assert differences({"t00": 2}, {"a": {"t00": ["2", "77"]}, "b": {"t00": ["2", "78"]}}) != []
+    assert differences({"t00": 3}, {"a": {"t00": ["2", "77"]}, "b": {"t00": ["2", "77"]}}) != []
 
 
 def test_the_page_says_which_target_is_missed_and_that_others_disturbed() -> None:
