@@ -112,7 +112,7 @@ def _compare(work: Path, everyone: Sequence[Contestant], live: Mapping[str, int]
 
 
 def differences(live: Mapping[str, int], finals: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
-    """live: rows that the feed leaves in each table. finals: of each contestant and table, rows and hash. A line for each wrong table."""
+    """A line for each wrong table. live: rows that the feed leaves. finals: of each contestant and table, rows and hash."""
     wrong = []
     for table, rows in live.items():
         values = {title: tuple(found[table]) for title, found in finals.items()}
