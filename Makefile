@@ -17,7 +17,7 @@ KILLS ?= 10
 # processes of `make test`; each takes a core and 3 GB
 WORKERS ?= 2
 
-.PHONY: help setup demo test scenarios mutants chaos docs generate validate lint format clean distclean
+.PHONY: help setup demo test scenarios mutants chaos bench docs generate validate lint format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ mutants: $(STAMP) ## break one rule after another and see that its cases fail (R
 chaos: $(STAMP) ## kill KILLS=10 runs at random moments, then compare
 	@$(JAVA) && $(PY) -m tests.scenarios.chaos --kills $(KILLS)
 
+bench: $(STAMP) ## measure runs beside a PySpark loop and a plain dbt project (TABLES=65 ROWS=5000 BIG=1000000 REPEATS=3)
+	@$(JAVA) && $(PY) -m bench.run $(if $(TABLES),--tables $(TABLES)) $(if $(ROWS),--rows $(ROWS)) \
+	  $(if $(BIG),--big $(BIG)) $(if $(REPEATS),--repeats $(REPEATS))
+
 docs: $(STAMP) ## dbt's documentation of sources, models and lineage, in target/index.html
 	@$(JAVA) && DBT_PROFILES_DIR=profiles $(VENV)/bin/dbt docs generate --target docs
 
@@ -56,18 +60,18 @@ generate: $(STAMP) ## write the models of the feeds, the macros' defaults and do
 	@$(VENV)/bin/delta-cdc settings --write docs/configuration.md
 
 lint: $(STAMP) ## ruff, mypy, generated files, and sqlfluff (which starts Spark)
-	@$(VENV)/bin/ruff check python_helpers tests
+	@$(VENV)/bin/ruff check python_helpers tests bench
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/delta-cdc generate --check
 	@$(JAVA) && DBT_PROFILES_DIR=profiles $(VENV)/bin/sqlfluff lint models
 
 format: $(STAMP) ## ruff's layout for the Python files
-	@$(VENV)/bin/ruff check --fix --quiet python_helpers tests
-	@$(VENV)/bin/ruff format python_helpers tests
+	@$(VENV)/bin/ruff check --fix --quiet python_helpers tests bench
+	@$(VENV)/bin/ruff format python_helpers tests bench
 
 clean: ## remove what runs leave behind (target, logs, caches); not the environment
 	@rm -rf target logs dbt_packages build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
-	@find python_helpers tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find python_helpers tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## remove the virtual environment too
 	@rm -rf "$(VENV)" python_helpers/*.egg-info

@@ -1,0 +1,162 @@
+"""The contestants: what each is made of, how change sets reach it, the command that is measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import Template
+
+import yaml
+
+from bench.data import COLUMNS, Table, change_set_name
+from dbt.adapters.sparkdelta.jars import jar_paths
+from dbt.adapters.sparkdelta.settings import spark_settings
+
+PACKAGE = Path(__file__).resolve().parents[1]
+RIVALS = Path(__file__).resolve().parent / "rivals"
+SCHEMA = "bench"
+THREADS = 4
+# Where delta_cdc's own `deletion_vectors: auto` switches them on; the rivals have them from the start.
+LARGE = 200_000
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """command: one run. first: options of the first run alone. environment: added to that of the process.
+    keeps_files: its landing folder keeps the change sets of earlier cycles."""
+
+    name: str
+    title: str
+    folder: Path
+    command: Sequence[str]
+    first: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    keeps_files: bool = True
+
+    @property
+    def finals(self) -> Path:
+        return self.folder / "lake" / "warehouse" / f"{SCHEMA}.db"
+
+    def deliver(self, feed: Path, tables: Sequence[Table], number: int) -> None:
+        """Put change set `number` of every table into the landing folder."""
+        for table in tables:
+            landing = self.folder / "landing" / table.name
+            if not self.keeps_files:
+                shutil.rmtree(landing, ignore_errors=True)
+            landing.mkdir(parents=True, exist_ok=True)
+            os.link(feed / table.name / change_set_name(number), landing / change_set_name(number))
+
+
+def contestants(work: Path, tables: Sequence[Table]) -> list[Contestant]:
+    return [_delta_cdc(work / "delta_cdc", tables), _loop(work / "loop", tables), _stock(work / "stock", tables)]
+
+
+def _delta_cdc(folder: Path, tables: Sequence[Table]) -> Contestant:
+    """A user's project that has delta_cdc installed, with the models that it generates and every setting at its default."""
+    project = folder / "project"
+    cdc = {
+        "format": "rows",
+        "location": f"{folder}/landing/{{table}}",
+        "operation": "op",
+        "sequence_by": ["seq"],
+        "change_set_order": "name",
+    }
+    months = {"partition_by": ["date_format(day, 'yyyy-MM') as month"]}
+    source = {
+        "name": "feed",
+        "config": {"meta": {"cdc": cdc}},
+        "tables": [
+            {
+                "name": table.name,
+                "config": {"meta": {"cdc": {"keys": ["id"]} | (months if table.partitioned else {})}},
+                "columns": [{"name": name, "data_type": kind, "description": name} for name, kind in COLUMNS.items()],
+            }
+            for table in tables
+        ],
+    }
+    output = {"type": "sparkdelta", "schema": SCHEMA, "threads": THREADS, "root": str(folder / "lake")}
+    for name, content in {
+        "dbt_project.yml": {
+            "name": "bench",
+            "version": "1.0.0",
+            "config-version": 2,
+            "profile": "bench",
+            "flags": {"send_anonymous_usage_stats": False},
+        },
+        "packages.yml": {"packages": [{"local": str(PACKAGE)}]},
+        "profiles.yml": {"bench": {"target": "dev", "outputs": {"dev": output}}},
+        "models/feed/_sources.yml": {"version": 2, "sources": [source]},
+    }.items():
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+    _quietly([_tool("dbt"), "deps", *_where(project)])
+    _quietly([_tool("delta-cdc"), "generate", "--project-dir", str(project)])
+    return Contestant("delta_cdc", "delta_cdc", folder, [_tool("dbt"), "run", *_where(project)])
+
+
+def _loop(folder: Path, tables: Sequence[Table]) -> Contestant:
+    folder.mkdir(parents=True)
+    job = folder / "job.json"
+    job.write_text(
+        json.dumps(
+            {
+                "spark": spark_settings(folder / "lake", {}) | {"spark.jars": ",".join(jar_paths())},
+                "landing": str(folder / "landing"),
+                "threads": THREADS,
+                "tables": [
+                    {"name": table.name, "partitioned": table.partitioned, "deletion_vectors": table.rows > LARGE}
+                    for table in tables
+                ],
+            },
+            indent=1,
+        )
+    )
+    command = [sys.executable, str(RIVALS / "pyspark_loop.py"), str(job)]
+    return Contestant("loop", "(a) PySpark loop", folder, command, first=["--create"])
+
+
+def _stock(folder: Path, tables: Sequence[Table]) -> Contestant:
+    project = folder / "project"
+    shutil.copytree(RIVALS / "dbt_stock", project, ignore=shutil.ignore_patterns("templates", "README.md"))
+    (project / "models").mkdir()
+    for path, text in _stock_models(tables):
+        (project / "models" / path).write_text(text)
+    environment = {"BENCH_LAKE": str(folder / "lake"), "BENCH_LANDING": str(folder / "landing")}
+    command = [_tool("dbt"), "run", *_where(project)]
+    return Contestant("stock", "(b) plain dbt project", folder, command, environment=environment, keeps_files=False)
+
+
+def _stock_models(tables: Sequence[Table]) -> Iterator[tuple[str, str]]:
+    for layer in ("stg", "final"):
+        template = Template((RIVALS / "dbt_stock" / "templates" / f"{layer}.sql").read_text())
+        for table in tables:
+            yield (
+                f"{layer}_{table.name}.sql",
+                template.substitute(
+                    table=table.name,
+                    month="date_format(day, 'yyyy-MM') as month, " if table.partitioned else "",
+                    partition_by="'month'" if table.partitioned else "none",
+                    deletion_vectors=str(table.rows > LARGE).lower(),
+                ),
+            )
+
+
+def _where(project: Path) -> list[str]:
+    return ["--project-dir", str(project), "--profiles-dir", str(project)]
+
+
+def _tool(name: str) -> str:
+    return str(Path(sys.executable).with_name(name))
+
+
+def _quietly(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
