@@ -12,7 +12,7 @@
   {%- do delta_cdc.read_as_multiset(settings) -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
   {%- if settings.get('alternate_keys') and state.exists %}{% do settings.update({'past': delta_cdc._past_for_alternate_keys(settings, state)}) %}{% endif -%}
-  {%- do delta_cdc._keep_out(settings, state, evolved.rewrite) -%}
+  {%- do delta_cdc._keep_out(settings, this, state, evolved.rewrite) -%}
   {%- if delta_cdc.reads_files(settings) -%}
     {%- set pending = delta_cdc.pending_change_sets(changes_from, settings, state.batch_id) -%}
     {%- set last = pending[-1]['batch_id'] if pending else none -%}
@@ -33,6 +33,7 @@
   {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
   {%- do delta_cdc._tell_of_columns(settings, plan) -%}
   {%- if state.notes.get('revised_in') -%}{%- do plan.notes.update({'revised_in': state.notes.revised_in}) -%}{%- endif -%}
+  {%- if settings.get('erased_in') and plan.quarantined and not delta_cdc.reads_files(settings) %}{% do delta_cdc._erase_again_from_raw(settings, changes_from, lines) %}{% endif -%}
   {%- if delta_cdc.may_be_held(settings) -%}
     {%- do delta_cdc.judge(settings, this, lines, state, plan) -%}
     {%- do plan.notes.update({'judged': true}) -%}
@@ -251,6 +252,9 @@ checked as (
   select *,{{ ' coalesce(' ~ delta_cdc._is_nameless(settings) ~ ', false) as _cdc_is_nameless,' if settings.get('alternate_keys') }}
     case
       when not _cdc_parsed then 'unparsable'
+  {%- if settings.get('erased_in') %}
+      when {{ delta_cdc._comes_erased(settings) }} then 'erased'
+  {%- endif %}
       when _cdc_op is null then 'unknown_operation'
   {%- if delta_cdc.is_appended(settings) %}
       when _cdc_op not in ('I', 'R') then 'not_allowed'
@@ -272,14 +276,20 @@ checked as (
       when _cdc_op = 'U' and ({% for key in keys %}_cdc_before_{{ loop.index }} is not null and not _cdc_before_{{ loop.index }} <=> {{ delta_cdc.quoted(key) }}{{ ' or ' if not loop.last }}{% endfor %}) then 'not_allowed'
   {%- endif %}
     end as _cdc_error
-  from keyed
+  from keyed{% if settings.get('erased_in') %} cross join {{ delta_cdc._erased_keys(settings.erased_in) }}{% endif %}
 ),
 {{ 'read' if settings.get('alternate_keys') else 'changes' }} as (
   select
+  {%- if settings.get('erased_in') %}
+    {%- for column in types %}
+    if(_cdc_error <=> 'erased', null, {{ delta_cdc.quoted(column) }}) as {{ delta_cdc.quoted(column) }},
+    {%- endfor %}
+  {%- else %}
     {{ delta_cdc.column_list(types.keys() | list) }},
+  {%- endif %}
     _cdc_op,
     {%- if keys %}
-    case when _cdc_op in ('I', 'U', 'R') and ({% for key in keys %}_cdc_before_{{ loop.index }} is not null{{ ' or ' if not loop.last }}{% endfor %})
+    case {% if settings.get('erased_in') %}when _cdc_error <=> 'erased' then null {% endif %}when _cdc_op in ('I', 'U', 'R') and ({% for key in keys %}_cdc_before_{{ loop.index }} is not null{{ ' or ' if not loop.last }}{% endfor %})
       and not ({% for key in keys %}coalesce(_cdc_before_{{ loop.index }}, {{ delta_cdc.quoted(key) }}) <=> {{ delta_cdc.quoted(key) }}{{ ' and ' if not loop.last }}{% endfor %})
       then struct({% for key in settings.get('key_fields') or keys %}{{ 'coalesce(_cdc_before_' ~ (keys.index(key) + 1) ~ ', ' ~ delta_cdc.quoted(key) ~ ')' if key in keys else 'null' }} as {{ delta_cdc.quoted(key) }}{{ ', ' if not loop.last }}{% endfor %}) end
     {%- else %}
@@ -290,8 +300,8 @@ checked as (
     {{ 'cast(' ~ settings.transaction ~ ' as string)' if settings.get('transaction') else 'cast(null as string)' }} as _cdc_transaction,
     {{ settings.get('occurred_at') or settings.sequence_by[0] }} as _cdc_occurred_at,
     {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif %}if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array()){{ ')' if settings.get('ignore_null_updates') }} as _cdc_missing,
-    if(size(_cdc_others) > 0, _cdc_others, null) as _cdc_undeclared,
-    _cdc_error, {{ '_cdc_is_nameless, _cdc_message' if settings.get('alternate_keys') else 'if(_cdc_error is null, cast(null as string), _cdc_message) as _cdc_raw' }},
+    if(size(_cdc_others) > 0{{ " and not _cdc_error <=> 'erased'" if settings.get('erased_in') }}, _cdc_others, null) as _cdc_undeclared,
+    _cdc_error, {{ '_cdc_is_nameless, _cdc_message' if settings.get('alternate_keys') else 'if(_cdc_error is null' ~ (" or _cdc_error = 'erased'" if settings.get('erased_in') else '') ~ ', cast(null as string), _cdc_message) as _cdc_raw' }},
     _cdc_batch_id, _cdc_change_set, _cdc_row, current_timestamp() as _cdc_staged_at
   from checked
 )

@@ -21,6 +21,10 @@
   {%- set fields = delta_cdc._spelled(delta_cdc._field_names(state.columns.get('_cdc_key_before')), spelling) -%}
   {%- set new = keys | reject('in', fields) | list -%}
   {%- if state.notes.get('keys', keys) != keys -%}
+    {%- if state.properties.get('delta_cdc.erased') -%}
+      {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': `keys` were [' ~ state.notes['keys'] | join(', ') ~ '] and are now ['
+            ~ keys | join(', ') ~ '], and a person was erased from it, who is known by the former. Put them back.') -%}
+    {%- endif -%}
     {%- if delta_cdc._keys_of_final() != keys -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
     {%- for key in new -%}
       {%- do run_query('alter table ' ~ this ~ ' add columns (_cdc_key_before.' ~ delta_cdc.quoted(key) ~ ' ' ~ settings.column_types[key] ~ ')') -%}

@@ -9,10 +9,11 @@
 {% macro revised_since(staged, done) %}{{ return((staged.notes.get('revised_in') or -1) > done) }}{% endmacro %}
 
 
-{#- A revised truncate touches every key; a table that is only appended to has no way to take a row back. -#}
+{#- A revised truncate touches every key, an erased row may have had other keys than staging still knows; a table that is only appended to has no way to take a row back. -#}
 {% macro _revision_wants_rebuild(settings, staging, done) %}
   {%- if settings.insert_only or settings.keyless != 'none' -%}{{ return(true) }}{%- endif -%}
-  {{ return(adapter.query_rows('select count(*) as n from ' ~ staging ~ ' where _cdc_revised_in > ' ~ done ~ " and _cdc_op = 'T'")[0].n > 0) }}
+  {%- set all_keys = "_cdc_op = 'T'" ~ (" or _cdc_error = 'erased'" if settings.key_changes else '') -%}
+  {{ return(adapter.query_rows('select count(*) as n from ' ~ staging ~ ' where _cdc_revised_in > ' ~ done ~ ' and (' ~ all_keys ~ ')')[0].n > 0) }}
 {% endmacro %}
 
 
@@ -85,7 +86,7 @@ when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(',
   {%- set problems = [] -%}
   {%- for table in delta_cdc._staging_tables() if table.staging.identifier in staging and delta_cdc._says_not_replayed(table) -%}
     {%- set waiting = "(select _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row_number, _cdc_raw as message from " ~ table.staging
-          ~ " where _cdc_error not in ('retracted', 'too_late') and _cdc_raw is not null)" -%}
+          ~ " where _cdc_error not in ('retracted', 'erased', 'too_late') and _cdc_raw is not null)" -%}
     {%- set content = delta_cdc._content_columns(table.settings) -%}
     {%- set read -%}
 select * from (
@@ -223,13 +224,17 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {% endmacro %}
 
 
-{#- What staging does not take, by what operations left behind: changes below the horizon of a compaction. -#}
-{% macro _keep_out(settings, state, rewrite=[]) %}
+{#- What staging does not take, by what operations left behind: older changes of erased keys, changes below the horizon of a compaction. -#}
+{% macro _keep_out(settings, staging, state, rewrite=[]) %}
   {%- set horizon = delta_cdc.horizon(state) -%}
-  {%- if not horizon -%}{{ return('') }}{%- endif -%}
-  {%- if rewrite -%}
+  {%- set erased = state.properties.get('delta_cdc.erased') -%}
+  {%- if rewrite and (horizon or erased) -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ rewrite | join(', ') ~ ' cannot change to the type that is configured: staging would have to be '
-          ~ 'written anew, and it was compacted. Put the type back, or add a column of that type by `expressions`.') -%}
+          ~ 'written anew, and it was compacted, or a person was erased from it. Put the type back, or add a column of that type by `expressions`.') -%}
+  {%- endif -%}
+  {%- if erased -%}
+    {%- if settings.get('alternate_keys') -%}{%- do delta_cdc._refuse_alternate_keys(settings) -%}{%- endif -%}
+    {%- do settings.update({'erased_in': staging}) -%}
   {%- endif -%}
   {%- do settings.update({'horizon': horizon}) -%}
 {% endmacro %}
@@ -245,7 +250,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
     {%- if state.exists -%}
       {%- do delta_cdc.read_as_multiset(settings) -%}
       {%- set evolved = delta_cdc._staged_columns(settings, delta_cdc.progress(staging)) -%}
-      {%- do delta_cdc._keep_out(settings, state) -%}
+      {%- do delta_cdc._keep_out(settings, staging, state) -%}
       {%- do out.append({'grows': evolved.add + evolved.widen + evolved.rewrite, 'compacted': state.properties.get('delta_cdc.compacted_batch', -1) | int, 'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'staging': staging,
             'raw': none if delta_cdc.reads_files(settings) else delta_cdc._model_relation('raw_' ~ settings.feed)}) -%}
     {%- endif -%}

@@ -200,6 +200,23 @@ def compact(dbt: operations.Dbt, table: str, moment: str) -> None:
     dbt.run_operation("compact", {"staging": found.staging_name, "before": moment})
 
 
+@main.command()
+@click.argument("table")
+@click.argument("key", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_dbt
+def erase(dbt: operations.Dbt, table: str, key: tuple[str, ...], yes: bool) -> None:
+    """Remove a person for good from all that was written of TABLE: the row of KEY, a value for each key column."""
+    found = operations.find_table(load_project(dbt.project_dir), table)
+    keys = found.settings.keys
+    if len(key) != len(keys):
+        wanted = f"a value for each of {', '.join(keys)}" if keys else "a table with keys"
+        raise OperationError(f"table {found.feed}.{found.name}: erase takes {wanted}; {len(key)} given.")
+    if not yes:
+        click.confirm("This cannot be undone, and ends time travel of the tables it touches. Erase?", abort=True)
+    operations.erase(dbt, found, key)
+
+
 def show_feeds(project: Project) -> None:
     table = RichTable(box=None, pad_edge=False, header_style="bold")
     for heading in ("feed", "format", "change sets", "tables"):

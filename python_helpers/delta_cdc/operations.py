@@ -50,6 +50,19 @@ class Dbt:
             raise OperationError(_plain(text))
 
 
+def erase(dbt: Dbt, table: Table, key: Sequence[str]) -> None:
+    """Take a person out of every table of a source table, then out of their old files."""
+    from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter
+
+    SparkdeltaAdapter.secrets["erase"] = list(key)
+    try:
+        dbt.run_operation("erase", {"staging": table.staging_name})
+    finally:
+        del SparkdeltaAdapter.secrets["erase"]
+    dbt.run(f"{table.staging_name}+")
+    dbt.run_operation("purge_erased", {"staging": table.staging_name})
+
+
 def _plain(text: str) -> str:
     """A compilation error without dbt's frame of «Compilation Error in macro …» and «> in macro …»."""
     lines = [line.strip() for line in text.splitlines()]

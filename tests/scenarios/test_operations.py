@@ -1,4 +1,4 @@
-"""What a person does to loaded tables: accept, retract, replay, compact; and what is held back until then."""
+"""What a person does to loaded tables: accept, retract, replay, compact, erase; and what is held back until then."""
 
 from __future__ import annotations
 
@@ -233,6 +233,9 @@ def test_R1_a_compacted_staging_gives_the_same_final(feed: Feed) -> None:
     assert "is compacted up to 1012" in f"{refused.exception} {feed.project.failures(refused)}"
 
 
+SECRET = "Unmistakable Ω-Person"
+
+
 class People:
     """A feed that mixes tables: wal2json messages of `person` and another one."""
 
@@ -258,16 +261,80 @@ class People:
     def deliver(self, name: str, *messages: str) -> None:
         (self.folder / f"{name}.jsonl").write_text("".join(messages))
 
+    def files_with(self, text: str) -> list[str]:
+        """The files of the feed's tables that hold a text, as bytes or in a Parquet column; log entries too."""
+        found = []
+        spark = self.project.spark()
+        for folder in (self.project.lake / "warehouse" / f"{self.project.schema}.db").glob("*person*"):
+            found += self._files_with(spark, folder, text)
+        return found + self._files_with(spark, folder.parent / "raw_people", text)
+
+    @staticmethod
+    def _files_with(spark: Any, folder: Path, text: str) -> list[str]:
+        files = [p for p in folder.rglob("*") if p.is_file() and p.stat().st_size]
+        written = (text.encode(), json.dumps(text)[1:-1].encode())
+        found = {p for p in files if any(each in p.read_bytes() for each in written)}
+        parquet = [p for p in files if p.suffix == ".parquet" and not p.name.startswith(".")]
+        for inside in (True, False):  # checkpoints, and data
+            paths = [str(p) for p in parquet if (p.parent.name == "_delta_log") is inside]
+            if paths:
+                rows = spark.read.option("mergeSchema", "true").parquet(*paths)
+                rows = rows.selectExpr("_metadata.file_name as file", "to_json(struct(*)) as row")
+                names = {row.file for row in rows.where(rows.row.contains(text)).select("file").distinct().collect()}
+                found |= {p for p in parquet if p.name in names}
+        return [str(p.relative_to(folder.parent)) for p in sorted(found)]
+
 
 @pytest.fixture(scope="module")
 def people(feed: Feed) -> People:
     return People(feed.project)
 
 
+def test_R2_an_erased_person_is_in_no_file_and_stays_erased(feed: Feed, people: People) -> None:
+    message = people.message
+    old = [message("I", 10, 1, SECRET), message("U", 20, 5, SECRET, before=1), message("I", 30, 2, "Bea")]
+    people.deliver("0001", *old, message("I", 31, 1, "Rex", table="pet"))
+    feed.run("--select", "cdc_change_sets", "+final_person", "+final_pet")
+    people.deliver("0002", *old[:2], message("U", 40, 5, SECRET + "!"), message("U", 50, 6, "Bea", before=2))
+    feed.run("--select", "cdc_change_sets", "+final_person", "+final_pet")
+    assert feed.project.rows("select id, name from {schema}.final_person order by id") == [
+        {"id": 5, "name": SECRET + "!"}, {"id": 6, "name": "Bea"}]
+    places = {place.split("/")[0] for place in people.files_with(SECRET)}
+    assert places == {"raw_people", "stg_people__person", "final_person"}
+
+    assert "There is no table `persn`. Did you mean `people.person`?" in feed.refused("erase", "persn", 1, "--yes")
+    assert "erase takes a value for each of id; 2 given" in feed.refused("erase", "person", 1, 2, "--yes")
+    assert "what is given for id is not of its type, int" in feed.refused("erase", "person", "x", "--yes")
+    assert "there is no change at that key (id)" in feed.refused("erase", "person", 99, "--yes")
+    said = feed.done("erase", "person", 1, "--yes")
+    assert "table people.person: 3 changes erased" in said
+    assert "people/0002.jsonl (batch" in said
+    assert people.files_with(SECRET) == []
+    assert feed.project.rows("select id, name from {schema}.final_person") == [{"id": 6, "name": "Bea"}]
+    history = feed.project.rows("select id, name from {schema}.hist_people__person")
+    assert {row["name"] for row in history} == {"Bea"}
+
+    people.deliver("0003", *old, message("U", 45, 5, "Cid"), message("I", 60, 1, "Dan"))
+    feed.run("--select", "cdc_change_sets", "+final_person")
+    assert feed.project.rows("select id, name from {schema}.final_person order by id") == [
+        {"id": 1, "name": "Dan"}, {"id": 5, "name": "Cid"}, {"id": 6, "name": "Bea"}]
+    for table in ("raw_people", "stg_people__person"):
+        assert SECRET not in str(feed.project.rows(f"select * from {{schema}}.{table}"))
+    marked = feed.project.rows("select raw from {schema}.cdc_quarantine where source_table = 'person' and error = 'erased'")
+    assert [row["raw"] is None for row in marked].count(False) == 2
+    assert feed.project.rows("select name from {schema}.final_pet") == [{"name": "Rex"}]
+    feed.project.dbt("test", "--select", "final_person", "hist_people__person", quiet=True)
+
+    assert 1 in feed.final("deletes")  # keys do not change there, and there is no raw table
+    feed.done("erase", "deletes", 1, "--yes")
+    assert 1 not in feed.final("deletes")
+    assert feed.project.rows("select * from {schema}.stg_ops__deletes where id = 1") == []
+    assert "erased before" in feed.done("erase", "deletes", 1, "--yes")
+
+
 def test_S9_a_change_set_of_a_feed_that_mixes_tables_is_taken_back_from_all_of_them(feed: Feed, people: People) -> None:
     message = people.message
     bad = [message("U", 70, 1, "bad"), message("I", 71, 3, "bad"), message("U", 72, 1, "Max", table="pet")]
-    people.deliver("0009", message("I", 60, 1, "Dan"), message("I", 61, 1, "Rex", table="pet"))
     people.deliver("0010", *bad, message("I", 73, 4, "bad"))
     people.deliver("0011", bad[1], bad[2], message("U", 74, 4, "Eve"))
     feed.run("--select", "cdc_change_sets", "raw_people+")
@@ -276,6 +343,6 @@ def test_S9_a_change_set_of_a_feed_that_mixes_tables_is_taken_back_from_all_of_t
     assert "table people.pet: 1 rows marked, 1 restored from later change sets." in said
     feed.run("--select", "cdc_change_sets", "raw_people+")
     final = feed.project.rows("select id, name from {schema}.final_person order by id")
-    assert {row["id"]: row["name"] for row in final} == {1: "Dan", 3: "bad", 4: "Eve"}
+    assert {row["id"]: row["name"] for row in final} == {1: "Dan", 3: "bad", 4: "Eve", 5: "Cid", 6: "Bea"}
     assert feed.project.rows("select name from {schema}.final_pet") == [{"name": "Max"}]
     feed.project.dbt("test", "--select", "models/people", quiet=True)

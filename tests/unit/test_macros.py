@@ -200,14 +200,14 @@ def test_H4_as_of_takes_the_changes_up_to_a_moment() -> None:
     assert macros["_moment"]("2026-01-01") == "'2026-01-01'"
 
 
-def adopted(keys: list[str], fields: list[str], notes: dict) -> tuple[dict, list[str]]:
+def adopted(keys: list[str], fields: list[str], notes: dict, **properties: str) -> tuple[dict, list[str]]:
     """What staging under these keys writes to, and the statements that ran before."""
     ran: list[str] = []
     macros = load(
         this="s.stg", run_query=ran.append, flags=SimpleNamespace(FULL_REFRESH=True), graph=SimpleNamespace(nodes={}))
     struct = {"type": "struct", "fields": [{"name": name, "type": "integer"} for name in fields]}
-    settings = {**SETTINGS, "keys": keys, "nullable_keys": []}
-    state = SimpleNamespace(exists=True, columns={"_cdc_key_before": struct}, notes=notes)
+    settings = {**SETTINGS, "feed": "f", "table": "t", "keys": keys, "nullable_keys": []}
+    state = SimpleNamespace(exists=True, columns={"_cdc_key_before": struct}, notes=notes, properties=properties)
     macros["_adopt_keys"](settings, state)
     return settings, ran
 
@@ -344,3 +344,37 @@ def test_Q2_R1_tables_that_use_no_operation_have_the_same_sql() -> None:
     late = load(this="s.final")["_winners_late"](settings, "s.staging", None, 7)
     assert "_cdc_revised_in" not in late
     assert "_cdc_revised_in > 7" in load(this="s.final")["_winners_late"](settings, "s.staging", None, 7, True)
+
+
+def test_R2_what_comes_again_of_an_erased_key_is_blanked() -> None:
+    macros = load(var=lambda name, default: "secret")
+    sql = macros["_staging_ctes"]({**SETTINGS, "erased_in": "s.staging"}, "lines_view")
+    assert "case\n      when not _cdc_parsed then 'unparsable'\n      when exists(_cdc_erased_keys, e -> e.hash = " in sql
+    assert "from keyed cross join (select collect_list(" in sql
+    assert "if(_cdc_error <=> 'erased', null, `a`) as `a`" in sql
+    assert "if(_cdc_error is null or _cdc_error = 'erased', cast(null as string), _cdc_message) as _cdc_raw" in sql
+    assert "case when _cdc_error <=> 'erased' then null when _cdc_op in" in sql
+    known = macros["_keyed_hash"](macros["_key_values"](["id"]))
+    assert "'secret'" in known
+    assert "struct(`id` as `1`)" in known
+
+
+def test_R2_keys_that_a_person_had_are_told_by_key_changes_only() -> None:
+    assert "_cdc_key_before.`id`" in MACROS["_keys_of_person"](SETTINGS)
+    sql = MACROS["_keys_of_person"]({**SETTINGS, "key_changes": False})
+    assert "select k.`id`, _cdc_sequence, _cdc_ordinal from cdc_erase_changes cross join cdc_erase_key as k" in sql
+
+
+def test_R2_a_table_that_a_person_was_erased_from_keeps_its_keys() -> None:
+    erased = {"delta_cdc.erased": "true"}
+    assert adopted(["id"], ["id"], {"keys": ["id"]}, **erased)[1] == []
+    with pytest.raises(CompilerError, match=r"`keys` were \[id\] and are now \[id, a\], and a person was erased"):
+        adopted(["id", "a"], ["id"], {"keys": ["id"]}, **erased)
+    state = SimpleNamespace(properties=erased)
+    with pytest.raises(CompilerError, match="`alternate_keys` and an erased person exclude each other"):
+        MACROS["_keep_out"]({**SETTINGS, "feed": "f", "table": "t", "alternate_keys": [["a"]]}, "s.staging", state)
+    with pytest.raises(CompilerError, match="or a person was erased from it"):
+        MACROS["_keep_out"]({**SETTINGS, "feed": "f", "table": "t"}, "s.staging", state, ["a"])
+    settings = dict(SETTINGS)
+    MACROS["_keep_out"](settings, "s.staging", state)
+    assert settings["erased_in"] == "s.staging"

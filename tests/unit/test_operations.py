@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.projects import FEED, TABLE, project, source
 
+from delta_cdc.cli import main
 from delta_cdc.config import load_project
 from delta_cdc.errors import OperationError
 from delta_cdc.operations import _plain, find_table
@@ -36,6 +38,13 @@ def test_a_table_that_is_not_one(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(OperationError, match=r"^There ") as caught:
         find_table(load_project(two_feeds(tmp_path)), name)
     assert str(caught.value) == said
+
+
+def test_R2_erase_wants_a_value_for_each_key_column(tmp_path: Path) -> None:
+    where = ["--project-dir", str(two_feeds(tmp_path)), "--yes"]
+    result = CliRunner().invoke(main, ["erase", "customer", "1", "2", *where])
+    assert result.exit_code == 1
+    assert result.stderr == "table shop.customer: erase takes a value for each of id; 2 given.\n"
 
 
 def test_an_error_of_dbt_is_shown_without_its_frame() -> None:

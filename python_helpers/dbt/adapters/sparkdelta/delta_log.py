@@ -203,6 +203,33 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
     return state
 
 
+def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> None:
+    """Remove from disk all that the table's newest version does not hold: rows that deletion vectors only mark, older files,
+    change data, and older log entries, whose statistics name values. Time travel to before ends; what our commits noted stays."""
+    from dbt.adapters.sparkdelta.session import settings_on
+    from dbt.adapters.sparkdelta.write_plan import USER_METADATA
+
+    jvm = session._jvm
+    assert jvm is not None
+    table = ".".join(f"`{name.replace('`', '``')}`" for name in (schema, identifier))
+    session.sql(f"reorg table {table} apply (purge)")
+    state = table_state(session, schema, identifier, app_prefix)
+    said = {"app_id": state["app_id"], "version": state["txn_version"], "notes": state["notes"]}
+    with settings_on(session, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
+        session.sql(f"vacuum {table} retain 0 hours")
+    with settings_on(session, {USER_METADATA: json.dumps(said)} if state["app_id"] else {}):
+        session.sql(f"alter table {table} set tblproperties ('sparkdelta.purged_before' = '{state['version']}')")
+    nothing = jvm.scala.Option.empty()
+    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(location(session, schema, identifier)))
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
+    log.update(False, nothing, nothing)
+    log.checkpoint()
+    # so far in the future that py4j makes it a Long; entries at and above the checkpoint stay
+    retention = jvm.scala.Option.apply(-(2**31) - 1)
+    minute = jvm.org.apache.spark.sql.delta.TruncationGranularity.MINUTE()
+    log.cleanUpExpiredLogs(log.update(False, nothing, nothing), nothing, retention, minute)
+
+
 def _of_ours(commit: dict[str, Any], ours: re.Pattern[str]) -> dict[str, Any] | None:
     """What a commit of ours says of itself (app_id, version, notes); None for any other commit."""
     try:

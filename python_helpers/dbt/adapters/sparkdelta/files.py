@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt.adapters.base import BaseRelation, available
 from dbt.adapters.base.meta import AdapterMeta
@@ -186,6 +186,7 @@ class FilesMixin(metaclass=AdapterMeta):
     """The functions above for macros, on this thread's session."""
 
     _remembered: dict[str, Any]  # of this run: each has an adapter of its own
+    secrets: ClassVar[dict[str, Any]] = {}  # from a command to its macro: dbt writes arguments into logs and artifacts
 
     def _session(self) -> SparkSession:
         raise NotImplementedError
@@ -214,6 +215,11 @@ class FilesMixin(metaclass=AdapterMeta):
     def recall(self, name: str) -> Any:
         """What a model of this run remembered under a name; None if none did."""
         return self._remembered.get(name)
+
+    @available.parse_none
+    def secret(self, name: str) -> Any:
+        """What the command that runs this macro gives it beside its arguments; None if it gives nothing."""
+        return self.secrets.get(name)
 
     @available.parse(lambda *_: "")
     def qualified_path(self, path: str) -> str:
@@ -247,6 +253,17 @@ class FilesMixin(metaclass=AdapterMeta):
     def create_kept_view(self, name: str, sql: str) -> None:
         """A temporary view of the rows that a query gives now, whatever becomes of the tables that it read."""
         self._session().sql(sql).localCheckpoint().createOrReplaceTempView(_quoted(name))
+
+    @available.parse_none
+    def create_values_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """A temporary view of texts that are to stand in no SQL: statements are logged."""
+        schema = ", ".join(f"{_quoted(column)} string" for column in columns)
+        self._session().createDataFrame([tuple(row) for row in rows], schema).createOrReplaceTempView(_quoted(name))
+
+    @available.parse_none
+    def purge(self, relation: BaseRelation, app_prefix: str) -> None:
+        """Leave nothing of a Delta table on disk but what its newest version holds. See `delta_log.purge`."""
+        delta_log.purge(self._session(), relation.schema, relation.identifier, app_prefix)
 
     @available.parse(lambda *_: False)
     def view_is(self, relation: BaseRelation, sql: str) -> bool:

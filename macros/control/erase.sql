@@ -1,0 +1,224 @@
+{#-
+  erase (R2): a person leaves every table that the project wrote. What stays of each key that the person had is one row in staging
+  with `_cdc_error = 'erased'`: in `_cdc_raw` a keyed hash of the key, and the position of its last change, by which older changes of
+  it are known and stay erased. The key is in no SQL text, for logs and Delta's commits keep that: it comes by temporary views.
+  Done in this order, it can end anywhere and be run again: final, raw, then staging with the hashes in one commit; what else follows
+  from staging at the next run.
+-#}
+{% macro erase(staging) %}
+  {%- set ledger = delta_cdc._ledger() -%}
+  {%- set table = delta_cdc._staging_table(staging) -%}
+  {%- set settings = table.settings -%}
+  {%- set keys = settings['keys'] -%}
+  {%- if settings.get('alternate_keys') -%}{%- do delta_cdc._refuse_alternate_keys(settings) -%}{%- endif -%}
+  {%- set noted = delta_cdc.progress(table.staging).notes.get('keys', keys) -%}
+  {%- if noted != keys -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': staging was loaded with other `keys`: ' ~ noted | join(', ') ~ '. Run `dbt run`, then erase again.') -%}
+  {%- endif -%}
+  {%- do delta_cdc._erase_key_view(table) -%}
+  {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
+  {%- if waiting -%}{%- do exceptions.raise_compiler_error(waiting ~ ' Run `dbt run`, then erase again.') -%}{%- endif -%}
+
+  {%- do adapter.create_kept_view('cdc_erase_changes', delta_cdc._changes_of_person(table)) -%}
+  {%- do adapter.create_kept_view('cdc_erase_keys', delta_cdc._keys_of_person(settings)) -%}
+  {%- set found = adapter.query_rows('select count(*) as n, array_sort(collect_set(_cdc_batch_id)) as batches from cdc_erase_changes')[0] -%}
+  {%- if found.n == 0 -%}
+    {%- set known = adapter.query_rows('select count(*) as n from cdc_erase_key cross join ' ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc._key_values(keys), none))[0].n -%}
+    {%- if not known -%}
+      {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no change at that key (' ~ keys | join(', ') ~ ').') -%}
+    {%- endif -%}
+    {%- do print('table ' ~ table.name ~ ': erased before; what is left in files is removed.') -%}
+    {{ return('') }}
+  {%- endif -%}
+
+  {%- if not settings.key_changes and not settings.insert_only -%}
+    {%- for name in [settings.get('final_name') or 'final_' ~ settings.table] + (['hist_' ~ settings.feed ~ '__' ~ settings.table] if settings.get('history') == 'table' else []) -%}
+      {%- set written = delta_cdc._model_relation(name) -%}
+      {%- if adapter.table_state(written, written.identifier).exists -%}
+        {%- do run_query('merge into ' ~ written ~ ' as t using cdc_erase_key as s on ' ~ delta_cdc.same_columns(keys, 't', 's') ~ ' when matched then delete') -%}
+      {%- endif -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {%- if table.raw is not none -%}{%- do delta_cdc._erase_from_raw(table) -%}{%- endif -%}
+
+  {%- do adapter.create_kept_view('cdc_erase_hashes', 'select _cdc_position, ' ~ delta_cdc._keyed_hash(delta_cdc._key_values(keys)) ~ ' as _cdc_erased from (select *, uuid() as _cdc_salt from cdc_erase_keys)') -%}
+  {%- set revision = delta_cdc._record_revision(ledger, 'erase', settings.feed, table.name) -%}
+  {%- set sql -%}
+merge into {{ table.staging }} as t
+using (
+  select _cdc_batch_id, _cdc_row, null as _cdc_erased, null as _cdc_position, true as _cdc_goes from cdc_erase_changes
+  union all
+  select {{ revision }}L, row_number() over (order by _cdc_erased), _cdc_erased, _cdc_position, false from cdc_erase_hashes
+) as s
+on t._cdc_batch_id = s._cdc_batch_id and t._cdc_row = s._cdc_row and s._cdc_goes
+when matched then delete
+when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_ordinal, _cdc_error, _cdc_raw, _cdc_batch_id, _cdc_change_set, _cdc_row, _cdc_staged_at, _cdc_revised_in)
+  values ('D', s._cdc_position._cdc_sequence, s._cdc_position._cdc_ordinal, 'erased', s._cdc_erased, s._cdc_batch_id, 'erase', s._cdc_row, current_timestamp(), {{ revision }})
+  {%- endset -%}
+  {%- do run_query('alter table ' ~ table.staging ~ " set tblproperties ('delta_cdc.erased' = 'true')") -%}
+  {%- set done = delta_cdc._revise(table, sql, revision) -%}
+  {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes erased, as batch ' ~ revision ~ '.') -%}
+  {%- for set in adapter.query_rows('select batch_id, change_set from ' ~ ledger ~ ' where batch_id in (' ~ found.batches | join(', ') ~ ') order by batch_id') -%}
+    {%- do print('out of reach: ' ~ set.change_set ~ ' (batch ' ~ set.batch_id ~ '), as it was landed') -%}
+  {%- endfor -%}
+  {%- set unread = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ " where _cdc_error = 'unparsable'")[0].n -%}
+  {%- if unread -%}
+    {%- do print('not looked into: ' ~ unread ~ ' unparsable rows of the table, which tell no key (see cdc_quarantine)') -%}
+  {%- endif -%}
+  {%- do print('out of reach: landed files that repeat these changes, the source itself, copies that other readers made, backups') -%}
+{% endmacro %}
+
+
+{#- An event that comes again without its key cannot be known as an erased person's. -#}
+{% macro _refuse_alternate_keys(settings) %}
+  {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': `alternate_keys` and an erased person exclude each other: an old event that'
+        ~ ' comes again without its key could not be told from others. Take `alternate_keys` out.') -%}
+{% endmacro %}
+
+
+{#- Run last by `delta-cdc erase`: nothing on disk but what the tables' newest versions hold. -#}
+{% macro purge_erased(staging) %}
+  {%- set table = delta_cdc._staging_table(staging) -%}
+  {%- set settings = table.settings -%}
+  {%- set names = [] -%}
+  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name in [
+        'raw_' ~ settings.feed, staging, 'int_' ~ settings.feed ~ '__' ~ settings.table ~ '_keys',
+        'hist_' ~ settings.feed ~ '__' ~ settings.table, settings.get('final_name') or 'final_' ~ settings.table] -%}
+    {%- set relation = api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias) -%}
+    {%- if node.config.materialized != 'view' and adapter.table_state(relation, node.alias).exists -%}
+      {%- do adapter.purge(relation, relation.identifier) -%}
+      {%- do names.append(relation | string) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- do print('old files and log entries removed of ' ~ names | join(', ')) -%}
+{% endmacro %}
+
+
+{#- `cdc_erase_key`: the key that the person was named by, typed. -#}
+{% macro _erase_key_view(table) %}
+  {%- set keys = table.settings['keys'] -%}
+  {%- do adapter.create_values_view('cdc_erase_text', keys, [adapter.secret('erase')]) -%}
+  {%- set typed, checks = [], [] -%}
+  {%- for key in keys -%}
+    {%- set cast = 'try_cast(' ~ delta_cdc.quoted(key) ~ ' as ' ~ table.settings.column_types[key] ~ ')' -%}
+    {%- do typed.append(cast ~ ' as ' ~ delta_cdc.quoted(key)) -%}
+    {%- do checks.append('if(' ~ cast ~ ' is null, ' ~ delta_cdc.literal(key) ~ ', null)') -%}
+  {%- endfor -%}
+  {%- set bad = adapter.query_rows('select array_compact(array(' ~ checks | join(', ') ~ ')) as bad from cdc_erase_text')[0].bad -%}
+  {%- if bad -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': what is given for ' ~ bad | join(', ') ~ ' is not of its type, ' ~ table.settings.column_types[bad[0]] ~ '.') -%}
+  {%- endif -%}
+  {%- do adapter.create_kept_view('cdc_erase_key', 'select ' ~ typed | join(', ') ~ ' from cdc_erase_text') -%}
+{% endmacro %}
+
+
+{#- All that staging holds of the person: what is at the key, what moved away from it, and where keys changed the same row's changes
+    under its other keys. -#}
+{% macro _changes_of_person(table) -%}
+{%- set settings = table.settings -%}
+{%- set keys = settings['keys'] -%}
+{%- set before = [] -%}
+{%- for key in keys %}{% do before.append('s._cdc_key_before.' ~ delta_cdc.quoted(key) ~ ' <=> k.' ~ delta_cdc.quoted(key)) %}{% endfor -%}
+{%- set keys_name = 'int_' ~ settings.feed ~ '__' ~ settings.table ~ '_keys' -%}
+{%- set keys_table = delta_cdc._model_relation(keys_name) if settings.key_changes else none -%}
+select s.* from {{ table.staging }} as s cross join cdc_erase_key as k
+where not s._cdc_error <=> 'erased' and not s._cdc_error <=> 'unparsable' and (
+  ({{ delta_cdc.same_columns(keys, 's', 'k') }} and not s._cdc_op <=> 'T')
+  or (s._cdc_key_before is not null and {{ before | join(' and ') }})
+{%- if keys_table is not none and adapter.table_state(keys_table, keys_table.identifier).exists %}
+{%- set at = [] -%}
+{%- for side in ['key_after', 'key_before'] -%}
+  {%- set same = [side ~ ' is not null'] -%}
+  {%- for key in keys %}{% do same.append('e.' ~ side ~ '.' ~ delta_cdc.quoted(key) ~ ' <=> k.' ~ delta_cdc.quoted(key)) %}{% endfor -%}
+  {%- do at.append('(' ~ same | join(' and ') ~ ')') -%}
+{%- endfor %}
+  or (s._cdc_batch_id, s._cdc_row) in (
+    select c._cdc_batch_id, c._cdc_row from {{ keys_table }} as c
+    where c.entity in (select e.entity from {{ keys_table }} as e cross join cdc_erase_key as k where e.entity is not null and ({{ at | join(' or ') }})))
+{%- endif %}
+)
+{%- endmacro %}
+
+
+{#- The keys that the person had, each with the position of its last change. -#}
+{% macro _keys_of_person(settings) -%}
+{%- set keys = settings['keys'] -%}
+select {{ delta_cdc.column_list(keys) }}, max(struct(_cdc_sequence, _cdc_ordinal)) as _cdc_position
+from (
+{%- if settings.key_changes %}
+  select {{ delta_cdc.column_list(keys) }}, _cdc_sequence, _cdc_ordinal from cdc_erase_changes
+  union all
+  select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, _cdc_sequence, _cdc_ordinal from cdc_erase_changes where _cdc_key_before is not null
+{%- else %}
+  select {{ delta_cdc.column_list(keys, 'k.') }}, _cdc_sequence, _cdc_ordinal from cdc_erase_changes cross join cdc_erase_key as k
+{%- endif %}
+)
+group by {{ delta_cdc.column_list(keys) }}
+{%- endmacro %}
+
+
+{% macro _key_values(keys) %}
+  {%- set out = [] -%}
+  {%- for key in keys %}{% do out.append(delta_cdc.quoted(key)) %}{% endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+
+{#- A hash that only who has the variable `delta_cdc_erase_secret` can make of a key; the salt keeps equal keys apart. The names of the
+    key columns are not in it: they may be spelled in another case one day. -#}
+{% macro _keyed_hash(values, salt='_cdc_salt') %}
+  {%- set fields = [] -%}
+  {%- for value in values %}{% do fields.append(value ~ ' as `' ~ loop.index ~ '`') %}{% endfor -%}
+  {%- set secret = delta_cdc.literal(var('delta_cdc_erase_secret', '')) -%}
+  {%- set key = 'to_json(struct(' ~ fields | join(', ') ~ '), ' ~ delta_cdc._position_options() ~ ')' -%}
+  {{ return('concat(' ~ salt ~ ", ':', sha2(concat(" ~ salt ~ ', ' ~ secret ~ ', sha2(concat(' ~ secret ~ ', ' ~ key ~ '), 256)), 256))') }}
+{% endmacro %}
+
+
+{#- A relation of one row: what was erased of a table, few, as an array. -#}
+{% macro _erased_keys(staging) -%}
+(select collect_list(struct(_cdc_raw as hash, struct(_cdc_sequence, _cdc_ordinal) as at)) as _cdc_erased_keys from {{ staging }} where _cdc_error = 'erased' and _cdc_raw is not null)
+{%- endmacro %}
+
+{#- SQL: whether a key was erased and nothing newer than what was erased is said of it; `position` none: whether it was ever erased. -#}
+{% macro _is_erased(values, position) %}
+  {{ return("exists(_cdc_erased_keys, e -> e.hash = " ~ delta_cdc._keyed_hash(values, "split_part(e.hash, ':', 1)")
+      ~ (' and ' ~ position ~ ' <= e.at' if position else '') ~ ')') }}
+{% endmacro %}
+
+
+{#- In staging's `checked`: an older change of an erased key, by its key or by the one it had before. -#}
+{% macro _comes_erased(settings) %}
+  {%- set keys = settings['keys'] -%}
+  {%- set position = delta_cdc._position(settings) -%}
+  {%- set before = [] -%}
+  {%- for key in keys %}{% do before.append('coalesce(_cdc_before_' ~ loop.index ~ ', ' ~ delta_cdc.quoted(key) ~ ')') %}{% endfor -%}
+  {{ return(delta_cdc._is_erased(delta_cdc._key_values(keys), position) ~ ' or ' ~ delta_cdc._is_erased(before, position)) }}
+{% endmacro %}
+
+
+{#- The messages of the person in a feed that mixes tables: also those that staging dropped as repetitions. -#}
+{% macro _erase_from_raw(table) %}
+  {%- set settings = {} -%}
+  {%- do settings.update(table.settings) -%}
+  {%- do settings.update({'erased_in': none}) -%}
+  {%- set keys = settings['keys'] -%}
+  {%- set before = [] -%}
+  {%- for key in keys %}{% do before.append('c._cdc_key_before.' ~ delta_cdc.quoted(key) ~ ' <=> k.' ~ delta_cdc.quoted(key)) %}{% endfor -%}
+  {%- do delta_cdc._delete_from_raw(table.raw, 'with ' ~ delta_cdc._staging_ctes(settings, delta_cdc._lines_of_table(table.raw, settings, 0))
+        ~ '\nselect distinct c._cdc_batch_id, c._cdc_row from changes as c join cdc_erase_keys as k on ((' ~ delta_cdc.same_columns(keys, 'c', 'k') ~ ") and not c._cdc_op <=> 'T')"
+        ~ ' or (c._cdc_key_before is not null and ' ~ before | join(' and ') ~ ')'
+        ~ '\nwhere struct(c._cdc_sequence, c._cdc_ordinal) <= k._cdc_position') -%}
+{% endmacro %}
+
+
+{#- A message of an erased person that came again into raw goes before staging reads it. -#}
+{% macro _erase_again_from_raw(settings, raw, lines) %}
+  {%- do delta_cdc._delete_from_raw(raw, 'with ' ~ delta_cdc._staging_ctes(settings, lines) ~ "\nselect _cdc_batch_id, _cdc_row from changes where _cdc_error = 'erased'") -%}
+{% endmacro %}
+
+
+{% macro _delete_from_raw(raw, rows) %}
+  {%- do adapter.create_kept_view('cdc_erase_messages', rows) -%}
+  {%- do run_query('merge into ' ~ raw ~ ' as t using cdc_erase_messages as s on t.batch_id = s._cdc_batch_id and t.row_number = s._cdc_row when matched then delete') -%}
+{% endmacro %}
