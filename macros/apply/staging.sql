@@ -148,8 +148,11 @@ once as (  -- O4: the first of equal changes, and in one change set only what di
 )
 {%- endif %}
 select {{ delta_cdc._staging_columns(settings) | join(', ') }}
+{%- if past is none %}
 from {{ 'once' if repeated else 'changes' }} as changes
-{%- if past is not none %}
+{%- else %}
+{#- inline() bars the optimizer from pushing the comparison below the columns, where it would parse a message anew for each of them #}
+from (select inline(array(struct(*))) from {{ 'once' if repeated else 'changes' }}) as changes
 where not exists (  -- only late and quarantined changes can have been staged before
   select 1 from {{ delta_cdc.staged_rows(settings, past) }} as past
   where {% if settings.keyless != 'none' %}changes._cdc_sequence is not null and {% endif %}{{ delta_cdc.same_content(content, 'past', 'changes') }}
