@@ -148,14 +148,16 @@ once as (  -- O4: the first of equal changes, and in one change set only what di
 )
 {%- endif %}
 select {{ delta_cdc._staging_columns(settings) | join(', ') }}
-{%- if past is none %}
 from {{ 'once' if repeated else 'changes' }} as changes
-{%- else %}
-{#- inline() bars the optimizer from pushing the comparison below the columns, where it would parse a message anew for each of them #}
-from (select inline(array(struct(*))) from {{ 'once' if repeated else 'changes' }}) as changes
+{%- if past is not none %}
+{%- if not repeated %}
+{#- _cdc_above bars the optimizer from pushing the comparison below the columns, where it would parse a message anew for each of them.
+    The windows of `once` bar it too; with both, Spark 4.2 never ends deriving constraints -#}
+{{ '\n' }}lateral view explode(array(true)) bar as _cdc_above
+{%- endif %}
 where not exists (  -- only late and quarantined changes can have been staged before
   select 1 from {{ delta_cdc.staged_rows(settings, past) }} as past
-  where {% if settings.keyless != 'none' %}changes._cdc_sequence is not null and {% endif %}{{ delta_cdc.same_content(content, 'past', 'changes') }}
+  where {% if not repeated %}_cdc_above and {% endif %}{% if settings.keyless != 'none' %}changes._cdc_sequence is not null and {% endif %}{{ delta_cdc.same_content(content, 'past', 'changes') }}
 )
 {%- endif %}
 {%- endmacro %}
