@@ -38,10 +38,11 @@
   {{ return(macro) }}
 {% endmacro %}
 
-{#- What most formats share: text to a Spark type, null where it does not fit. -#}
-{% macro _plain_value(text, type) %}
+{#- What most formats share: text to a Spark type, null where it does not fit. bytes: SQL that reads the text of a binary value. -#}
+{% macro _plain_value(text, type, bytes=none) %}
   {%- set word = type | lower | trim -%}
   {%- if word in ('string', 'text') -%}{{ return(text) }}{%- endif -%}
+  {%- if word == 'binary' and bytes -%}{{ return(bytes) }}{%- endif -%}
   {%- if word.startswith(('struct', 'array', 'map')) -%}
     {{ return("from_json(" ~ text ~ ", " ~ delta_cdc.literal(type) ~ ")") }}
   {%- endif -%}
@@ -63,6 +64,18 @@ from (select *, size(elements) as held from (select *, try_cast(try_variant_get(
 {#- Lines with one thing more, made once: Spark would push a filter on it below, and read each message there again. -#}
 {% macro _lines_with(lines, name, made) -%}
 select * from {{ lines }} lateral view outer explode(array({{ made }})) as {{ name }}
+{%- endmacro %}
+
+{#- Lines with `body`, what their JSON holds of a struct type; null where it is none. -#}
+{% macro _lines_as(lines, type) %}{{ return(delta_cdc._lines_with(lines, 'body', 'try_cast(try_parse_json(message) as ' ~ type ~ ')')) }}{% endmacro %}
+
+
+{#- <format>_tables of messages that name their table: the rows of `_<format>_rows`, with the names joined by dots.
+    readable: SQL, whether a message could be read. -#}
+{% macro _tables_by_name(rows, readable, names) -%}
+select batch_id, change_set, row_number, message,
+  if({{ readable }}, nullif(concat_ws('.', {{ names | join(', ') }}), ''), null) as source_table
+from ({{ rows }})
 {%- endmacro %}
 
 
@@ -105,6 +118,25 @@ from (
   from (select *, {{ operation }} as image from (select *, try_parse_json(message) as body from {{ lines }}))
 )
 where not coalesce(image in ({{ befores }}) and image_below in ({{ afters }}), false)
+{%- endmacro %}
+
+
+{#- Flat rows as `row_values`, map<string, string>: a column that is not in the map is absent. -#}
+{% macro _flat_rows(lines) %}{{ return('(select *, ' ~ delta_cdc._row_of('message') ~ ' as row_values from ' ~ lines ~ ')') }}{% endmacro %}
+
+{% macro _row_of(text) %}{{ return('try_cast(try_parse_json(' ~ text ~ ') as map<string, string>)') }}{% endmacro %}
+
+
+{#- The row before an update, of `after` and `old`, which has the columns that changed: as MySQL's readers tell it. -#}
+{% macro _before_by_old(update) %}
+  {{ return("if(op_code = '" ~ update ~ "', map_concat(map_filter(after, (name, value) -> not map_contains_key(old, name)), old), null)") }}
+{% endmacro %}
+
+
+{#- PostgreSQL's X/Y in hexadecimal, a place in the write-ahead log, as one number. -#}
+{% macro _lsn(text) -%}
+try_cast(conv(split_part({{ text }}, '/', 1), 16, 10) as bigint) * 4294967296
+    + try_cast(conv(split_part({{ text }}, '/', 2), 16, 10) as bigint)
 {%- endmacro %}
 
 

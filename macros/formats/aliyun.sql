@@ -31,28 +31,24 @@ from (
   {%- if type in ('date', 'timestamp') -%}
     {{ return("coalesce(cast(timestamp_millis(try_cast(" ~ text ~ " as bigint)) as " ~ type ~ "), try_cast(" ~ text ~ " as " ~ type ~ "))") }}
   {%- endif -%}
-  {%- if type == 'binary' -%}{{ return('try_to_binary(' ~ text ~ ", 'base64')") }}{%- endif -%}
-  {{ return(delta_cdc._plain_value(text, type)) }}
+  {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'base64')")) }}
 {% endmacro %}
 
 
 {#- database.table, or database.schema.table -#}
-{% macro aliyun_tables(lines) -%}
-select batch_id, change_set, row_number, message,
-  if(body.payload.op is not null, nullif(concat_ws('.', body.schema.source.dbName, body.schema.source.schemaName, body.schema.source.tableName), ''), null) as source_table
-from ({{ delta_cdc._aliyun_rows(lines) }})
-{%- endmacro %}
+{% macro aliyun_tables(lines) %}{{ return(delta_cdc._tables_by_name(delta_cdc._aliyun_rows(lines), 'body.payload.op is not null',
+  ['body.schema.source.dbName', 'body.schema.source.schemaName', 'body.schema.source.tableName'])) }}{% endmacro %}
 
 
 {#- The messages with what they say, `body`; without those that change no row. -#}
 {% macro _aliyun_rows(lines) -%}
 {%- set image = 'struct<dataColumn map<string, string>>' -%}
-{%- set body -%}
-try_cast(try_parse_json(message) as struct<
+{%- set type -%}
+struct<
   schema struct<source struct<dbName string, schemaName string, tableName string>>,
   payload struct<op string, sequenceId string, `timestamp` struct<eventTime bigint>, before {{ image }}, after {{ image }}>,
-  `__before` struct<payload struct<before {{ image }}>>>)
+  `__before` struct<payload struct<before {{ image }}>>>
 {%- endset -%}
-select * from ({{ delta_cdc._lines_with(lines, 'body', body) }})
+select * from ({{ delta_cdc._lines_as(lines, type) }})
 where not coalesce(body.payload.op <> 'TRUNCATE' and body.payload.before.dataColumn is null and body.payload.after.dataColumn is null, false)
 {%- endmacro %}

@@ -13,7 +13,7 @@
 {% macro canal_changes(lines, settings) -%}
 select
   batch_id, change_set, row_number, message, parsed, op_code, after,
-  if(op_code = 'UPDATE', map_concat(map_filter(after, (name, value) -> not map_contains_key(old, name)), old), null) as before,
+  {{ delta_cdc._before_by_old('UPDATE') }} as before,
   _message_time, _message_id, _place, _gtid, _timestamp
 from (
   select *, {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as old
@@ -31,28 +31,22 @@ from (
 
 {#- MySQL's bytes come one character each (ISO 8859-1). -#}
 {% macro canal_value(text, type, settings, column) %}
-  {%- if type | lower | trim == 'binary' -%}
-    {{ return("if(" ~ text ~ " rlike r'^[\\x00-\\xff]*$', encode(" ~ text ~ ", 'ISO-8859-1'), null)") }}
-  {%- endif -%}
-  {{ return(delta_cdc._plain_value(text, type)) }}
+  {{ return(delta_cdc._plain_value(text, type, bytes="if(" ~ text ~ " rlike r'^[\\x00-\\xff]*$', encode(" ~ text ~ ", 'ISO-8859-1'), null)")) }}
 {% endmacro %}
 
 
 {#- database.table -#}
-{% macro canal_tables(lines) -%}
-select batch_id, change_set, row_number, message,
-  if(body.type is not null, nullif(concat_ws('.', body.database, body.`table`), ''), null) as source_table
-from ({{ delta_cdc._canal_rows(lines) }})
-{%- endmacro %}
+{% macro canal_tables(lines) %}{{ return(delta_cdc._tables_by_name(delta_cdc._canal_rows(lines), 'body.type is not null',
+  ['body.database', 'body.`table`'])) }}{% endmacro %}
 
 
 {#- The messages with what they say, `body`; without those that change no row. -#}
 {% macro _canal_rows(lines) -%}
-{%- set body -%}
-try_cast(try_parse_json(message) as struct<
+{%- set type -%}
+struct<
     type string, database string, `table` string, data array<map<string, string>>, old array<map<string, string>>,
-    ts bigint, es bigint, id bigint, gtid string, place int>)
+    ts bigint, es bigint, id bigint, gtid string, place int>
 {%- endset -%}
-select * from ({{ delta_cdc._lines_with(lines, 'body', body) }})
+select * from ({{ delta_cdc._lines_as(lines, type) }})
 where not coalesce(body.type not in ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE') and body.data is null, false)
 {%- endmacro %}

@@ -24,27 +24,23 @@ from (
 
 {#- Bytes come in hexadecimal digits, by default after 0x. -#}
 {% macro dms_value(text, type, settings, column) %}
-  {%- if type | lower | trim == 'binary' -%}{{ return("try_to_binary(regexp_replace(" ~ text ~ ", '^0x', ''), 'hex')") }}{%- endif -%}
-  {{ return(delta_cdc._plain_value(text, type)) }}
+  {{ return(delta_cdc._plain_value(text, type, bytes="try_to_binary(regexp_replace(" ~ text ~ ", '^0x', ''), 'hex')")) }}
 {% endmacro %}
 
 
 {#- schema.table -#}
-{% macro dms_tables(lines) -%}
-select batch_id, change_set, row_number, message,
-  if(body.metadata.operation is not null, nullif(concat_ws('.', nullif(body.metadata.`schema-name`, ''), body.metadata.`table-name`), ''), null) as source_table
-from ({{ delta_cdc._dms_rows(lines) }})
-{%- endmacro %}
+{% macro dms_tables(lines) %}{{ return(delta_cdc._tables_by_name(delta_cdc._dms_rows(lines), 'body.metadata.operation is not null',
+  ["nullif(body.metadata.`schema-name`, '')", 'body.metadata.`table-name`'])) }}{% endmacro %}
 
 
 {#- The messages with what they say, `body`; without those that change no row. -#}
 {% macro _dms_rows(lines) -%}
-{%- set body -%}
-try_cast(try_parse_json(message) as struct<
+{%- set type -%}
+struct<
     data map<string, string>, `before-image` map<string, string>,
     metadata struct<operation string, `record-type` string, `schema-name` string, `table-name` string, `timestamp` string,
-      `commit-timestamp` string, `stream-position` string, `transaction-id` string, `transaction-record-id` bigint>>)
+      `commit-timestamp` string, `stream-position` string, `transaction-id` string, `transaction-record-id` bigint>>
 {%- endset -%}
-select * from ({{ delta_cdc._lines_with(lines, 'body', body) }})
+select * from ({{ delta_cdc._lines_as(lines, type) }})
 where not body.metadata.`record-type` <=> 'control'
 {%- endmacro %}

@@ -35,8 +35,7 @@ transform(array({{ image }}), image -> map_filter(image, (name, value) -> not na
 
 {% macro goldengate_value(text, type, settings, column) %}
   {%- if type | lower | trim in ('date', 'timestamp', 'timestamp_ntz') -%}{{ return(delta_cdc._goldengate_time(text, type)) }}{%- endif -%}
-  {%- if type | lower | trim == 'binary' -%}{{ return('try_to_binary(' ~ text ~ ", 'base64')") }}{%- endif -%}
-  {{ return(delta_cdc._plain_value(text, type)) }}
+  {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'base64')")) }}
 {% endmacro %}
 
 {#- Trails write 2013-06-02:22:14:41 beside 2013-06-02 22:14:41. -#}

@@ -6,7 +6,7 @@
 {% macro maxwell_changes(lines, settings) -%}
 select
   batch_id, change_set, row_number, message, parsed, op_code, after,
-  if(op_code = 'update', map_concat(map_filter(after, (name, value) -> not map_contains_key(old, name)), old), null) as before,
+  {{ delta_cdc._before_by_old('update') }} as before,
   _position, _xoffset, _xid, _gtid, _timestamp
 from (
   select *, {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as old
@@ -26,27 +26,21 @@ from (
 {%- endmacro %}
 
 
-{% macro maxwell_value(text, type, settings, column) %}
-  {%- if type | lower | trim == 'binary' -%}{{ return('try_to_binary(' ~ text ~ ", 'base64')") }}{%- endif -%}
-  {{ return(delta_cdc._plain_value(text, type)) }}
-{% endmacro %}
+{% macro maxwell_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'base64')")) }}{% endmacro %}
 
 
 {#- database.table -#}
-{% macro maxwell_tables(lines) -%}
-select batch_id, change_set, row_number, message,
-  if(body.type is not null, nullif(concat_ws('.', body.database, body.`table`), ''), null) as source_table
-from ({{ delta_cdc._maxwell_rows(lines) }})
-{%- endmacro %}
+{% macro maxwell_tables(lines) %}{{ return(delta_cdc._tables_by_name(delta_cdc._maxwell_rows(lines), 'body.type is not null',
+  ['body.database', 'body.`table`'])) }}{% endmacro %}
 
 
 {#- The messages with what they say, `body`; without those that change no row. -#}
 {% macro _maxwell_rows(lines) -%}
-{%- set body -%}
-try_cast(try_parse_json(message) as struct<
+{%- set type -%}
+struct<
     type string, database string, `table` string, data map<string, string>, old map<string, string>,
-    ts bigint, xid string, xoffset bigint, position string, gtid string>)
+    ts bigint, xid string, xoffset bigint, position string, gtid string>
 {%- endset -%}
-select * from ({{ delta_cdc._lines_with(lines, 'body', body) }})
+select * from ({{ delta_cdc._lines_as(lines, type) }})
 where not coalesce(body.type in ('bootstrap-start', 'bootstrap-complete') or body.type rlike '^(table|database)-', false)
 {%- endmacro %}

@@ -8,7 +8,7 @@
 
 
 {% macro oracle_cdc_changes(lines, settings) -%}
-{%- set before = "try_cast(try_parse_json(row_values['__before']) as map<string, string>)" -%}
+{%- set before = delta_cdc._row_of("row_values['__before']") -%}
 select
   batch_id, change_set, row_number, message,
   row_values is not null as parsed, trim(row_values['OPERATION$']) as op_code,
@@ -20,15 +20,12 @@ select
 from (
   select *, {{ delta_cdc._columns_where('row_values', "not endswith(name, '$') and name <> '__before'") }} as new_values,
     {{ delta_cdc._columns_where(before, "not endswith(name, '$')") }} as old_values
-  from (select *, try_cast(try_parse_json(message) as map<string, string>) as row_values from {{ lines }})
+  from {{ delta_cdc._flat_rows(lines) }}
 )
 {%- endmacro %}
 
 
-{% macro oracle_cdc_value(text, type, settings, column) %}
-  {%- if type | lower | trim == 'binary' -%}{{ return('try_to_binary(' ~ text ~ ", 'hex')") }}{%- endif -%}
-  {{ return(delta_cdc._plain_value(text, type)) }}
-{% endmacro %}
+{% macro oracle_cdc_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}{% endmacro %}
 
 
 {% macro oracle_cdc_tables(lines) %}{{ return(delta_cdc._refuse_mixed('oracle_cdc')) }}{% endmacro %}

@@ -14,15 +14,12 @@ select
 from (
   select *, {{ delta_cdc._columns_where('row_values', "not startswith(name, 'DTL__')") }} as new_values,
     transform_keys({{ delta_cdc._columns_where('row_values', "startswith(name, 'DTL__BI_') and value is not null") }}, (name, value) -> substr(name, 9)) as old_values
-  from (select *, try_cast(try_parse_json(message) as map<string, string>) as row_values from {{ lines }})
+  from {{ delta_cdc._flat_rows(lines) }}
 )
 {%- endmacro %}
 
 
-{% macro powerexchange_value(text, type, settings, column) %}
-  {%- if type | lower | trim == 'binary' -%}{{ return('try_to_binary(' ~ text ~ ", 'hex')") }}{%- endif -%}
-  {{ return(delta_cdc._plain_value(text, type)) }}
-{% endmacro %}
+{% macro powerexchange_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}{% endmacro %}
 
 
 {% macro powerexchange_tables(lines) %}{{ return(delta_cdc._refuse_mixed('powerexchange')) }}{% endmacro %}

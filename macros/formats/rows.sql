@@ -17,14 +17,13 @@ select
   {%- else %}
   cast(null as map<string, string>) as before
   {%- endif %}
-from (select *, try_cast(try_parse_json(message) as map<string, string>) as row_values from {{ lines }})
+from {{ delta_cdc._flat_rows(lines) }}
 {%- endmacro %}
 
 
 {#- Bytes of a Parquet or ORC file come in hexadecimal digits. -#}
 {% macro rows_value(text, type, settings, column) %}
-  {%- if type | lower | trim == 'binary' and settings.file_format in ('parquet', 'orc') -%}{{ return('try_to_binary(' ~ text ~ ", 'hex')") }}{%- endif -%}
-  {{ return(delta_cdc._plain_value(text, type)) }}
+  {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')" if settings.get('file_format') in ('parquet', 'orc') else none)) }}
 {% endmacro %}
 
 

@@ -8,7 +8,7 @@
 
 
 {% macro sqlserver_ct_changes(lines, settings) -%}
-{%- set before = "try_cast(try_parse_json(row_values['__before']) as map<string, string>)" -%}
+{%- set before = delta_cdc._row_of("row_values['__before']") -%}
 select
   batch_id, change_set, row_number, message,
   row_values is not null as parsed, row_values['__$operation'] as op_code,
@@ -19,15 +19,14 @@ select
 from (
   select *, {{ delta_cdc._columns_where('row_values', "not startswith(name, '__')") }} as new_values,
     {{ delta_cdc._columns_where(before, "not startswith(name, '__')") }} as old_values
-  from (select *, try_cast(try_parse_json(message) as map<string, string>) as row_values from {{ lines }})
+  from {{ delta_cdc._flat_rows(lines) }}
 )
 {%- endmacro %}
 
 
 {#- Bytes come in hexadecimal digits, with 0x before them or without. -#}
 {% macro sqlserver_ct_value(text, type, settings, column) %}
-  {%- if type | lower | trim == 'binary' -%}{{ return("try_to_binary(regexp_replace(" ~ text ~ ", '^0x', ''), 'hex')") }}{%- endif -%}
-  {{ return(delta_cdc._plain_value(text, type)) }}
+  {{ return(delta_cdc._plain_value(text, type, bytes="try_to_binary(regexp_replace(" ~ text ~ ", '^0x', ''), 'hex')")) }}
 {% endmacro %}
 
 

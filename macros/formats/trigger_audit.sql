@@ -18,17 +18,13 @@ from ({{ delta_cdc._audit_rows(lines) }})
 
 
 {% macro trigger_audit_value(text, type, settings, column) %}
-  {%- if type | lower | trim == 'binary' -%}{{ return("try_to_binary(regexp_replace(" ~ text ~ ", r'^\\\\x', ''), 'hex')") }}{%- endif -%}
-  {{ return(delta_cdc._plain_value(text, type)) }}
+  {{ return(delta_cdc._plain_value(text, type, bytes="try_to_binary(regexp_replace(" ~ text ~ ", r'^\\\\x', ''), 'hex')")) }}
 {% endmacro %}
 
 
 {#- schema.table -#}
-{% macro trigger_audit_tables(lines) -%}
-select batch_id, change_set, row_number, message,
-  if(body.op is not null, nullif(concat_ws('.', body.table_schema, body.table_name), ''), null) as source_table
-from ({{ delta_cdc._audit_rows(lines) }})
-{%- endmacro %}
+{% macro trigger_audit_tables(lines) %}{{ return(delta_cdc._tables_by_name(delta_cdc._audit_rows(lines), 'body.op is not null',
+  ['body.table_schema', 'body.table_name'])) }}{% endmacro %}
 
 
 {% macro _audit_rows(lines) -%}

@@ -16,8 +16,7 @@ select
   {{ delta_cdc._map_of('row_change.columnnames', 'row_change.columnvalues') }} as after,
   {{ delta_cdc._map_of('row_change.oldkeys.keynames', 'row_change.oldkeys.keyvalues') }} as before,
   -- X/Y in hexadecimal: where the transaction's commit ends in the write-ahead log, as one number
-  try_cast(conv(split_part(body.nextlsn, '/', 1), 16, 10) as bigint) * 4294967296
-    + try_cast(conv(split_part(body.nextlsn, '/', 2), 16, 10) as bigint) as _lsn,
+  {{ delta_cdc._lsn('body.nextlsn') }} as _lsn,
   coalesce(body.place, 0) as _place,
   cast(body.xid as string) as _xid,
   try_cast(body.`timestamp` as timestamp) as _timestamp
@@ -29,21 +28,18 @@ from ({{ delta_cdc._wal2json_v1_rows(lines) }})
 
 
 {#- schema.table -#}
-{% macro wal2json_v1_tables(lines) -%}
-select batch_id, change_set, row_number, message,
-  if(row_change.kind is not null, nullif(concat_ws('.', row_change.schema, row_change.`table`), ''), null) as source_table
-from ({{ delta_cdc._wal2json_v1_rows(lines) }})
-{%- endmacro %}
+{% macro wal2json_v1_tables(lines) %}{{ return(delta_cdc._tables_by_name(delta_cdc._wal2json_v1_rows(lines), 'row_change.kind is not null',
+  ['row_change.schema', 'row_change.`table`'])) }}{% endmacro %}
 
 
 {#- The messages with what they say, `body`, and their one change; without those that change no row. -#}
 {% macro _wal2json_v1_rows(lines) -%}
-{%- set body -%}
-try_cast(try_parse_json(message) as struct<
+{%- set type -%}
+struct<
   xid bigint, nextlsn string, `timestamp` string, place int,
   change array<struct<kind string, schema string, `table` string, columnnames array<string>, columnvalues array<string>,
-    oldkeys struct<keynames array<string>, keyvalues array<string>>>>>)
+    oldkeys struct<keynames array<string>, keyvalues array<string>>>>>
 {%- endset -%}
-select *, get(body.change, 0) as row_change from ({{ delta_cdc._lines_with(lines, 'body', body) }})
+select *, get(body.change, 0) as row_change from ({{ delta_cdc._lines_as(lines, type) }})
 where not coalesce(size(body.change) = 0 or get(body.change, 0).kind = 'message', false)
 {%- endmacro %}

@@ -11,8 +11,7 @@ select
   {{ delta_cdc._map_of('body.columns.name', 'transform(body.columns, column -> cast(column.value as string))') }} as after,
   {{ delta_cdc._map_of('body.identity.name', 'transform(body.identity, column -> cast(column.value as string))') }} as before,
   -- X/Y in hexadecimal: the position in the write-ahead log, as one number
-  try_cast(conv(split_part(body.lsn, '/', 1), 16, 10) as bigint) * 4294967296
-    + try_cast(conv(split_part(body.lsn, '/', 2), 16, 10) as bigint) as _lsn,
+  {{ delta_cdc._lsn('body.lsn') }} as _lsn,
   cast(body.xid as string) as _xid,
   try_cast(body.`timestamp` as timestamp) as _timestamp
 from (
@@ -24,10 +23,7 @@ from (
 {%- endmacro %}
 
 
-{% macro wal2json_v2_value(text, type, settings, column) %}
-  {%- if type | lower | trim == 'binary' -%}{{ return('try_to_binary(' ~ text ~ ", 'hex')") }}{%- endif -%}
-  {{ return(delta_cdc._plain_value(text, type)) }}
-{% endmacro %}
+{% macro wal2json_v2_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}{% endmacro %}
 
 
 {#- schema.table. The begin, commit and logical-message records change no row and are left out. -#}
