@@ -26,6 +26,7 @@
   {#- no key has changed so far: each is its own entity, and the keys table is empty -#}
   {%- if staged.notes.keys_may_move is sameas false -%}{%- set keys = none -%}{%- endif -%}
   {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew or evolution.backfill) -%}
+  {%- if not plan.skip %}{% do delta_cdc.tune_for(this, staging, state, plan) %}{% endif -%}
   {%- set options = {
         'skip': plan.skip,
         'rebuild': reshaped,
@@ -50,7 +51,7 @@
     {%- do options.update({'skip': not touched, 'predicates': [touched]}) -%}
     {%- set sql = delta_cdc._partitions_rewritten(settings, winners, touched, plan) -%}
   {%- else -%}
-    {%- do options.update({'delete_unmatched': plan.mode == 'rebuild'}) -%}
+    {%- do options.update({'delete_unmatched': plan.mode == 'rebuild', 'narrow': plan.mode != 'rebuild'}) -%}
     {%- set sql = delta_cdc._winners(settings, staging, keys, state, plan) -%}
   {%- endif -%}
   {%- do options.report.update(delta_cdc.held_report(settings, readable.held)) -%}
@@ -58,6 +59,15 @@
   {%- do adapter.plan_write(this, options) -%}
   {{ return(sql) }}
 {%- endmacro %}
+
+
+{#- What is read: the table that is written, and all of staging, unless the new changes are enough. staging: its relation, or what stands for it (Q4). -#}
+{% macro tune_for(target, staging, state, plan) %}
+  {%- set read = [] -%}
+  {%- if state.exists -%}{%- do read.append(target) -%}{%- endif -%}
+  {%- if plan.mode != 'on_time' and staging.identifier -%}{%- do read.append(staging) -%}{%- endif -%}
+  {%- do adapter.tune_for(read, rows=plan.changes) -%}
+{% endmacro %}
 
 
 {#- What final's commits say it was built with. -#}

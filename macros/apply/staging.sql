@@ -20,6 +20,7 @@
   {%- else -%}
     {%- set raw = delta_cdc.progress(changes_from) -%}
     {%- set last = raw.batch_id if raw.batch_id > state.batch_id else none -%}
+    {%- do adapter.tune_for([changes_from] if raw.exists and not state.exists else [], rows=raw.rows) -%}
     {%- set lines = delta_cdc._lines_of_table(changes_from, settings, state.batch_id) -%}
     {%- if last is not none and state.exists and not delta_cdc._has_lines(changes_from, settings, state.batch_id) -%}
       {{ return(delta_cdc._staging_idle(settings, state, evolved, {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': 0})) }}
@@ -48,6 +49,7 @@
                    'rows_late': plan.late, 'rows_quarantined': plan.quarantined, 'rows_with_undeclared_columns': plan.undeclared},
       }) -%}
   {%- set past = this if state.exists and (plan.late or plan.quarantined) else none -%}
+  {%- do adapter.tune_for([this] if past is not none or (state.exists and evolved.rewrite) else []) -%}
   {%- if evolved.rewrite -%}
     {{ return(delta_cdc._staging_rewritten(settings, state, evolved, lines, plan.repeated, past)) }}
   {%- endif -%}

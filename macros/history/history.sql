@@ -30,6 +30,7 @@
   {%- endif -%}
   {%- if staged.notes.keys_may_move is sameas false -%}{%- set keys = none -%}{%- endif -%}
   {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew) -%}
+  {%- if not plan.skip %}{% do delta_cdc.tune_for(this, staging, state, plan) %}{% endif -%}
   {%- set report = delta_cdc.held_report(settings, readable.held) -%}
   {%- do report.update({'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode}) -%}
   {%- if not plan.skip %}{% do delta_cdc.gain_deletion_vectors(settings, state) %}{% endif -%}

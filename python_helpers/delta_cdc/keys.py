@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.sparkdelta.columns import quoted
 from delta_cdc.resolver import ID, resolve, rows_schema
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def key_changes(
 
     from dbt.adapters.sparkdelta import Write
 
+    given = staging
     state = dbt.table_state()
-    staged = dbt.table_state(staging)
+    staged = dbt.table_state(given)
     rekeyed = state["exists"] and state["notes"].get("keys", keys) != keys  # what is beside it stops until it is rebuilt (K8)
     # columns that were widened in staging (E4): nothing here is only here, so it is worked out anew
     anew = rekeyed or (state["exists"] and _types(state["columns"], "key_after") != _types(staged["columns"], *keys))
@@ -77,6 +79,7 @@ def key_changes(
     if continued and staged["rows"] == 0 and staged["notes"].get("after", newest) <= done:
         return Write(None, skip=True, report=report)
 
+    dbt.tune_for(given)
     changes = _usable_changes(staging, keys)
     new = changes.where(F.col("_cdc_batch_id") > done)
     links = _linked_keys(changes, pair_split_key_changes)
@@ -135,13 +138,13 @@ def _usable_changes(staging: DataFrame, keys: list[str]) -> DataFrame:
 
     # a table that was loaded with other keys once (K8) does not know all of an old key: the rest is as in the new one
     fields = [field["name"] for field in staging.schema["_cdc_key_before"].jsonValue()["type"]["fields"]]
-    told = [F.col(f"_cdc_key_before.{_quoted(k)}") if k in fields else F.lit(None) for k in keys]
-    before = F.struct(*[F.coalesce(old, F.col(_quoted(k))).alias(k) for k, old in zip(keys, told, strict=True)])
+    told = [F.col(f"_cdc_key_before.{quoted(k)}") if k in fields else F.lit(None) for k in keys]
+    before = F.struct(*[F.coalesce(old, F.col(quoted(k))).alias(k) for k, old in zip(keys, told, strict=True)])
     is_told = reduce(lambda x, y: x | y, [old.isNotNull() for old in told])
     return staging.where(F.col("_cdc_error").isNull()).select(
         *ID,
         "_cdc_op",
-        F.when(F.col("_cdc_op") != "T", F.struct(*[F.col(_quoted(k)) for k in keys])).alias("_cdc_key"),
+        F.when(F.col("_cdc_op") != "T", F.struct(*[F.col(quoted(k)) for k in keys])).alias("_cdc_key"),
         F.when(is_told, before).alias("_cdc_key_before"),
         "_cdc_sequence",
         "_cdc_ordinal",
@@ -173,7 +176,7 @@ def _at_keys(changes: DataFrame, linked: DataFrame) -> DataFrame:
 def _noted(dbt: Any) -> int:
     """The highest batch that a run found to hold nothing for this table (S7)."""
     noted = (
-        f"select `table`, max(last_batch_id) as batch_id from {_quoted(dbt.this.schema)}.cdc_runs"
+        f"select `table`, max(last_batch_id) as batch_id from {quoted(dbt.this.schema)}.cdc_runs"
         " where status = 'success' and rows_written = 0 group by `table`"
     )
     found = {row["table"]: row["batch_id"] for row in dbt.cached_query("cdc_runs", noted)}
@@ -182,7 +185,7 @@ def _noted(dbt: Any) -> int:
 
 def _held_from(session: SparkSession, this: Any, staging: str) -> int | None:
     """The first batch of a staging table that is held, or None."""
-    holds = session.table(f"{_quoted(this.schema)}.cdc_holds")
+    holds = session.table(f"{quoted(this.schema)}.cdc_holds")
     held = holds.where((holds["table"] == staging) & holds["accepted_at"].isNull())
     row = held.agg({"batch_id": "min"}).collect()[0]
     return None if row[0] is None else int(row[0])
@@ -198,7 +201,3 @@ def _pairs(changes: DataFrame) -> DataFrame:
     return halves.withColumn(
         "both", F.count_if(F.col("_cdc_op") == "D").over(at) * F.count_if(F.col("_cdc_op") == "I").over(at)
     ).where("both > 0")
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

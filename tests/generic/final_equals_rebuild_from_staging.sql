@@ -2,6 +2,7 @@
 {% test final_equals_rebuild_from_staging(model, source_table, staging, keys=none) %}
 {%- set settings = delta_cdc.settings(source_table) -%}
 {%- if execute -%}
+{%- do adapter.tune_for([model, staging]) -%}
 {%- set published = delta_cdc.progress(model).columns -%}
 {%- set staged = delta_cdc.progress(staging).columns -%}
 {%- do delta_cdc.note_renamed(settings, staged) -%}

@@ -2,6 +2,7 @@
 {% test history_equals_rebuild_from_staging(model, source_table, staging, keys=none) %}
 {%- set settings = delta_cdc.settings(source_table) -%}
 {%- if execute -%}
+{%- do adapter.tune_for([model, staging]) -%}
 {%- set columns = delta_cdc._history_columns(settings, of_table=true) -%}
 with rebuilt as (
 {{ delta_cdc._history_rows(settings, delta_cdc.unheld(settings, staging), keys) }}

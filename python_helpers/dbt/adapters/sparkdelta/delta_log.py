@@ -10,6 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.sparkdelta.columns import quoted
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -203,6 +205,19 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
     return state
 
 
+def size_in_bytes(session: SparkSession, schema: str, identifier: str) -> int:
+    """Bytes of the data files of a table's newest version; 0 when there is no such table."""
+    jvm = session._jvm
+    assert jvm is not None
+    uri = location(session, schema, identifier)
+    if uri is None:
+        return 0
+    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
+    nothing = jvm.scala.Option.empty()
+    return int(log.update(False, nothing, nothing).sizeInBytes())
+
+
 def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> None:
     """Remove from disk all that the table's newest version does not hold: rows that deletion vectors only mark, older files,
     change data, and older log entries, whose statistics name values. Time travel to before ends; what our commits noted stays."""
@@ -211,11 +226,16 @@ def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) 
 
     jvm = session._jvm
     assert jvm is not None
-    table = ".".join(f"`{name.replace('`', '``')}`" for name in (schema, identifier))
+    table = ".".join(map(quoted, (schema, identifier)))
     session.sql(f"reorg table {table} apply (purge)")
     state = table_state(session, schema, identifier, app_prefix)
     said = {"app_id": state["app_id"], "version": state["txn_version"], "notes": state["notes"]}
-    with settings_on(session, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
+    vacuum = {
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+        # Delta lists the folders with that many tasks; Spark's default is 10,000, half a minute on 2 cores for any table
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * session.sparkContext.defaultParallelism),
+    }
+    with settings_on(session, vacuum):
         session.sql(f"vacuum {table} retain 0 hours")
     with settings_on(session, {USER_METADATA: json.dumps(said)} if state["app_id"] else {}):
         session.sql(f"alter table {table} set tblproperties ('sparkdelta.purged_before' = '{state['version']}')")

@@ -15,6 +15,7 @@ from dbt.adapters.base.meta import AdapterMeta
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import delta_log, row_messages
+from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.session import short_message
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Map
         for entry in patterns
         for found in list_files(session, entry["pattern"])
     ]
-    session.createDataFrame(rows, LISTING).createOrReplaceTempView(_quoted(name))
+    session.createDataFrame(rows, LISTING).createOrReplaceTempView(quoted(name))
 
 
 def create_lines_view(
@@ -68,7 +69,7 @@ def create_lines_view(
             files.append((path, batch, path))
     if not files:
         empty = "batch_id bigint, change_set string, row_number bigint, message string"
-        session.createDataFrame([], empty).createOrReplaceTempView(_quoted(name))
+        session.createDataFrame([], empty).createOrReplaceTempView(quoted(name))
         return
     paths = [_escaped(path) for path, _, _ in files]
     if feed is None or feed["file_format"] == "json":
@@ -80,7 +81,7 @@ def create_lines_view(
     order = Window.partitionBy("batch_id").orderBy("path", "block_start", "line")
     lines.where("trim(message) <> ''").join(sets, "path").select(
         "batch_id", "change_set", F.row_number().over(order).cast("bigint").alias("row_number"), "message"
-    ).createOrReplaceTempView(_quoted(name))
+    ).createOrReplaceTempView(quoted(name))
 
 
 def _placed(read: DataFrame) -> DataFrame:
@@ -178,9 +179,6 @@ def _escaped(path: str) -> str:
     return "".join(f"\\{c}" if c in "{}[]*?\\" else c for c in path)
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
 
 class FilesMixin(metaclass=AdapterMeta):
     """The functions above for macros, on this thread's session."""
@@ -241,7 +239,7 @@ class FilesMixin(metaclass=AdapterMeta):
     @available.parse_none
     def create_view_of(self, relation: BaseRelation, sql: str) -> None:
         """A temporary view of a query, analysed once: one that SQL creates is analysed again wherever it is named."""
-        self._session().sql(sql).createOrReplaceTempView(_quoted(relation.identifier))
+        self._session().sql(sql).createOrReplaceTempView(quoted(relation.identifier))
 
     @available.parse_list
     def view_columns(self, relation: BaseRelation) -> list[str]:
@@ -252,13 +250,13 @@ class FilesMixin(metaclass=AdapterMeta):
     @available.parse_none
     def create_kept_view(self, name: str, sql: str) -> None:
         """A temporary view of the rows that a query gives now, whatever becomes of the tables that it read."""
-        self._session().sql(sql).localCheckpoint().createOrReplaceTempView(_quoted(name))
+        self._session().sql(sql).localCheckpoint().createOrReplaceTempView(quoted(name))
 
     @available.parse_none
     def create_values_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A temporary view of texts that are to stand in no SQL: statements are logged."""
-        schema = ", ".join(f"{_quoted(column)} string" for column in columns)
-        self._session().createDataFrame([tuple(row) for row in rows], schema).createOrReplaceTempView(_quoted(name))
+        schema = ", ".join(f"{quoted(column)} string" for column in columns)
+        self._session().createDataFrame([tuple(row) for row in rows], schema).createOrReplaceTempView(quoted(name))
 
     @available.parse_none
     def purge(self, relation: BaseRelation, app_prefix: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.events.contextvars import get_node_info
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import columns, delta_log
+from dbt.adapters.sparkdelta import columns, delta_log, narrowing, tuning
 from dbt.adapters.sparkdelta.connections import SparkdeltaConnectionManager
 from dbt.adapters.sparkdelta.files import FilesMixin
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, reported
@@ -160,6 +160,26 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
         finally:
             for key in plan.settings:
                 self.execute(f"reset {key}")
+
+    @available.parse_none
+    def tune_for(
+        self, tables: Sequence[BaseRelation] = (), rows: int | None = None, change_sets: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        """Tell what this model is to read or write: generated code for the rest of it if that is much (`sparkdelta.tuning`).
+
+        tables: Delta tables. rows: how many. change_sets: files of text (`change_set`, `size` in bytes or None).
+        """
+        if self._in_process:
+            names = [(each.schema, each.identifier) for each in tables if _is_table(each)]
+            given = self.config.credentials.server_side_parameters
+            tuning.tune_for(self._session(), names, rows, change_sets, given=given)
+
+    @available.parse_list
+    def narrowed(self, target: BaseRelation, source: BaseRelation, keys: Sequence[str], dest: str) -> list[str]:
+        """Conditions for the ON clause of a merge into a large table: `sparkdelta.narrowing`. None through `method: thrift`."""
+        if not self._in_process:
+            return []
+        return narrowing.narrowed(self._session(), target.schema, target.identifier, source.identifier, keys, dest)
 
     @available.parse(_no_state)
     def table_state(self, relation: BaseRelation, app_prefix: str) -> dict[str, Any]:

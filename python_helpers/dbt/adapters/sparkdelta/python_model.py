@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.base import PythonJobHelper
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta import delta_log, tuning
 from dbt.adapters.sparkdelta.files import cached_query
 from dbt.adapters.sparkdelta.write_plan import Write, WritePlan
 
@@ -49,6 +49,7 @@ class SessionPythonModel(PythonJobHelper):
             dbt = names["dbtObj"](self._table)
             dbt.table_state = partial(self._table_state, dbt)
             dbt.cached_query = partial(cached_query, self._session, dbt.this.schema)
+            dbt.tune_for = lambda df: tuning.tune_for(self._session, [self._schema_and_name(df)])
             returned = names["model"](dbt, self._session)
             write = returned if isinstance(returned, Write) else Write(returned)
             if write.df is not None:
@@ -63,12 +64,16 @@ class SessionPythonModel(PythonJobHelper):
         self._names[id(df)] = (df, name)
         return df
 
+    def _schema_and_name(self, df: Any) -> tuple[str, str]:
+        *_, schema, identifier = self._names[id(df)][1].replace("`", "").split(".")
+        return schema, identifier
+
     def _table_state(self, dbt: Any, df: Any = None) -> dict[str, Any]:
         """`adapter.table_state` of the model's own table, or of one that `dbt.ref` or `dbt.source` gave, with its identifier."""
         if df is None:
             schema, identifier = dbt.this.schema, dbt.this.identifier
         else:
-            *_, schema, identifier = self._names[id(df)][1].replace("`", "").split(".")
+            schema, identifier = self._schema_and_name(df)
         return {**delta_log.table_state(self._session, schema, identifier, identifier), "identifier": identifier}
 
     def _frame(self, df: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.session import short_message
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _typed_messages(session: SparkSession, paths: list[str], schema: StructType,
     from pyspark.sql import functions as F
 
     frame = session.read.format(feed["file_format"]).schema(schema).load(paths)
-    values = [_json_value(frame[_quoted(field.name)], field.dataType).alias(field.name) for field in schema]
+    values = [_json_value(frame[quoted(field.name)], field.dataType).alias(field.name) for field in schema]
     return frame.withColumn("message", F.to_json(F.struct(*values), _JSON))
 
 
@@ -148,6 +149,3 @@ def _reason(error: Exception) -> str:
     """The innermost cause: what Spark says above it is a page of advice for other cases."""
     return short_message(error).rsplit("Caused by: ", 1)[-1].strip().rstrip(".")
 
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -22,6 +22,10 @@
   {%- else -%}
     {%- do sparkdelta_source_view(source) -%}
     {%- set columns = sparkdelta_columns_to_write(source, target_relation) -%}
+    {%- set narrowed = [] -%}
+    {%- if plan.narrow and not plan.delete_unmatched -%}
+      {%- set narrowed = adapter.narrowed(target_relation, source, sparkdelta_list(config.get('unique_key')), 'DBT_INTERNAL_DEST') -%}
+    {%- endif -%}
     {%- set sql = strategy({
         'target_relation': target_relation,
         'temp_relation': source,
@@ -29,7 +33,7 @@
         'dest_columns': columns,
         'delete_unmatched': plan.delete_unmatched,
         'incremental_predicates': sparkdelta_list(config.get('predicates') or config.get('incremental_predicates'))
-                                  + (plan.predicates | list)
+                                  + (plan.predicates | list) + narrowed
     }) -%}
     {{ sparkdelta_write(sql, plan) }}
   {%- endif -%}

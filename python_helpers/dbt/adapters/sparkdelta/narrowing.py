@@ -1,0 +1,111 @@
+"""A merge into a large table: the keys that it writes stand as values in its ON clause.
+
+Delta then leaves out the files, and Parquet the row groups, whose statistics exclude all of them, and what is left of the table
+is filtered before it is joined.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta.columns import quoted, sql_of
+from dbt.adapters.sparkdelta.seeds import literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+LARGE = 2**30  # bytes: a smaller table is read as fast as its keys' values are looked up
+VALUES = 2000  # of a column; more are told as the range from the lowest to the highest
+HELD_ROWS = 20_000  # by the driver, as part of the plan: more stay with the executors
+
+
+def narrowed(session: SparkSession, schema: str, identifier: str, view: str, keys: Sequence[str], dest: str) -> list[str]:
+    """Conditions on a merge's target that every row holds which some row of its source matches; none for a small target.
+
+    schema, identifier: the target. view: the temporary view of the source. keys: columns that both share, compared by <=>.
+    dest: the target's alias. The view is replaced by one of the rows that it has now: they are worked out once.
+    """
+    from pyspark.sql import functions as F
+
+    if delta_log.size_in_bytes(session, schema, identifier) < LARGE:
+        return []
+    source, target = session.table(quoted(view)), session.table(f"{quoted(schema)}.{quoted(identifier)}")
+    told = [key for key in keys if _is_told(source, target, key)]
+    if not told:
+        return []
+    source = source.localCheckpoint()
+    lowest_and_highest = [each(_value(source, key)) for key in told for each in (F.min, F.max)]
+    nulls = [F.count_if(F.col(quoted(key)).isNull()) for key in told]
+    count, *found = source.agg(F.count("*"), *lowest_and_highest, *nulls).collect()[0]
+    if count == 0:
+        return ["false"]
+    if count <= HELD_ROWS:
+        source = _held(session, source)
+    source.createOrReplaceTempView(quoted(view))
+
+    values: list[set[Any]] = [set() for _ in told]
+    if count <= HELD_ROWS:
+        for row in source.select(*(_value(source, key) for key in told)).collect():
+            for seen, value in zip(values, row, strict=True):
+                seen.add(value)
+    out = []
+    for place, key in enumerate(told):
+        column, type_ = f"{dest}.{quoted(key)}", source.schema[key].dataType
+        lowest, highest, some_are_null = found[2 * place], found[2 * place + 1], found[2 * len(told) + place] > 0
+        conditions = [f"{column} is null"] if some_are_null else []
+        if lowest is not None:
+            few = sorted(values[place] - {None})
+            if few and len(few) <= VALUES:
+                conditions.append(f"{column} in ({', '.join(_literal(value, type_) for value in few)})")
+            else:
+                conditions.append(f"{column} between {_literal(lowest, type_)} and {_literal(highest, type_)}")
+        out.append(" or ".join(conditions))
+    return out
+
+
+def _is_told(source: DataFrame, target: DataFrame, key: str) -> bool:
+    """Whether a key's values can stand in SQL: of one type on both sides, and one that is equal where its text is."""
+    from pyspark.sql import types as T
+
+    if key not in source.columns or key not in target.columns:
+        return False
+    type_ = source.schema[key].dataType
+    whole = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DecimalType, T.DateType, T.TimestampType)
+    return type_ == target.schema[key].dataType and (isinstance(type_, whole) or type_ == T.StringType())
+
+
+def _value(frame: DataFrame, key: str) -> Any:
+    """A key's value as a Python int or text that loses nothing."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    type_, column = frame.schema[key].dataType, F.col(quoted(key))
+    if isinstance(type_, T.TimestampType):
+        return F.unix_micros(column)
+    if isinstance(type_, T.DateType):
+        return F.unix_date(column)
+    return column
+
+
+def _literal(value: Any, type_: DataType) -> str:
+    from pyspark.sql import types as T
+
+    if isinstance(type_, T.TimestampType):
+        return f"timestamp_micros({value})"
+    if isinstance(type_, T.DateType):
+        return f"date_from_unix_date({value})"
+    if isinstance(type_, T.StringType):
+        return literal(value)
+    return f"cast({literal(str(value))} as {sql_of(type_)})"
+
+
+def _held(session: SparkSession, frame: DataFrame) -> DataFrame:
+    """The same rows as part of the plan: Spark knows how few they are, and does not sort the large table to join them."""
+    from pyspark.sql import DataFrame
+
+    rows = frame._jdf.collectAsList()
+    return DataFrame(session._jsparkSession.createDataFrame(rows, frame._jdf.schema()), session)
