@@ -14,10 +14,11 @@ JAVA := $(PY) python_helpers/delta_cdc/prerequisites.py --only java
 # make scenarios CASES="file-or-folder …" REPORT=report.json
 REPORT ?=
 KILLS ?= 10
+HISTORIES ?= 300
 # processes of `make test`; each takes a core and 3 GB
 WORKERS ?= 2
 
-.PHONY: help setup demo test scenarios mutants chaos bench docs generate validate lint format clean distclean
+.PHONY: help setup demo test nightly scenarios mutants chaos bench docs generate validate lint format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +36,11 @@ test: $(STAMP) ## all tests
 	@$(JAVA) && failed=""; for part in unit spark adapter scenarios; do \
 	  $(PY) -m pytest tests/$$part -q -n $(WORKERS) --dist loadfile --max-worker-restart 0 || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
+
+nightly: $(STAMP) ## what takes hours: HISTORIES=300 random histories, every final compared with its rebuild, all cases, mutants, killed runs
+	@$(JAVA) && DELTA_CDC_HISTORIES=$(HISTORIES) DELTA_CDC_EVERY=1 \
+	  $(PY) -m pytest tests/scenarios/test_histories.py tests/scenarios/test_rows.py -q --timeout 20000
+	@$(MAKE) scenarios CASES=tests/cases && $(MAKE) mutants && $(MAKE) chaos
 
 scenarios: $(STAMP) ## run cases (CASES="file or folder …"), compare, write REPORT=report.json
 	@$(JAVA) && $(PY) -m tests.scenarios.runner $(CASES) $(if $(REPORT),--report "$(REPORT)")

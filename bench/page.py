@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from bench.data import BIG_TABLES, PARTITIONED_TABLES
+
 HEAD = """\
 <!-- written by make bench -->
 # Benchmarks
@@ -34,13 +36,14 @@ TARGETS = [
 def page(results: Mapping[str, Any]) -> str:
     size, machine, titles = results["size"], results["machine"], results["contestants"]
     samples = [sample for sample in results["samples"] if sample["benchmark"] != "before"]
-    big = min(6, size["tables"])
+    big = min(BIG_TABLES, size["tables"])
+    partitioned = min(PARTITIONED_TABLES, big)
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     out = [
         HEAD,
         "## Results",
         f"{size['tables']} tables: {size['tables'] - big} of {size['rows']:,} rows, {big} of {size['big']:,}, "
-        f"{min(3, big)} of these partitioned by month. {size['threads']} threads, {size['repeats']} cycles, seed {size['seed']}.",
+        f"{partitioned} of these partitioned by month. {size['threads']} threads, {size['repeats']} cycles, seed {size['seed']}.",
         f"{results['at']}, commit {results['commit'][:12]}"
         f"{' with uncommitted changes' if results['uncommitted_changes'] else ''}. "
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB, Linux {machine['kernel']}. {versions}.\n",

@@ -191,8 +191,8 @@ def _debezium(message: Message) -> Iterator[Sighting]:
         f["field"] for f in described if f.get("name") == _CONNECT + "Decimal" and isinstance(row.get(f["field"]), (int, float))
     ]
     source = envelope["source"]
-    table = ".".join(filter(None, (source.get("schema") or source.get("db"), source.get("table"))))
-    yield Sighting(table or None, types, list(_payload(key)), settings={"decimal_handling": "double"} if decimals else {})
+    table = _joined(source.get("schema") or source.get("db"), source.get("table"))
+    yield Sighting(table, types, list(_payload(key)), settings={"decimal_handling": "double"} if decimals else {})
 
 
 def _canal(message: Message) -> Iterator[Sighting]:
@@ -218,7 +218,7 @@ def _goldengate(message: Message) -> Iterator[Sighting]:
 
 def _dms(message: Message) -> Iterator[Sighting]:
     about = message["metadata"]
-    table = ".".join(filter(None, (about.get("schema-name"), about.get("table-name"))))
+    table = _joined(about.get("schema-name"), about.get("table-name"))
     definition = (message.get("control") or {}).get("table-def") or {}
     if definition:
         types = {name: dms_type(column) for name, column in definition.get("columns", {}).items()}
@@ -232,9 +232,7 @@ def _aliyun(message: Message) -> Iterator[Sighting]:
     types = {c["name"]: _ALIYUN.get(c["type"].upper()) for c in schema.get("dataColumn") or []}
     source = schema.get("source") or {}
     if types:
-        yield Sighting(
-            ".".join(filter(None, (source.get("dbName"), source.get("tableName")))) or None, types, schema.get("primaryKey") or []
-        )
+        yield Sighting(_joined(source.get("dbName"), source.get("tableName")), types, schema.get("primaryKey") or [])
 
 
 def _rows(message: Message) -> Iterator[Sighting]:
@@ -245,8 +243,8 @@ def _trigger_audit(message: Message) -> Iterator[Sighting]:
     for image in (message.get("record"), message.get("old_record")):
         row = json.loads(image) if isinstance(image, str) else image
         if row and message["op"]:
-            table = ".".join(filter(None, (message.get("table_schema"), message.get("table_name"))))
-            yield Sighting(table or None, dict.fromkeys(row))
+            table = _joined(message.get("table_schema"), message.get("table_name"))
+            yield Sighting(table, dict.fromkeys(row))
             return
 
 
@@ -290,7 +288,12 @@ def _payload(key: Any) -> Message:
 
 
 def _qualified(message: Message, schema: str) -> str | None:
-    return ".".join(filter(None, (message.get(schema), message.get("table")))) or None
+    return _joined(message.get(schema), message.get("table"))
+
+
+def _joined(*parts: str | None) -> str | None:
+    """`schema.table`, of what there is of it."""
+    return ".".join(filter(None, parts)) or None
 
 
 # --------------------------------------------------------------------------------
