@@ -38,7 +38,7 @@ test: $(STAMP) ## all tests
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 nightly: $(STAMP) ## what takes hours: HISTORIES=300 random histories, every final compared with its rebuild, all cases, mutants, killed runs
-	@$(JAVA) && DELTA_CDC_HISTORIES=$(HISTORIES) DELTA_CDC_EVERY=1 \
+	@$(JAVA) && DELTA_CDC_HISTORIES=$(HISTORIES) \
 	  $(PY) -m pytest tests/scenarios/test_histories.py tests/scenarios/test_rows.py -q --timeout 20000
 	@$(MAKE) scenarios CASES=tests/cases && $(MAKE) mutants && $(MAKE) chaos
 

@@ -154,8 +154,8 @@ from {{ 'once' if repeated else 'changes' }} as changes
 {%- if past is not none %}
 {%- if not repeated %}
 {#- _cdc_above bars the optimizer from pushing the comparison below the columns, where it would parse a message anew for each of them.
-    The windows of `once` bar it too; with both, Spark 4.2 never ends deriving constraints -#}
-{{ '\n' }}lateral view explode(array(true)) bar as _cdc_above
+    The windows of `once` bar it too; with both, Spark 4.2 never ends deriving constraints #}
+lateral view explode(array(true)) bar as _cdc_above
 {%- endif %}
 where not exists (  -- only late and quarantined changes can have been staged before
   select 1 from {{ delta_cdc.staged_rows(settings, past) }} as past

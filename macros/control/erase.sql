@@ -32,8 +32,7 @@
   {%- endif -%}
 
   {%- if not settings.key_changes and not settings.insert_only -%}
-    {%- for name in [settings.get('final_name') or 'final_' ~ settings.table] + (['hist_' ~ settings.feed ~ '__' ~ settings.table] if settings.get('history') == 'table' else []) -%}
-      {%- set written = delta_cdc._model_relation(name) -%}
+    {%- for written in [delta_cdc._final_relation(settings)] + ([delta_cdc._model_relation('hist_' ~ settings.feed ~ '__' ~ settings.table)] if settings.get('history') == 'table' else []) -%}
       {%- if adapter.table_state(written, written.identifier).exists -%}
         {%- do run_query('merge into ' ~ written ~ ' as t using cdc_erase_key as s on ' ~ delta_cdc.same_columns(keys, 't', 's') ~ ' when matched then delete') -%}
       {%- endif -%}
@@ -71,7 +70,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 
 {#- An event that comes again without its key cannot be known as an erased person's. -#}
 {% macro _refuse_alternate_keys(settings) %}
-  {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': `alternate_keys` and an erased person exclude each other: an old event that'
+  {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`alternate_keys` and an erased person exclude each other: an old event that'
         ~ ' comes again without its key could not be told from others. Take `alternate_keys` out.') -%}
 {% endmacro %}
 
@@ -117,24 +116,18 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {% macro _changes_of_person(table) -%}
 {%- set settings = table.settings -%}
 {%- set keys = settings['keys'] -%}
-{%- set before = [] -%}
-{%- for key in keys %}{% do before.append('s._cdc_key_before.' ~ delta_cdc.quoted(key) ~ ' <=> k.' ~ delta_cdc.quoted(key)) %}{% endfor -%}
 {%- set keys_name = 'int_' ~ settings.feed ~ '__' ~ settings.table ~ '_keys' -%}
 {%- set keys_table = delta_cdc._model_relation(keys_name) if settings.key_changes else none -%}
 select s.* from {{ table.staging }} as s cross join cdc_erase_key as k
 where not s._cdc_error <=> 'erased' and not s._cdc_error <=> 'unparsable' and (
   ({{ delta_cdc.same_columns(keys, 's', 'k') }} and not s._cdc_op <=> 'T')
-  or (s._cdc_key_before is not null and {{ before | join(' and ') }})
+  or (s._cdc_key_before is not null and {{ delta_cdc.same_columns(keys, 's._cdc_key_before', 'k') }})
 {%- if keys_table is not none and adapter.table_state(keys_table, keys_table.identifier).exists %}
-{%- set at = [] -%}
-{%- for side in ['key_after', 'key_before'] -%}
-  {%- set same = [side ~ ' is not null'] -%}
-  {%- for key in keys %}{% do same.append('e.' ~ side ~ '.' ~ delta_cdc.quoted(key) ~ ' <=> k.' ~ delta_cdc.quoted(key)) %}{% endfor -%}
-  {%- do at.append('(' ~ same | join(' and ') ~ ')') -%}
-{%- endfor %}
   or (s._cdc_batch_id, s._cdc_row) in (
     select c._cdc_batch_id, c._cdc_row from {{ keys_table }} as c
-    where c.entity in (select e.entity from {{ keys_table }} as e cross join cdc_erase_key as k where e.entity is not null and ({{ at | join(' or ') }})))
+    where c.entity in (select e.entity from {{ keys_table }} as e cross join cdc_erase_key as k where e.entity is not null and (
+      (e.key_after is not null and {{ delta_cdc.same_columns(keys, 'e.key_after', 'k') }})
+      or (e.key_before is not null and {{ delta_cdc.same_columns(keys, 'e.key_before', 'k') }}))))
 {%- endif %}
 )
 {%- endmacro %}
@@ -203,11 +196,9 @@ group by {{ delta_cdc.column_list(keys) }}
   {%- do settings.update(table.settings) -%}
   {%- do settings.update({'erased_in': none}) -%}
   {%- set keys = settings['keys'] -%}
-  {%- set before = [] -%}
-  {%- for key in keys %}{% do before.append('c._cdc_key_before.' ~ delta_cdc.quoted(key) ~ ' <=> k.' ~ delta_cdc.quoted(key)) %}{% endfor -%}
   {%- do delta_cdc._delete_from_raw(table.raw, 'with ' ~ delta_cdc._staging_ctes(settings, delta_cdc._lines_of_table(table.raw, settings, 0))
         ~ '\nselect distinct c._cdc_batch_id, c._cdc_row from changes as c join cdc_erase_keys as k on ((' ~ delta_cdc.same_columns(keys, 'c', 'k') ~ ") and not c._cdc_op <=> 'T')"
-        ~ ' or (c._cdc_key_before is not null and ' ~ before | join(' and ') ~ ')'
+        ~ ' or (c._cdc_key_before is not null and ' ~ delta_cdc.same_columns(keys, 'c._cdc_key_before', 'k') ~ ')'
         ~ '\nwhere struct(c._cdc_sequence, c._cdc_ordinal) <= k._cdc_position') -%}
 {% endmacro %}
 

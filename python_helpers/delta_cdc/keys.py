@@ -43,9 +43,8 @@ def key_changes(
 
     from dbt.adapters.sparkdelta import Write
 
-    given = staging
     state = dbt.table_state()
-    staged = dbt.table_state(given)
+    staged = dbt.table_state(staging)
     rekeyed = state["exists"] and state["notes"].get("keys", keys) != keys  # what is beside it stops until it is rebuilt (K8)
     # columns that were widened in staging (E4): nothing here is only here, so it is worked out anew
     anew = rekeyed or (state["exists"] and _types(state["columns"], "key_after") != _types(staged["columns"], *keys))
@@ -70,6 +69,7 @@ def key_changes(
     # nothing new: staging has come no further, or its newest commit found only duplicates
     if continued and newest <= done:
         return Write(None, skip=True)
+    dbt.tune_for(staging)
     if may_be_held and (held := _held_from(session, dbt.this, staged["identifier"])) is not None:
         newest = min(newest, held - 1)
         staging = staging.where(F.col("_cdc_batch_id") < held)
@@ -79,7 +79,6 @@ def key_changes(
     if continued and staged["rows"] == 0 and staged["notes"].get("after", newest) <= done:
         return Write(None, skip=True, report=report)
 
-    dbt.tune_for(given)
     changes = _usable_changes(staging, keys)
     new = changes.where(F.col("_cdc_batch_id") > done)
     links = _linked_keys(changes, pair_split_key_changes)

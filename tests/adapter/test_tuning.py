@@ -22,7 +22,7 @@ def settings(session):
     "read",
     [
         {"rows": 20_000},
-        {"change_sets": [{"change_set": "t/1.jsonl", "size": 3_000_000}, {"change_set": "t/2.jsonl", "size": 1_000_000}]},
+        {"change_sets": [{"change_set": "t/1.jsonl", "size": 3_300_000}, {"change_set": "t/2.jsonl", "size": 1_000_000}]},
         {"change_sets": [{"change_set": "t/1.jsonl.gz", "size": 600_000}]},
     ],
 )
@@ -46,7 +46,7 @@ def test_a_large_table_is_known_by_its_size(session, monkeypatch):
     session.sql("create or replace table tuning.t using delta as select id from range(1000)")
     tuning.tune_for(session, [("tuning", "t"), ("tuning", "not_there")])
     assert settings(session) == SMALL_TABLES
-    monkeypatch.setitem(tuning.BYTES_OF_A_ROW, "table", 0.1)
+    monkeypatch.setitem(tuning.MUCH, "table", 1000)
     tuning.tune_for(session, [("tuning", "not_there"), ("tuning", "t")])
     assert settings(session) == tuning.LARGE_TABLES
 

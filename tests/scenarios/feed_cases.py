@@ -22,8 +22,9 @@ WHOLE = "t"  # the table of a feed whose messages name none
 
 @dataclass
 class FeedCase:
-    """path: its folder. feed: the feed that it becomes. content: expected.json. refusals: why it could not be configured or
-    run. differences: per step what is not as expected; None where it is. quarantined: rows, after all steps."""
+    """path: where the case is. feed: the feed that it becomes. content: expected.json. refusals: why it could not be configured
+    or run. differences: per step what is not as expected; None where it is. quarantined: rows, after all steps. folder: where
+    its messages arrive."""
 
     path: Path
     feed: str
@@ -32,6 +33,7 @@ class FeedCase:
     differences: list[str | None] = field(default_factory=list)
     found: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     quarantined: list[str] = field(default_factory=list)
+    folder: Path = Path()
 
     @property
     def name(self) -> str:
@@ -50,13 +52,8 @@ class FeedCase:
         paths = [path for before in range(step + 1) for path in self.inputs(before)]
         return discover(self.content["format"], lines_of(paths), whole=WHOLE)
 
-    def is_whole(self, step: int) -> bool:
-        """Whether the messages name no table, so that the folder has to."""
-        return list(self.discovered(step).tables) == [WHOLE]
-
-    def configuration(self, step: int) -> list[dict[str, Any]]:
+    def configuration(self, found: Discovery) -> list[dict[str, Any]]:
         """The tables' entries for `UserProject.configure`."""
-        found = self.discovered(step)
         names = short_names(found.tables)
         return [self._table(place, table, names[table.name]) for place, table in enumerate(found.tables.values())]
 
@@ -93,16 +90,15 @@ def run_feeds(project: UserProject, cases: Sequence[FeedCase]) -> None:
     for step in range(max(len(case.steps) for case in cases)):
         arriving = [case for case in cases if step < len(case.steps)]
         for case in arriving:
-            _configure(project, case, step, landing / case.feed, configured)
+            _configure(project, case, step, landing, configured)
         arriving = [case for case in arriving if case.feed in configured]
         if not arriving:
             continue
         project.generate()
         for case in arriving:
-            folder = landing / case.feed / (WHOLE if case.is_whole(step) else "")
-            folder.mkdir(exist_ok=True)
+            case.folder.mkdir(parents=True, exist_ok=True)
             for place, path in enumerate(case.inputs(step)):
-                shutil.copy(path, folder / f"{step:03d}-{place:03d}-{path.name}")
+                shutil.copy(path, case.folder / f"{step:03d}-{place:03d}-{path.name}")
         _note_failures(
             project.try_dbt("run", "--select", "cdc_change_sets", *(f"tag:{c.feed}" for c in arriving), quiet=True), cases
         )
@@ -117,17 +113,19 @@ def run_feeds(project: UserProject, cases: Sequence[FeedCase]) -> None:
 def _configure(
     project: UserProject, case: FeedCase, step: int, landing: Path, configured: dict[str, list[dict[str, Any]]]
 ) -> None:
-    landing.mkdir(parents=True, exist_ok=True)
     try:
-        tables = case.configuration(step)
+        found = case.discovered(step)
+        tables = case.configuration(found)
     except CdcError as error:
         case.refusals.append(str(error))
         return
+    whole = list(found.tables) == [WHOLE]  # the messages name no table, so the folder has to
+    case.folder = landing / case.feed / (WHOLE if whole else "")
     if not tables or tables == configured.get(case.feed):
         return
     settings = {
         "format": case.content["format"],
-        "location": f"{landing}/{{table}}" if case.is_whole(step) else str(landing),
+        "location": str(landing / case.feed / ("{table}" if whole else "")),
         "change_set_order": "name",
         **case.content.get("settings", {}),
     }
@@ -144,21 +142,17 @@ def _configure(
 
 
 def _note_failures(result: Any, cases: Sequence[FeedCase]) -> None:
-    nodes = getattr(result.result, "results", None) or []
-    if not result.success and not nodes:
-        raise AssertionError(str(result.exception or "dbt ran nothing"))
-    for node in nodes:
-        if str(node.status) in ("error", "fail"):
-            owners = [case for case in cases if case.feed in node.node.tags]
-            if not owners:
-                raise AssertionError(f"{node.node.name}: {node.message}")
-            owners[0].refusals.append(f"{node.node.name}: {node.message}")
+    for failed in UserProject.failed(result):
+        owners = [case for case in cases if case.feed in failed.node.tags]
+        if not owners:
+            raise AssertionError(f"{failed.node.name}: {failed.message}")
+        owners[0].refusals.append(f"{failed.node.name}: {failed.message}")
 
 
 def _final(project: UserProject, table: Mapping[str, Any]) -> list[dict[str, Any]]:
     name = f"{project.schema}.{table['cdc']['final_name']}"
-    spark = project.spark()
-    types = dict(spark.table(name).dtypes) if spark.catalog.tableExists(name) else {}
+    described = project.rows_if_any(f"describe {name}") or []
+    types = {row["col_name"]: row["data_type"] for row in described if not row["col_name"].startswith("#")}
     # the nearest double of a float's own text, which is what others print
     columns = [f"cast(cast(`{c}` as string) as double) as `{c}`" if kind == "float" else f"`{c}`" for c, kind in types.items()]
     rows = project.rows(f"select {', '.join(columns)} from {name}") if types else []
@@ -167,22 +161,10 @@ def _final(project: UserProject, table: Mapping[str, Any]) -> list[dict[str, Any
 
 def _quarantined(project: UserProject, feed: str, table: str) -> list[str]:
     staged = f"{{schema}}.stg_{feed}__{table}"
-    rows = _rows(
-        project, f"select _cdc_error as reason, count(*) as n from {staged} where _cdc_error is not null group by 1 order by 1"
+    reasons = project.rows_if_any(
+        f"select _cdc_error as reason, count(*) as n from {staged} where _cdc_error is not null group by 1 order by 1"
     )
-    return [f"{row['n']} of {table}: {row['reason']}" for row in rows]
-
-
-def _rows(project: UserProject, sql: str) -> list[dict[str, Any]]:
-    """The rows of a query; none if its table was not made, which is then among the refusals."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        return project.rows(sql)
-    except AnalysisException as error:
-        if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
-            return []
-        raise
+    return [f"{row['n']} of {table}: {row['reason']}" for row in reasons or []]
 
 
 # --------------------------------------------------------------------------------

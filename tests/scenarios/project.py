@@ -104,9 +104,28 @@ class UserProject:
         results = getattr(result.result, "results", None) or []
         return [f"{r.node.name}: {r.message}" for r in results if str(r.status) not in ("success", "pass", "skipped", "no-op")]
 
+    @staticmethod
+    def failed(result: Any) -> list[Any]:
+        """The results of the nodes that failed; AssertionError where dbt could not start."""
+        nodes = getattr(result.result, "results", None) or []
+        if not result.success and not nodes:
+            raise AssertionError(str(result.exception or "dbt ran nothing"))
+        return [node for node in nodes if str(node.status) in ("error", "fail")]
+
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a query; `{schema}` stands for the project's schema."""
         return [r.asDict(recursive=True) for r in self.spark().sql(sql.replace("{schema}", self.schema)).collect()]
+
+    def rows_if_any(self, sql: str) -> list[dict[str, Any]] | None:
+        """The rows of a query; None where a table that it names was not made."""
+        from pyspark.errors import AnalysisException
+
+        try:
+            return self.rows(sql)
+        except AnalysisException as error:
+            if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
+                return None
+            raise
 
     def spark(self) -> Any:
         from dbt.adapters.sparkdelta.session import root_session

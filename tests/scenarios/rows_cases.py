@@ -190,14 +190,9 @@ def _configure(project: UserProject, cases: Sequence[RowsCase], batch: int, land
 
 
 def _note_failures(result: Any, cases: Sequence[RowsCase]) -> None:
-    if result.success:
-        return
     of_table = {case.table: case for case in cases}
-    for node in getattr(result.result, "results", None) or []:
-        if str(node.status) in ("error", "fail"):
-            table = node.node.name.removesuffix("_keys").split("__")[-1].removeprefix("final_")
-            if table not in of_table:
-                raise AssertionError(f"{node.node.name}: {node.message}")
-            of_table[table].refusals.append(f"{node.node.name}: {node.message}")
-    if not getattr(result.result, "results", None):
-        raise AssertionError(str(result.exception or "dbt ran nothing"))
+    for failed in UserProject.failed(result):
+        table = failed.node.name.removesuffix("_keys").split("__")[-1].removeprefix("final_")
+        if table not in of_table:
+            raise AssertionError(f"{failed.node.name}: {failed.message}")
+        of_table[table].refusals.append(f"{failed.node.name}: {failed.message}")

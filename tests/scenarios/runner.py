@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,13 @@ def _is_rows_file(path: Path) -> bool:
     return isinstance(content, dict) and {"batches", "schema", "sequence"} <= set(content)
 
 
+def _verdict(case: RowsCase | FeedCase, status: str, detail: str, rule: str | None = None) -> dict[str, Any]:
+    return {"file": str(case.path), "name": case.name, "status": status, "rule": rule, "detail": detail}
+
+
 def judge(case: RowsCase, found: list[dict[str, Any]] | None, differences: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The case's line of the report. found: the rows that its table holds; None: there is no table."""
-
-    def verdict(status: str, detail: str, rule: str | None = None) -> dict[str, Any]:
-        return {"file": str(case.path), "name": case.name, "status": status, "rule": rule, "detail": detail}
-
+    verdict = partial(_verdict, case)
     refusal = "\n".join(case.refusals)
     if refusal and case.content.get("error"):
         return verdict("passed", f"refused: {refusal}")
@@ -73,10 +75,7 @@ def judge(case: RowsCase, found: list[dict[str, Any]] | None, differences: dict[
 
 def judge_feed(case: FeedCase, differences: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The feed's line of the report."""
-
-    def verdict(status: str, detail: str, rule: str | None = None) -> dict[str, Any]:
-        return {"file": str(case.path), "name": case.name, "status": status, "rule": rule, "detail": detail}
-
+    verdict = partial(_verdict, case)
     quarantined = f"quarantined: {', '.join(case.quarantined)}" if case.quarantined else ""
     ours = differences.get(case.name)
     if ours is not None and not case.refusals:
@@ -98,12 +97,11 @@ def rows_of(project: UserProject, case: RowsCase) -> list[dict[str, Any]] | None
     from pyspark.errors import AnalysisException
 
     try:
-        return [{k: plain(v) for k, v in row.items()} for row in project.rows(case.query)]
+        rows = project.rows_if_any(case.query)
     except AnalysisException as error:
-        if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
-            return None
         case.refusals.append(str(error).splitlines()[0])
         return None
+    return rows and [{k: plain(v) for k, v in row.items()} for row in rows]
 
 
 def run(paths: Sequence[Path], folder: Path) -> list[dict[str, Any]]:

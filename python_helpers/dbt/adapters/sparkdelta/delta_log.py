@@ -207,15 +207,8 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
 
 def size_in_bytes(session: SparkSession, schema: str, identifier: str) -> int:
     """Bytes of the data files of a table's newest version; 0 when there is no such table."""
-    jvm = session._jvm
-    assert jvm is not None
     uri = location(session, schema, identifier)
-    if uri is None:
-        return 0
-    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
-    nothing = jvm.scala.Option.empty()
-    return int(log.update(False, nothing, nothing).sizeInBytes())
+    return 0 if uri is None else int(_delta_log(session, uri)[1].sizeInBytes())
 
 
 def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> None:
@@ -239,15 +232,23 @@ def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) 
         session.sql(f"vacuum {table} retain 0 hours")
     with settings_on(session, {USER_METADATA: json.dumps(said)} if state["app_id"] else {}):
         session.sql(f"alter table {table} set tblproperties ('sparkdelta.purged_before' = '{state['version']}')")
-    nothing = jvm.scala.Option.empty()
-    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(location(session, schema, identifier)))
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
-    log.update(False, nothing, nothing)
+    log, _ = _delta_log(session, location(session, schema, identifier))
     log.checkpoint()
     # so far in the future that py4j makes it a Long; entries at and above the checkpoint stay
     retention = jvm.scala.Option.apply(-(2**31) - 1)
     minute = jvm.org.apache.spark.sql.delta.TruncationGranularity.MINUTE()
+    nothing = jvm.scala.Option.empty()
     log.cleanUpExpiredLogs(log.update(False, nothing, nothing), nothing, retention, minute)
+
+
+def _delta_log(session: SparkSession, uri: str | None) -> tuple[Any, Any]:
+    """Delta's own DeltaLog of a table, brought up to date, and its newest snapshot."""
+    jvm = session._jvm
+    assert jvm is not None
+    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
+    nothing = jvm.scala.Option.empty()
+    return log, log.update(False, nothing, nothing)
 
 
 def _of_ours(commit: dict[str, Any], ours: re.Pattern[str]) -> dict[str, Any] | None:
@@ -320,13 +321,9 @@ class _SparkLog:
     """A log anywhere, read by Delta in the JVM (this may run Spark jobs)."""
 
     def __init__(self, session: SparkSession, uri: str) -> None:
-        jvm = session._jvm
-        assert jvm is not None
         self._session = session
-        path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
-        self._path = path.toString()
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
-        self._snapshot = log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty())
+        log, self._snapshot = _delta_log(session, uri)
+        self._path = log.dataPath().toString()
         if self.version < 0:
             raise DbtRuntimeError(f"there is no Delta log in {self._path}")
 

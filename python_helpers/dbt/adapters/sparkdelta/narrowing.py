@@ -43,15 +43,14 @@ def narrowed(session: SparkSession, schema: str, identifier: str, view: str, key
     count, *found = source.agg(F.count("*"), *lowest_and_highest, *nulls).collect()[0]
     if count == 0:
         return ["false"]
-    if count <= HELD_ROWS:
-        source = _held(session, source)
-    source.createOrReplaceTempView(quoted(view))
-
     values: list[set[Any]] = [set() for _ in told]
     if count <= HELD_ROWS:
+        source = _held(session, source)
         for row in source.select(*(_value(source, key) for key in told)).collect():
             for seen, value in zip(values, row, strict=True):
                 seen.add(value)
+    source.createOrReplaceTempView(quoted(view))
+
     out = []
     for place, key in enumerate(told):
         column, type_ = f"{dest}.{quoted(key)}", source.schema[key].dataType

@@ -148,4 +148,3 @@ def _unreadable(path: str, feed: Mapping[str, Any], reason: str) -> DbtRuntimeEr
 def _reason(error: Exception) -> str:
     """The innermost cause: what Spark says above it is a page of advice for other cases."""
     return short_message(error).rsplit("Caused by: ", 1)[-1].strip().rstrip(".")
-

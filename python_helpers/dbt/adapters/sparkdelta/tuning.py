@@ -1,7 +1,7 @@
 """A model that reads or writes much has generated code and adaptive plans, although the process is tuned for small tables.
 
-Without generated code Spark scans a table 30 times slower (10 million rows: 100 s for 3 s, 2 cores); making it costs a model half
-a second or more, ten times what a small table takes. Every model has a session of its own, so the settings end with the model.
+Without generated code a merge into 10 million rows takes nine times as long, into 200,000 rows twice; making it costs a small one half
+a second (2 cores, docs/performance.md). Every model has a session of its own, so the settings end with the model.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ LARGE_TABLES = {
     "spark.sql.adaptive.enabled": "true",
 }
 
-# Measured on 2 cores with a table of 10 columns: at 20,000 rows both ways take the same time.
-MANY_ROWS = 20_000
-BYTES_OF_A_ROW = {"text": 200, "packed": 25, "table": 25}
+# At which both ways take about as long (docs/performance.md). A table's rows are read once, a file's parsed and compared too.
+MUCH = {"table": 4 << 20, "text": 4 << 20, "packed": 512 << 10}  # bytes
+MANY_ROWS = 20_000  # that are looked at, applied and written
 _PACKED = re.compile(r"\.(gz|bz2|zst|zstd|xz|snappy|lz4|deflate|parquet|orc)$", re.IGNORECASE)
 
 
@@ -45,15 +45,11 @@ def tune_for(
     wanted = {key: value for key, value in LARGE_TABLES.items() if key not in (given or {})}
     if all(session.conf.get(key) != SMALL_TABLES[key] for key in wanted):
         return
-    expected = (rows or 0) + sum(_rows_of_file(each) for each in change_sets)
-    if expected < MANY_ROWS:
-        sizes = (delta_log.size_in_bytes(session, *name) for name in tables)
-        expected = max((size // BYTES_OF_A_ROW["table"] for size in sizes), default=0)
-    if expected >= MANY_ROWS:
+    files = sum((each["size"] or 0) / MUCH["packed" if _PACKED.search(each["change_set"]) else "text"] for each in change_sets)
+    if (
+        files >= 1
+        or (rows or 0) >= MANY_ROWS
+        or any(delta_log.size_in_bytes(session, *name) >= MUCH["table"] for name in tables)
+    ):
         for key, value in wanted.items():
             session.conf.set(key, value)
-
-
-def _rows_of_file(change_set: Mapping[str, Any]) -> int:
-    kind = "packed" if _PACKED.search(change_set["change_set"]) else "text"
-    return int((change_set["size"] or 0) // BYTES_OF_A_ROW[kind])
