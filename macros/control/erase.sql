@@ -15,15 +15,15 @@
   {%- if noted != keys -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': staging was loaded with other `keys`: ' ~ noted | join(', ') ~ '. Run `dbt run`, then erase again.') -%}
   {%- endif -%}
-  {%- do delta_cdc._erase_key_view(table) -%}
+  {%- do delta_cdc.name_key(table) -%}
   {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
   {%- if waiting -%}{%- do exceptions.raise_compiler_error(waiting ~ ' Run `dbt run`, then erase again.') -%}{%- endif -%}
 
-  {%- do adapter.create_kept_view('cdc_erase_changes', delta_cdc._changes_of_person(table)) -%}
-  {%- do adapter.create_kept_view('cdc_erase_keys', delta_cdc._keys_of_person(settings)) -%}
-  {%- set found = adapter.query_rows('select count(*) as n, array_sort(collect_set(_cdc_batch_id)) as batches from cdc_erase_changes')[0] -%}
+  {%- do adapter.create_kept_view('cdc_changes_of_row', delta_cdc._changes_of_row(table)) -%}
+  {%- do adapter.create_kept_view('cdc_keys_of_row', delta_cdc._keys_of_row(settings)) -%}
+  {%- set found = adapter.query_rows('select count(*) as n, array_sort(collect_set(_cdc_batch_id)) as batches from cdc_changes_of_row')[0] -%}
   {%- if found.n == 0 -%}
-    {%- set known = adapter.query_rows('select count(*) as n from cdc_erase_key cross join ' ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc._key_values(keys), none))[0].n -%}
+    {%- set known = adapter.query_rows('select count(*) as n from cdc_named_key cross join ' ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc._key_values(keys), none))[0].n -%}
     {%- if not known -%}
       {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no change at that key (' ~ keys | join(', ') ~ ').') -%}
     {%- endif -%}
@@ -34,18 +34,18 @@
   {%- if not settings.key_changes and not settings.insert_only -%}
     {%- for written in [delta_cdc._final_relation(settings)] + ([delta_cdc._model_relation('hist_' ~ settings.feed ~ '__' ~ settings.table)] if settings.get('history') == 'table' else []) -%}
       {%- if adapter.table_state(written, written.identifier).exists -%}
-        {%- do run_query('merge into ' ~ written ~ ' as t using cdc_erase_key as s on ' ~ delta_cdc.same_columns(keys, 't', 's') ~ ' when matched then delete') -%}
+        {%- do run_query('merge into ' ~ written ~ ' as t using cdc_named_key as s on ' ~ delta_cdc.same_columns(keys, 't', 's') ~ ' when matched then delete') -%}
       {%- endif -%}
     {%- endfor -%}
   {%- endif -%}
   {%- if table.raw is not none -%}{%- do delta_cdc._erase_from_raw(table) -%}{%- endif -%}
 
-  {%- do adapter.create_kept_view('cdc_erase_hashes', 'select _cdc_position, ' ~ delta_cdc._keyed_hash(delta_cdc._key_values(keys)) ~ ' as _cdc_erased from (select *, uuid() as _cdc_salt from cdc_erase_keys)') -%}
+  {%- do adapter.create_kept_view('cdc_erase_hashes', 'select _cdc_position, ' ~ delta_cdc._keyed_hash(delta_cdc._key_values(keys)) ~ ' as _cdc_erased from (select *, uuid() as _cdc_salt from cdc_keys_of_row)') -%}
   {%- set revision = delta_cdc._record_revision(ledger, 'erase', settings.feed, table.name) -%}
   {%- set sql -%}
 merge into {{ table.staging }} as t
 using (
-  select _cdc_batch_id, _cdc_row, null as _cdc_erased, null as _cdc_position, true as _cdc_goes from cdc_erase_changes
+  select _cdc_batch_id, _cdc_row, null as _cdc_erased, null as _cdc_position, true as _cdc_goes from cdc_changes_of_row
   union all
   select {{ revision }}L, row_number() over (order by _cdc_erased), _cdc_erased, _cdc_position, false from cdc_erase_hashes
 ) as s
@@ -91,63 +91,6 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- endfor -%}
   {%- do print('old files and log entries removed of ' ~ names | join(', ')) -%}
 {% endmacro %}
-
-
-{#- `cdc_erase_key`: the key that the person was named by, typed. -#}
-{% macro _erase_key_view(table) %}
-  {%- set keys = table.settings['keys'] -%}
-  {%- do adapter.create_values_view('cdc_erase_text', keys, [adapter.secret('erase')]) -%}
-  {%- set typed, checks = [], [] -%}
-  {%- for key in keys -%}
-    {%- set cast = 'try_cast(' ~ delta_cdc.quoted(key) ~ ' as ' ~ table.settings.column_types[key] ~ ')' -%}
-    {%- do typed.append(cast ~ ' as ' ~ delta_cdc.quoted(key)) -%}
-    {%- do checks.append('if(' ~ cast ~ ' is null, ' ~ delta_cdc.literal(key) ~ ', null)') -%}
-  {%- endfor -%}
-  {%- set bad = adapter.query_rows('select array_compact(array(' ~ checks | join(', ') ~ ')) as bad from cdc_erase_text')[0].bad -%}
-  {%- if bad -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': what is given for ' ~ bad | join(', ') ~ ' is not of its type, ' ~ table.settings.column_types[bad[0]] ~ '.') -%}
-  {%- endif -%}
-  {%- do adapter.create_kept_view('cdc_erase_key', 'select ' ~ typed | join(', ') ~ ' from cdc_erase_text') -%}
-{% endmacro %}
-
-
-{#- All that staging holds of the person: what is at the key, what moved away from it, and where keys changed the same row's changes
-    under its other keys. -#}
-{% macro _changes_of_person(table) -%}
-{%- set settings = table.settings -%}
-{%- set keys = settings['keys'] -%}
-{%- set keys_name = 'int_' ~ settings.feed ~ '__' ~ settings.table ~ '_keys' -%}
-{%- set keys_table = delta_cdc._model_relation(keys_name) if settings.key_changes else none -%}
-select s.* from {{ table.staging }} as s cross join cdc_erase_key as k
-where not s._cdc_error <=> 'erased' and not s._cdc_error <=> 'unparsable' and (
-  ({{ delta_cdc.same_columns(keys, 's', 'k') }} and not s._cdc_op <=> 'T')
-  or (s._cdc_key_before is not null and {{ delta_cdc.same_columns(keys, 's._cdc_key_before', 'k') }})
-{%- if keys_table is not none and adapter.table_state(keys_table, keys_table.identifier).exists %}
-  or (s._cdc_batch_id, s._cdc_row) in (
-    select c._cdc_batch_id, c._cdc_row from {{ keys_table }} as c
-    where c.entity in (select e.entity from {{ keys_table }} as e cross join cdc_erase_key as k where e.entity is not null and (
-      (e.key_after is not null and {{ delta_cdc.same_columns(keys, 'e.key_after', 'k') }})
-      or (e.key_before is not null and {{ delta_cdc.same_columns(keys, 'e.key_before', 'k') }}))))
-{%- endif %}
-)
-{%- endmacro %}
-
-
-{#- The keys that the person had, each with the position of its last change. -#}
-{% macro _keys_of_person(settings) -%}
-{%- set keys = settings['keys'] -%}
-select {{ delta_cdc.column_list(keys) }}, max(struct(_cdc_sequence, _cdc_ordinal)) as _cdc_position
-from (
-{%- if settings.key_changes %}
-  select {{ delta_cdc.column_list(keys) }}, _cdc_sequence, _cdc_ordinal from cdc_erase_changes
-  union all
-  select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, _cdc_sequence, _cdc_ordinal from cdc_erase_changes where _cdc_key_before is not null
-{%- else %}
-  select {{ delta_cdc.column_list(keys, 'k.') }}, _cdc_sequence, _cdc_ordinal from cdc_erase_changes cross join cdc_erase_key as k
-{%- endif %}
-)
-group by {{ delta_cdc.column_list(keys) }}
-{%- endmacro %}
 
 
 {% macro _key_values(keys) %}
@@ -197,7 +140,7 @@ group by {{ delta_cdc.column_list(keys) }}
   {%- do settings.update({'erased_in': none}) -%}
   {%- set keys = settings['keys'] -%}
   {%- do delta_cdc._delete_from_raw(table.raw, 'with ' ~ delta_cdc._staging_ctes(settings, delta_cdc._lines_of_table(table.raw, settings, 0))
-        ~ '\nselect distinct c._cdc_batch_id, c._cdc_row from changes as c join cdc_erase_keys as k on ((' ~ delta_cdc.same_columns(keys, 'c', 'k') ~ ") and not c._cdc_op <=> 'T')"
+        ~ '\nselect distinct c._cdc_batch_id, c._cdc_row from changes as c join cdc_keys_of_row as k on ((' ~ delta_cdc.same_columns(keys, 'c', 'k') ~ ") and not c._cdc_op <=> 'T')"
         ~ ' or (c._cdc_key_before is not null and ' ~ delta_cdc.same_columns(keys, 'c._cdc_key_before', 'k') ~ ')'
         ~ '\nwhere struct(c._cdc_sequence, c._cdc_ordinal) <= k._cdc_position') -%}
 {% endmacro %}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from delta_cdc import ask, operations, scaffold
 from delta_cdc import discover as discovery
-from delta_cdc import operations, scaffold
+from delta_cdc import run as runs
 from delta_cdc.config import Project, load_project
 from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError
 
@@ -49,6 +51,12 @@ def show_error(error: CdcError) -> None:
 
 def say(text: str) -> None:
     Console(highlight=False, soft_wrap=True).print(Text(text))
+
+
+def _console() -> Console:
+    """As wide as the terminal; wide where there is none, so that a log keeps a row on a line."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=200)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -137,6 +145,32 @@ def discover(message_format: str, files: tuple[Path, ...], feed: str, location: 
         Console(stderr=True).print(Text(f"{_count(found.unread, 'line')} could not be read as {message_format}."))
 
 
+@main.command()
+@PROJECT_DIR
+@click.argument("feed")
+@click.option("--format", "message_format", required=True, type=click.Choice(sorted(discovery.READERS)), help="Of its messages.")
+@click.option("--location", required=True, help="Folder of its change sets, as the feed fills it: relative to the project.")
+def init(project_dir: Path, feed: str, message_format: str, location: str) -> None:
+    """Begin with a feed: look at its change sets, write its source (models/FEED/_sources.yml) and its models."""
+    project = load_project(project_dir)
+    path = project.root / project.model_path / feed / "_sources.yml"
+    if path.exists() or feed in {known.name for known in project.feeds}:
+        raise OperationError(f"There is a feed {feed} already. Add tables to {path}, or give the new feed another name.")
+    found, own_folders = discovery.discover_folder(message_format, project.root / location)
+    if not found.tables:
+        raise OperationError(f"No message in {location} could be read as `{message_format}` ({_count(found.unread, 'line')}).")
+    where = f"{location.rstrip('/')}/{{table}}" if own_folders else location
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(discovery.source_yml(feed, where, message_format, found), encoding="utf-8")
+    unread = f"; {_count(found.unread, 'line')} could not be read as {message_format}" if found.unread else ""
+    say(f"wrote {path.relative_to(project.root)}: {_count(len(found.tables), 'table')}{unread}")
+    project = load_project(project_dir)  # says what the messages could not tell
+    files = scaffold.plan(project)
+    for written in scaffold.write(project, files, scaffold.compare(project, files)):
+        say(f"wrote {written}")
+    say("Look through the source: keys, types, order. Then `delta-cdc generate`, and `delta-cdc run`.")
+
+
 def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options by which dbt finds project, profile and target, as one `dbt` argument."""
 
@@ -159,6 +193,75 @@ def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
         command(dbt=operations.Dbt(project_dir, options), **arguments)
 
     return called
+
+
+def _interval(_ctx: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    try:
+        return None if text is None else runs.seconds_of(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@main.command()
+@click.option("--select", multiple=True, help="As in dbt: only these models. May be given more than once.")
+@click.option("--every", callback=_interval, metavar="INTERVAL", help="Stay, and run at this interval: 90s, 15m, 1h.")
+@with_dbt
+def run(dbt: operations.Dbt, select: tuple[str, ...], every: int | None) -> None:
+    """`dbt run` with a summary that fits a screen, never two at once.
+
+    Exit codes: 0 done; 1 something failed; 2 the configuration is wrong; 3 done, but a change set is held; 75 another run is
+    at work.
+    """
+    project = load_project(dbt.project_dir)
+    raise SystemExit(runs.run(project, dbt.options, select=select, every=every, console=_console()))
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON list, for programs.")
+@with_dbt
+def status(dbt: operations.Dbt, as_json: bool) -> None:
+    """How each table stands: last change, lag, rows, files, what is late, quarantined, held or failed."""
+    rows = ask.status_rows(load_project(dbt.project_dir), dbt.ask("status", {}))
+    if as_json:
+        sys.stdout.write(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
+    else:
+        ask.show_status(rows, _console())
+
+
+@main.command()
+@click.argument("table")
+@click.argument("key", nargs=-1, required=True)
+@with_dbt
+def explain(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
+    """Why a row of TABLE is as it is: every change of the row that has or had KEY, in order, and what became of it."""
+    found = operations.find_table(load_project(dbt.project_dir), table)
+    operations.check_key(found, key, "explain")
+    ask.show_explained(found, dbt.ask("explain", {"staging": found.staging_name}, key=key), _console())
+
+
+@main.command()
+@click.argument("table")
+@click.argument("key", nargs=-1, required=True)
+@with_dbt
+def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
+    """Every version of the row of TABLE that has or had KEY."""
+    found = operations.find_table(load_project(dbt.project_dir), table)
+    operations.check_key(found, key, "history")
+    ask.show_history(dbt.ask("history_of_key", {"staging": found.staging_name}, key=key), _console())
+
+
+@main.command()
+@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@click.option("--vacuum/--no-vacuum", default=True, help="Remove files that no version of the last 7 days needs (default: yes).")
+@click.option("--min-files", default=16, show_default=True, help="Fewer small files of a table are left as they are.")
+@with_dbt
+def maintain(dbt: operations.Dbt, tables: tuple[str, ...], vacuum: bool, min_files: int) -> None:
+    """Merge small files and remove old ones: of TABLE, or of all tables. Not beside a run: it takes the same lock."""
+    project = load_project(dbt.project_dir)
+    found = [operations.find_table(project, name) for name in tables]
+    with runs.locked(project.root):
+        names = [name for table in found for name in table.models]
+        dbt.run_operation("maintain", {"models": names or None, "vacuum": vacuum, "min_files": min_files})
 
 
 @main.command()
@@ -208,10 +311,7 @@ def compact(dbt: operations.Dbt, table: str, moment: str) -> None:
 def erase(dbt: operations.Dbt, table: str, key: tuple[str, ...], yes: bool) -> None:
     """Remove a person for good from all that was written of TABLE: the row of KEY, a value for each key column."""
     found = operations.find_table(load_project(dbt.project_dir), table)
-    keys = found.settings.keys
-    if len(key) != len(keys):
-        wanted = f"a value for each of {', '.join(keys)}" if keys else "a table with keys"
-        raise OperationError(f"table {found.feed}.{found.name}: erase takes {wanted}; {len(key)} given.")
+    operations.check_key(found, key, "erase")
     if not yes:
         click.confirm("This cannot be undone, and ends time travel of the tables it touches. Erase?", abort=True)
     operations.erase(dbt, found, key)

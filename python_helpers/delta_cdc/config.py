@@ -756,6 +756,11 @@ class Table:
         return self.settings.final_name or f"final_{self.name}"
 
     @property
+    def models(self) -> tuple[str, ...]:
+        """Names of its models, in the order in which they are built."""
+        return tuple(m for m in (self.staging_name, self.keys_name, self.history_name, self.final_name) if m is not None)
+
+    @property
     def published_columns(self) -> tuple[Column, ...]:
         """The columns of history and final."""
         chosen, left_out = self.settings.columns, set(self.settings.except_columns)

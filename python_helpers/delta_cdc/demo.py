@@ -12,9 +12,8 @@ import struct
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -22,8 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
 from rich.table import Table
+
+from delta_cdc.warm_dbt import WarmDbt, progress_on
 
 ROOT = Path("target/demo")
 LANDING = ROOT / "landing"
@@ -61,16 +62,17 @@ def main() -> int:
     shutil.rmtree(ROOT, ignore_errors=True)
     LANDING.mkdir(parents=True)
     os.environ["DBT_PROFILES_DIR"] = "profiles"
+    dbt = WarmDbt(Path("."), ["--target", "demo", "--vars", f"{{demo_landing: {LANDING.absolute()}}}"])
     started = time.monotonic()
     console.print(
         "A PostgreSQL 15 database, four clients writing, captured with wal2json: "
         f"{len(DELIVERIES)} change sets, one `dbt run` each.\n"
     )
-    with _progress(console) as progress:
+    with progress_on(console) as progress:
         for number, name in enumerate(DELIVERIES, 1):
             late = " (late)" if DELIVERIES[: number - 1] and name < max(DELIVERIES[: number - 1]) else ""
             _deliver(name, name)
-            _dbt_run(progress, f"change set {name}{late}, {number} of {len(DELIVERIES)}")
+            _dbt_run(dbt, progress, f"change set {name}{late}, {number} of {len(DELIVERIES)}")
 
     session = _session()
     tables = sorted(path.stem for path in DATABASE.glob("*.csv"))
@@ -80,10 +82,10 @@ def main() -> int:
     console.print(
         "\nNow the newest change set comes a second time, and the oldest of all comes again, late."
     )
-    with _progress(console) as progress:
+    with progress_on(console) as progress:
         for name, again in AGAIN.items():
             _deliver(name, again)
-        _dbt_run(progress, "change sets 0006 and 0001 again")
+        _dbt_run(dbt, progress, "change sets 0006 and 0001 again")
     unchanged = _show_unchanged(console, before, _contents(session))
 
     console.print(f"\n{_minutes(time.monotonic() - started)}. The tables are in {ROOT}/lake, schema {SCHEMA}.")
@@ -97,44 +99,13 @@ def _deliver(name: str, under: str) -> None:
     hidden.rename(LANDING / f"{under}.jsonl.gz")
 
 
-@contextmanager
-def _progress(console: Console) -> Iterator[Progress]:
-    columns = (
-        SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), BarColumn(bar_width=30),
-        TextColumn("{task.completed}/{task.total} models"), TimeElapsedColumn(), TextColumn("{task.fields[now]}"),
-    )
-    with Progress(*columns, console=console) as progress:
-        yield progress
-
-
-_manifest: Any = None
-
-
-def _dbt_run(progress: Progress, title: str) -> None:
-    """`dbt run`, in this process: the JVM stays warm and the project is parsed once."""
-    from dbt.cli.main import dbtRunner
-
-    global _manifest
-
-    task = progress.add_task(title, total=None, now="starting")
-
-    def on_event(event: Any) -> None:
-        if event.info.name == "LogModelResult":
-            now = f"{event.data.node_info.node_name}: {event.data.status}"
-            progress.update(task, completed=event.data.index, total=event.data.total, now=now)
-        elif event.info.name == "LogStartLine":
-            progress.update(task, total=event.data.total)
-
-    options = ["--target", "demo", "--vars", f"{{demo_landing: {LANDING.absolute()}}}"]
-    if _manifest is None:
-        _manifest = dbtRunner().invoke(["--quiet", "parse", *options]).result
-    result = dbtRunner(manifest=_manifest, callbacks=[on_event]).invoke(["--quiet", "run", *options])
+def _dbt_run(dbt: WarmDbt, progress: Progress, title: str) -> None:
+    result = dbt.run(progress, title, "run")
     if not result.success:
         progress.stop()
         failed = getattr(result.result, "results", None) or []
         lines = [f"{r.node.name}: {r.message}" for r in failed if str(r.status) == "error"]
         sys.exit("\n".join(["The run failed.", *lines, str(result.exception or "")]).rstrip())
-    progress.update(task, now="")
 
 
 def _session() -> Any:

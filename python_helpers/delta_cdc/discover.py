@@ -98,6 +98,28 @@ def lines_of(paths: Iterable[Path]) -> Iterator[str]:
             yield from file
 
 
+def discover_folder(message_format: str, folder: Path) -> tuple[Discovery, bool]:
+    """The tables of the change sets in a folder, and whether each has a folder of its own in it, named as the table.
+
+    A folder's files are those that a run would take: not those whose name begins with `_` or `.`.
+    """
+    def files(of: Path) -> list[Path]:
+        return sorted(path for path in of.iterdir() if path.is_file() and path.name[0] not in "._") if of.is_dir() else []
+
+    flat = files(folder) if folder.is_dir() else []
+    folders = sorted(each for each in folder.iterdir() if files(each)) if folder.is_dir() and not flat else []
+    if not flat and not folders:
+        raise OperationError(f"There is no change set in {folder}, nor in a folder in it. Name the folder that the feed fills.")
+    if flat:
+        return discover(message_format, lines_of(flat)), False
+    found = Discovery()
+    for each in folders:
+        part = discover(message_format, lines_of(files(each)), whole=each.name)
+        found.tables.update(part.tables)
+        found.unread += part.unread
+    return found, True
+
+
 def source_yml(feed: str, location: str, message_format: str, found: Discovery) -> str:
     """The source of a feed as yml; what the messages do not tell is named in a comment."""
     names = short_names(found.tables)

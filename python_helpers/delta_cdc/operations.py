@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import click
 
 from delta_cdc.config import Project, Table
 from delta_cdc.errors import OperationError, did_you_mean, nearest
@@ -20,22 +23,34 @@ class Dbt:
     project_dir: Path
     options: Sequence[str] = ()
 
-    def run_operation(self, macro: str, arguments: Mapping[str, Any]) -> None:
-        """Run a macro of this package; what it prints goes to stdout. Raises OperationError with what it says."""
-        self._invoke("run-operation", f"delta_cdc.{macro}", "--args", json.dumps(dict(arguments)))
+    def run_operation(self, macro: str, arguments: Mapping[str, Any], *, key: Sequence[str] = ()) -> None:
+        """Run a macro of this package; what it prints goes to stdout. Raises OperationError with what it says.
+
+        key: a row's, for `adapter.secret('key')`: dbt would write an argument into logs and artifacts.
+        """
+        with _secret(key):
+            self._invoke(*_operation(macro, arguments))
+
+    def ask(self, macro: str, arguments: Mapping[str, Any], *, key: Sequence[str] = ()) -> Any:
+        """What a macro of this package prints as JSON. With a key, nothing of the answer is logged either."""
+        said: list[str] = []
+        private = ["--log-level-file", "none"] if key else []
+        with _secret(key):
+            self._invoke(*private, *_operation(macro, arguments), tell=said.append)
+        return json.loads("".join(said))
 
     def run(self, *selected: str) -> None:
         """`dbt run` of models. Raises OperationError with what failed."""
         self._invoke("run", "--select", *selected)
 
-    def _invoke(self, *command: str) -> None:
+    def _invoke(self, *command: str, tell: Callable[[str], None] = click.echo) -> None:
         from dbt.cli.main import dbtRunner
 
         said: list[str] = []
 
         def on_event(event: Any) -> None:
             if event.info.name == "PrintEvent":
-                print(event.info.msg, flush=True)
+                tell(event.info.msg)
             elif event.info.name in ("RunningOperationCaughtError", "RunningOperationUncaughtError"):
                 said.append(event.data.exc)
             elif event.info.level == "error":
@@ -47,29 +62,46 @@ class Dbt:
         result = dbtRunner(callbacks=[on_event]).invoke([*quiet, *command, *where])
         if not result.success:
             text = said[0] if said else str(result.exception or "dbt failed and did not say why; see logs/dbt.log.")
-            raise OperationError(_plain(text))
+            raise OperationError(plain(text))
+
+
+def _operation(macro: str, arguments: Mapping[str, Any]) -> list[str]:
+    return ["run-operation", f"delta_cdc.{macro}", "--args", json.dumps(dict(arguments))]
+
+
+@contextmanager
+def _secret(key: Sequence[str]) -> Iterator[None]:
+    from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter
+
+    SparkdeltaAdapter.secrets["key"] = list(key)
+    try:
+        yield
+    finally:
+        del SparkdeltaAdapter.secrets["key"]
 
 
 def erase(dbt: Dbt, table: Table, key: Sequence[str]) -> None:
     """Take a person out of every table of a source table, then out of their old files."""
-    from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter
-
-    SparkdeltaAdapter.secrets["erase"] = list(key)
-    try:
-        dbt.run_operation("erase", {"staging": table.staging_name})
-    finally:
-        del SparkdeltaAdapter.secrets["erase"]
+    dbt.run_operation("erase", {"staging": table.staging_name}, key=key)
     dbt.run(f"{table.staging_name}+")
     dbt.run_operation("purge_erased", {"staging": table.staging_name})
 
 
-def _plain(text: str) -> str:
-    """A compilation error without dbt's frame of «Compilation Error in macro …» and «> in macro …»."""
+def plain(text: str) -> str:
+    """A message of dbt: a compilation error without dbt's frame of «Compilation Error in macro …» and «> in macro …»."""
     lines = [line.strip() for line in text.splitlines()]
     while lines and (re.match(r"(Compilation|Database|Runtime) Error|Encountered an error", lines[0]) or not lines[0]):
         lines.pop(0)
     kept = [line for line in lines if line and not re.match(r"> (in|called by) ", line)]
     return "\n".join(kept) or text
+
+
+def check_key(table: Table, key: Sequence[str], command: str) -> None:
+    """Raises OperationError unless there is a value for each of the table's keys."""
+    keys = table.settings.keys
+    if len(key) != len(keys):
+        wanted = f"a value for each of {', '.join(keys)}" if keys else "a table with keys"
+        raise OperationError(f"table {table.feed}.{table.name}: {command} takes {wanted}; {len(key)} given.")
 
 
 def find_table(project: Project, name: str) -> Table:

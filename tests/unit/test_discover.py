@@ -184,3 +184,53 @@ def test_the_command_writes_a_source_that_needs_only_what_the_messages_do_not_te
     empty = tmp_path / "empty.jsonl"
     empty.write_text("\n")
     assert "No message" in CliRunner().invoke(main, ["discover", "canal", str(empty)]).stderr
+
+
+def wal2json(name: str, id: int) -> str:
+    columns = [{"name": "id", "type": "integer", "value": id}, {"name": "n", "type": "text", "value": "x"}]
+    keys = [{"name": "id", "type": "integer"}]
+    return json.dumps({"action": "I", "schema": "public", "table": name, "columns": columns, "pk": keys})
+
+
+@pytest.fixture
+def new_project(tmp_path):
+    (tmp_path / "dbt_project.yml").write_text("name: mine\nversion: '1'\nmodel-paths: [models]\n")
+    (tmp_path / "landing").mkdir()
+    return tmp_path
+
+
+def init(project, feed, message_format, location="landing"):
+    given = ["--format", message_format, "--location", location, "--project-dir", str(project)]
+    return CliRunner().invoke(main, ["init", feed, *given])
+
+
+def test_init_writes_the_source_of_a_feed_and_its_models(new_project):
+    (new_project / "landing/0001.jsonl").write_text(wal2json("customer", 1) + "\n" + wal2json("invoice", 1) + "\n")
+    (new_project / "landing/_half").write_text("no change set")
+    done = init(new_project, "shop", "wal2json_v2")
+    assert done.exit_code == 0, done.output
+    assert "wrote models/shop/_sources.yml: 2 tables\n" in done.output
+    assert "stg_shop__customer.sql\n" in done.output
+    validated = CliRunner().invoke(main, ["validate", "--project-dir", str(new_project)])
+    assert "1 feed, 2 tables: no problems found." in validated.output
+    again = init(new_project, "shop", "wal2json_v2")
+    assert again.exit_code == 1
+    assert "There is a feed shop already. Add tables to " in again.stderr
+
+
+def test_init_knows_a_feed_with_a_folder_for_each_table(new_project):
+    event = {"op": "c", "ts_ms": 1, "source": {"lsn": 1}, "after": {"id": 1}}
+    for table in ("one", "two"):
+        (new_project / "landing" / table).mkdir()
+        (new_project / "landing" / table / "1.jsonl").write_text(json.dumps(event) + "\n")
+    done = init(new_project, "f", "debezium")
+    source = (new_project / "models/f/_sources.yml").read_text()
+    assert "location: landing/{table}" in source, done.output
+    assert "# The messages tell no key of: one, two." in source
+    assert done.exit_code == 2
+    assert "feed f, table one: " in done.stderr
+
+
+def test_init_says_that_a_folder_holds_nothing(new_project):
+    done = init(new_project, "f", "debezium", "landin")
+    assert "There is no change set in " in done.stderr

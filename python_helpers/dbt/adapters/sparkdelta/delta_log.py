@@ -13,6 +13,8 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.sparkdelta.columns import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
 _PART = r"(?:`(?:[^`]|``)+`|[\w$-]+)"
@@ -211,6 +213,31 @@ def size_in_bytes(session: SparkSession, schema: str, identifier: str) -> int:
     return 0 if uri is None else int(_delta_log(session, uri)[1].sizeInBytes())
 
 
+def size(session: SparkSession, schema: str, identifier: str) -> dict[str, int]:
+    """Data files and their bytes in a table's newest version: {files, bytes}; empty when there is no such table."""
+    uri = location(session, schema, identifier)
+    if uri is None:
+        return {}
+    snapshot = _delta_log(session, uri)[1]
+    return {"files": int(snapshot.numOfFiles()), "bytes": int(snapshot.sizeInBytes())}
+
+
+def vacuum(session: SparkSession, schema: str, identifier: str) -> int:
+    """Remove the files that neither the newest version nor one within the table's retention needs; returns how many they were."""
+    _vacuum(session, ".".join(map(quoted, (schema, identifier))))
+    newest = session.sql(f"describe history {quoted(schema)}.{quoted(identifier)} limit 1").collect()[0]
+    return int((newest["operationMetrics"] or {}).get("numDeletedFiles", 0)) if newest["operation"] == "VACUUM END" else 0
+
+
+def _vacuum(session: SparkSession, table: str, how: str = "", settings: Mapping[str, str] | None = None) -> None:
+    from dbt.adapters.sparkdelta.session import settings_on
+
+    # Delta lists the folders with that many tasks; Spark's default is 10,000, half a minute on 2 cores for any table
+    few = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * session.sparkContext.defaultParallelism)}
+    with settings_on(session, {**few, **(settings or {})}):
+        session.sql(f"vacuum {table} {how}")
+
+
 def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> None:
     """Remove from disk all that the table's newest version does not hold: rows that deletion vectors only mark, older files,
     change data, and older log entries, whose statistics name values. Time travel to before ends; what our commits noted stays."""
@@ -223,13 +250,7 @@ def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) 
     session.sql(f"reorg table {table} apply (purge)")
     state = table_state(session, schema, identifier, app_prefix)
     said = {"app_id": state["app_id"], "version": state["txn_version"], "notes": state["notes"]}
-    vacuum = {
-        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-        # Delta lists the folders with that many tasks; Spark's default is 10,000, half a minute on 2 cores for any table
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * session.sparkContext.defaultParallelism),
-    }
-    with settings_on(session, vacuum):
-        session.sql(f"vacuum {table} retain 0 hours")
+    _vacuum(session, table, "retain 0 hours", {"spark.databricks.delta.retentionDurationCheck.enabled": "false"})
     with settings_on(session, {USER_METADATA: json.dumps(said)} if state["app_id"] else {}):
         session.sql(f"alter table {table} set tblproperties ('sparkdelta.purged_before' = '{state['version']}')")
     log, _ = _delta_log(session, location(session, schema, identifier))

@@ -263,6 +263,11 @@ class FilesMixin(metaclass=AdapterMeta):
         """Leave nothing of a Delta table on disk but what its newest version holds. See `delta_log.purge`."""
         delta_log.purge(self._session(), relation.schema, relation.identifier, app_prefix)
 
+    @available.parse(lambda *_: 0)
+    def vacuum(self, relation: BaseRelation) -> int:
+        """Remove a Delta table's old files; returns how many. See `delta_log.vacuum`."""
+        return delta_log.vacuum(self._session(), relation.schema, relation.identifier)
+
     @available.parse(lambda *_: False)
     def view_is(self, relation: BaseRelation, sql: str) -> bool:
         """Whether a view was created from this SQL. Spark does not keep the comments above it."""

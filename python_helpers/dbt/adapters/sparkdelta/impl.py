@@ -198,6 +198,13 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
             return _no_state()
         return delta_log.table_state(self._session(), relation.schema, relation.identifier, app_prefix)
 
+    @available.parse(lambda *_: {})
+    def table_size(self, relation: BaseRelation) -> dict[str, int]:
+        """Data files and their bytes in a table's newest version: {files, bytes}; empty for one that is not there."""
+        if not self._in_process or not _is_table(relation):
+            return {}
+        return delta_log.size(self._session(), relation.schema, relation.identifier)
+
     # --- columns
 
     @available.parse(lambda *_: columns.evolved({}, {}))

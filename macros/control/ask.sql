@@ -1,0 +1,121 @@
+{#- What `delta-cdc status`, `explain` and `history` show: each prints one JSON value; nothing is written. -#}
+
+{#- {tables, runs, quarantine, holds}: lists of rows, one query each, over all tables. -#}
+{% macro status() %}
+  {%- set ledger = delta_cdc._model_relation('cdc_change_sets') -%}
+  {%- set runs, holds = delta_cdc._runs_relation(), delta_cdc.holds_relation() -%}
+  {%- set out = {'tables': [], 'runs': [], 'quarantine': [], 'holds': []} -%}
+  {%- if not adapter.table_state(ledger, ledger.identifier).exists -%}{%- do print(tojson(out)) -%}{{ return('') }}{%- endif -%}
+  {%- set staged, finals, sizes = [], [], {} -%}
+  {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
+    {%- set settings = delta_cdc._table_settings(node) -%}
+    {%- set name = delta_cdc.literal(settings.feed ~ '.' ~ settings.table) -%}
+    {%- set staging = delta_cdc._model_relation('stg_' ~ settings.feed ~ '__' ~ settings.table) -%}
+    {%- set final = delta_cdc._final_relation(settings) -%}
+    {%- set state = delta_cdc.progress(staging) -%}
+    {%- if state.exists -%}
+      {%- do staged.append('select ' ~ name ~ ' as name, count(*) as changes, cast(max(_cdc_occurred_at) as string) as newest, max_by(_cdc_change_set, _cdc_batch_id) as change_set, '
+            ~ delta_cdc._seconds_since('max(_cdc_occurred_at)', state.columns.get('_cdc_occurred_at')) ~ ' as lag_seconds, ' ~ state.batch_id ~ ' as batch_id from ' ~ staging) -%}
+    {%- endif -%}
+    {%- if adapter.table_state(final, final.identifier).exists -%}
+      {%- do finals.append('select ' ~ name ~ ' as name, count(*) as final_rows from ' ~ final) -%}
+      {%- do sizes.update({settings.feed ~ '.' ~ settings.table: adapter.table_size(final)}) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- if staged -%}
+    {%- do out.update({'tables': adapter.query_rows('select * from (' ~ staged | join(' union all ') ~ ')'
+          ~ (' left join (' ~ finals | join(' union all ') ~ ') using (name)' if finals else ' cross join (select null as final_rows)') ~ ' order by name')}) -%}
+  {%- endif -%}
+  {%- for row in out.tables %}{% do row.update(sizes.get(row.name, {})) %}{% endfor -%}
+  {%- if adapter.table_state(runs, 'cdc_runs').exists -%}
+    {%- do out.update({'runs': adapter.query_rows(
+          "select `table`, layer, sum(rows_read) as rows_read, sum(rows_late) as rows_late, cast(max(finished_at) as string) as finished_at, "
+          ~ "max_by(status, finished_at) as status, max_by(error, finished_at) as error from " ~ runs ~ " group by all")}) -%}
+    {%- do out.update({'quarantine': adapter.query_rows('select feed, source_table, error, count(*) as n from '
+          ~ api.Relation.create(database=runs.database, schema=runs.schema, identifier='cdc_quarantine') ~ ' group by all order by all')}) -%}
+  {%- endif -%}
+  {%- if adapter.table_state(holds, 'cdc_holds').exists -%}
+    {%- do out.update({'holds': adapter.query_rows('select `table`, batch_id, change_set, reason from ' ~ holds ~ ' where accepted_at is null order by batch_id')}) -%}
+  {%- endif -%}
+  {%- do print(tojson(out)) -%}
+{% endmacro %}
+
+
+{#- SQL: the seconds from a moment of the source to now; null where its time is no moment. Without a zone it is taken for UTC. -#}
+{% macro _seconds_since(moment, type) %}
+  {%- if type == 'timestamp_ntz' %}{% set moment = "cast(concat(cast(" ~ moment ~ " as string), 'Z') as timestamp)" %}
+  {%- elif type != 'timestamp' %}{{ return('cast(null as bigint)') }}
+  {%- endif -%}
+  {{ return('unix_seconds(current_timestamp()) - unix_seconds(' ~ moment ~ ')') }}
+{% endmacro %}
+
+
+{#- {changes, final}: every change of the row that has or had the named key, in order, and the rows of final at its keys.
+    is_late: something newer of the row had arrived before it. place: 1 is what counts last of its entity. -#}
+{% macro explain(staging) %}
+  {%- set table = delta_cdc._named_row(staging) -%}
+  {%- set settings = table.settings -%}
+  {%- set keys_table = delta_cdc._keys_table(settings) -%}
+  {%- set position = 'struct(_cdc_sequence, _cdc_ordinal)' -%}
+  {%- set values = settings.column_types.keys() | reject('in', settings['keys']) | list -%}
+  {%- set changes -%}
+with changes as (
+  select * from cdc_changes_of_row
+  union all
+  select * from {{ table.staging }} where _cdc_op = 'T'
+),
+placed as (
+  select c.*, {{ 'e.entity, e.origin' if keys_table else 'null as entity, null as origin' }}
+  from changes as c
+  {%- if keys_table %}
+  left join {{ keys_table }} as e on e._cdc_batch_id = c._cdc_batch_id and e._cdc_row = c._cdc_row
+  {%- endif %}
+)
+select
+  _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row, _cdc_op as op, _cdc_error as error, entity, origin,
+  to_json(_cdc_sequence, {{ delta_cdc._position_options() }}) as sequence, cast(_cdc_occurred_at as string) as occurred_at,
+  cast(_cdc_staged_at as string) as staged_at,
+  {{ delta_cdc._as_json(settings['keys']) }} as key, to_json(_cdc_key_before) as key_before,
+  {{ delta_cdc._as_json(values) }} as values, to_json(_cdc_missing) as missing,
+  _cdc_error is null and coalesce({{ position }} < max(if(_cdc_error is null, {{ position }}, null)) over (
+    order by _cdc_batch_id, _cdc_row rows between unbounded preceding and 1 preceding), false) as is_late,
+  row_number() over (partition by entity, _cdc_error is null order by {{ delta_cdc.order_by('desc') }}) as place
+from placed
+order by {{ delta_cdc.order_by() }}
+  {%- endset -%}
+  {%- set found = adapter.query_rows(changes) -%}
+  {%- set final = delta_cdc._final_relation(settings) -%}
+  {%- do print(tojson({'changes': found, 'final': delta_cdc._rows_at_keys(settings, final)})) -%}
+{% endmacro %}
+
+
+{#- Every version of the row that has or had the named key. -#}
+{% macro history_of_key(staging) %}
+  {%- set table = delta_cdc._named_row(staging) -%}
+  {%- set history = delta_cdc._model_relation('hist_' ~ table.settings.feed ~ '__' ~ table.settings.table) -%}
+  {%- do print(tojson(delta_cdc._rows_at_keys(table.settings, history, 'valid_from nulls first, valid_to nulls last'))) -%}
+{% endmacro %}
+
+
+{#- The staging table with the views of `one_key.sql` for the named key. -#}
+{% macro _named_row(staging) %}
+  {%- set table = delta_cdc._staging_table(staging) -%}
+  {%- do delta_cdc.name_key(table) -%}
+  {%- do adapter.create_kept_view('cdc_changes_of_row', delta_cdc._changes_of_row(table)) -%}
+  {%- do adapter.create_kept_view('cdc_keys_of_row', delta_cdc._keys_of_row(table.settings)) -%}
+  {%- if adapter.query_rows('select count(*) as n from cdc_changes_of_row')[0].n == 0 -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no change at that key (' ~ table.settings['keys'] | join(', ') ~ ').') -%}
+  {%- endif -%}
+  {{ return(table) }}
+{% endmacro %}
+
+{% macro _rows_at_keys(settings, relation, order='1') %}
+  {%- if adapter.get_relation(relation.database, relation.schema, relation.identifier) is none -%}{{ return([]) }}{%- endif -%}
+  {%- set found = adapter.query_rows('select ' ~ delta_cdc._json_of('struct(r.*)') ~ ' as row from ' ~ relation ~ ' as r join (select distinct '
+        ~ delta_cdc.column_list(settings['keys']) ~ ' from cdc_keys_of_row) as k on ' ~ delta_cdc.same_columns(settings['keys'], 'r', 'k') ~ ' order by ' ~ order) -%}
+  {{ return(found | map(attribute='row') | list) }}
+{% endmacro %}
+
+{% macro _as_json(columns) %}{{ return(delta_cdc._json_of('struct(' ~ delta_cdc.column_list(columns) ~ ')')) }}{% endmacro %}
+
+{% macro _json_of(struct) %}{{ return('to_json(' ~ struct ~ ", map('ignoreNullFields', 'false'))") }}{% endmacro %}

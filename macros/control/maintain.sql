@@ -1,0 +1,26 @@
+{#-
+  `delta-cdc maintain`: small files of the tables that this project writes become few, and files that nothing needs any more go.
+  models: names of models (none: all, and the tables of control). min_files: a table with fewer files is left as it is. What readers of
+  the last days need stays: VACUUM keeps what `delta.deletedFileRetentionDuration` says, 7 days if nothing does.
+-#}
+{% macro maintain(models=none, vacuum=true, min_files=16) %}
+  {%- set relations = [] -%}
+  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental'
+        and delta_cdc._layer(node.name) and (models is none or node.name in models) -%}
+    {%- do relations.append(delta_cdc._relation_of(node)) -%}
+  {%- endfor -%}
+  {%- if models is none %}{% do relations.append(delta_cdc._runs_relation()) %}{% do relations.append(delta_cdc.holds_relation()) %}{% endif -%}
+  {%- set done = [] -%}
+  {%- for relation in relations if adapter.table_state(relation, relation.identifier).exists -%}
+    {%- set before = adapter.table_size(relation) -%}
+    {%- set small = before.files >= min_files and before.bytes / before.files < 64 * 1024 * 1024 -%}
+    {%- if small -%}{%- do run_query('optimize ' ~ relation) -%}{%- endif -%}
+    {%- set gone = adapter.vacuum(relation) if vacuum else 0 -%}
+    {%- set after = adapter.table_size(relation) if small else before -%}
+    {%- if after.files != before.files or gone -%}
+      {%- do done.append(relation) -%}
+      {%- do print('table ' ~ relation ~ ': ' ~ before.files ~ ' files, now ' ~ after.files ~ (', ' ~ gone ~ ' old files removed' if gone else '')) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- do print(relations | length ~ ' tables looked at, ' ~ done | length ~ ' had something to be done.') -%}
+{% endmacro %}

@@ -1,0 +1,63 @@
+{#- One row of a source table, named by a key that it has or had: by temporary views alone, so that no value stands in any SQL text. -#}
+{#- `cdc_named_key`: the key that the person was named by, typed. -#}
+{% macro name_key(table) %}
+  {%- set keys = table.settings['keys'] -%}
+  {%- do adapter.create_values_view('cdc_named_key_text', keys, [adapter.secret('key')]) -%}
+  {%- set typed, checks = [], [] -%}
+  {%- for key in keys -%}
+    {%- set cast = 'try_cast(' ~ delta_cdc.quoted(key) ~ ' as ' ~ table.settings.column_types[key] ~ ')' -%}
+    {%- do typed.append(cast ~ ' as ' ~ delta_cdc.quoted(key)) -%}
+    {%- do checks.append('if(' ~ cast ~ ' is null, ' ~ delta_cdc.literal(key) ~ ', null)') -%}
+  {%- endfor -%}
+  {%- set bad = adapter.query_rows('select array_compact(array(' ~ checks | join(', ') ~ ')) as bad from cdc_named_key_text')[0].bad -%}
+  {%- if bad -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': what is given for ' ~ bad | join(', ') ~ ' is not of its type, ' ~ table.settings.column_types[bad[0]] ~ '.') -%}
+  {%- endif -%}
+  {%- do adapter.create_kept_view('cdc_named_key', 'select ' ~ typed | join(', ') ~ ' from cdc_named_key_text') -%}
+{% endmacro %}
+
+
+{#- All that staging holds of the person: what is at the key, what moved away from it, and where keys changed the same row's changes
+    under its other keys. -#}
+{% macro _changes_of_row(table) -%}
+{%- set settings = table.settings -%}
+{%- set keys = settings['keys'] -%}
+{%- set keys_table = delta_cdc._keys_table(settings) -%}
+select s.* from {{ table.staging }} as s cross join cdc_named_key as k
+where not s._cdc_error <=> 'erased' and not s._cdc_error <=> 'unparsable' and (
+  ({{ delta_cdc.same_columns(keys, 's', 'k') }} and not s._cdc_op <=> 'T')
+  or (s._cdc_key_before is not null and {{ delta_cdc.same_columns(keys, 's._cdc_key_before', 'k') }})
+{%- if keys_table %}
+  or (s._cdc_batch_id, s._cdc_row) in (
+    select c._cdc_batch_id, c._cdc_row from {{ keys_table }} as c
+    where c.entity in (select e.entity from {{ keys_table }} as e cross join cdc_named_key as k where e.entity is not null and (
+      (e.key_after is not null and {{ delta_cdc.same_columns(keys, 'e.key_after', 'k') }})
+      or (e.key_before is not null and {{ delta_cdc.same_columns(keys, 'e.key_before', 'k') }}))))
+{%- endif %}
+)
+{%- endmacro %}
+
+
+{#- The keys that the person had, each with the position of its last change. -#}
+{% macro _keys_of_row(settings) -%}
+{%- set keys = settings['keys'] -%}
+select {{ delta_cdc.column_list(keys) }}, max(struct(_cdc_sequence, _cdc_ordinal)) as _cdc_position
+from (
+{%- if settings.key_changes %}
+  select {{ delta_cdc.column_list(keys) }}, _cdc_sequence, _cdc_ordinal from cdc_changes_of_row
+  union all
+  select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, _cdc_sequence, _cdc_ordinal from cdc_changes_of_row where _cdc_key_before is not null
+{%- else %}
+  select {{ delta_cdc.column_list(keys, 'k.') }}, _cdc_sequence, _cdc_ordinal from cdc_changes_of_row cross join cdc_named_key as k
+{%- endif %}
+)
+group by {{ delta_cdc.column_list(keys) }}
+{%- endmacro %}
+
+
+{#- The keys table, if there is one. -#}
+{% macro _keys_table(settings) %}
+  {%- if not settings.key_changes -%}{{ return(none) }}{%- endif -%}
+  {%- set keys_table = delta_cdc._model_relation('int_' ~ settings.feed ~ '__' ~ settings.table ~ '_keys') -%}
+  {{ return(keys_table if adapter.table_state(keys_table, keys_table.identifier).exists else none) }}
+{% endmacro %}

@@ -1,0 +1,175 @@
+"""`delta-cdc status`, `explain` and `history`: answers of macros (macros/control/ask.sql), for a screen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from delta_cdc.config import Project, Table
+from delta_cdc.operations import plain
+
+Row = Mapping[str, Any]
+_TOLD = ("batch_id", "change_set", "changes", "newest", "lag_seconds", "final_rows", "files")
+_OPERATIONS = {"I": "insert", "U": "update", "D": "delete", "R": "read", "T": "truncate"}
+
+
+def status_rows(project: Project, told: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
+    """One row a table of the feeds, from what the macro `status` told.
+
+    Keys: table; state (`not loaded`, `ok`, `held`, `failed`); why (texts, where it is not ok); batch_id, to which it has come;
+    change_set, the last with changes of it, and loaded, when; newest (the source's time) and lag_seconds; changes, final_rows,
+    files; quarantined (text by reason); late_share.
+    """
+    tables = {row["name"]: row for row in told["tables"]}
+    runs = {row["table"]: row for row in told["runs"]}
+    out = []
+    for table in project.tables:
+        name = f"{table.feed}.{table.name}"
+        row: dict[str, Any] = {"table": name, "state": "not loaded", "why": []}
+        out.append(row)
+        failed = [runs[model] for model in table.models if model in runs and runs[model]["status"] in ("error", "fail")]
+        row["why"] += [f"{run['table']}: {plain(run['error'] or '')}" for run in failed]
+        held = [hold for hold in told["holds"] if hold["table"] == table.staging_name]
+        row["why"] += [f"batch {hold['batch_id']} ({hold['change_set']}) is held: {hold['reason']}" for hold in held]
+        found = tables.get(name)
+        if found is not None:
+            row["state"] = "ok"
+            staged = runs.get(table.staging_name, {})
+            read = staged.get("rows_read") or 0
+            reasons = [q for q in told["quarantine"] if q["feed"] == table.feed and q["source_table"] == table.name]
+            row |= {
+                **{each: found.get(each) for each in _TOLD},
+                "loaded": staged.get("finished_at"),
+                "late_share": (staged.get("rows_late") or 0) / read if read else 0.0,
+                "quarantined": ", ".join(f"{q['n']} {q['error']}" for q in reasons),
+            }
+        if failed or held:
+            row["state"] = "failed" if failed else "held"
+    return out
+
+
+def show_status(rows: Sequence[Row], console: Console) -> None:
+    headings = "table, state, last change set, newest change, lag, loaded, >changes, >final, >files, >late, quarantined"
+    grid = _grid(*headings.split(", "))
+    for row in rows:
+        late = row.get("late_share") or 0
+        cells = (
+            row["table"], row["state"], (row.get("change_set") or "").rsplit("/", 1)[-1], _short(row.get("newest")),
+            _lag(row.get("lag_seconds")), _short(row.get("loaded")),
+            _number(row.get("changes")), _number(row.get("final_rows")), _number(row.get("files")),
+            f"{late:.1%}" if late else "", row.get("quarantined") or "",
+        )
+        style = {"failed": "red", "held": "yellow"}.get(row["state"], "")
+        grid.add_row(*(Text(str(cell), style=style) for cell in cells))
+    console.print(grid)
+    for row in rows:
+        for why in row["why"]:
+            console.print(Text(f"{row['table']}: {why}", style="red" if row["state"] == "failed" else "yellow"), soft_wrap=True)
+
+
+def explained(told: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Each change of a row as text: batch, change set, position, source time, operation, values, and what became of it."""
+    out = []
+    entities = list(dict.fromkeys(c["entity"] for c in told["changes"] if c["entity"]))
+    for change in told["changes"]:
+        notes = []
+        if change["error"]:
+            notes.append(change["error"] if change["error"] == "retracted" else f"quarantined: {change['error']}")
+        elif change["op"] == "T":
+            notes.append("ends every row")
+        elif change["place"] == 1:
+            notes.append("last word: the row is gone" if change["op"] == "D" else "last word: what final shows")
+        else:
+            notes.append("applied")
+        if change["is_late"]:
+            notes.append("came late")
+        if change["origin"] in ("unknown_update", "unknown_key", "unknown_delete", "absorbed"):
+            notes.append(str(change["origin"]).replace("_", " "))
+        missing = json.loads(change["missing"] or "[]")
+        if missing:
+            notes.append(f"says nothing of {', '.join(missing)}")
+        if len(entities) > 1 and change["entity"]:
+            notes.append(f"row {entities.index(change['entity']) + 1} of {len(entities)} that had such a key")
+        key = _pairs(change["key"])
+        if change["key_before"]:
+            key = f"{_pairs(change['key_before'])} → {key}"
+        out.append({
+            "position": ", ".join(str(v) for v in json.loads(change["sequence"] or "{}").values()),
+            "source time": _short(change["occurred_at"]),
+            "operation": _OPERATIONS.get(change["op"], str(change["op"] or "?")),
+            "key": "" if change["op"] == "T" else key,
+            "values": "" if change["op"] in ("T", "D") else _pairs(change["values"], without=missing),
+            "became": "; ".join(notes),
+            "change set": f"{change['batch_id']}: {str(change['change_set']).rsplit('/', 1)[-1]} row {change['row']}",
+            "staged": _short(change["staged_at"]),
+        })
+    return out
+
+
+def show_explained(table: Table, told: Mapping[str, Any], console: Console) -> None:
+    rows = explained(told)
+    _show_records(rows, console)
+    final = [json.loads(row) for row in told["final"]]
+    console.print()
+    if not final:
+        console.print(f"{table.final_name} has no row there.")
+    for row in final:
+        console.print(Text(f"{table.final_name}: " + ", ".join(f"{k} = {_value(v)}" for k, v in row.items())), soft_wrap=True)
+
+
+def show_history(rows: Iterable[str], console: Console) -> None:
+    """Versions as columns; those of the package's own bookkeeping are left out."""
+    shown = [{k: _value(v) for k, v in json.loads(row).items() if not k.startswith("_cdc_")} for row in rows]
+    _show_records(shown, console)
+
+
+def _show_records(rows: Sequence[Mapping[str, str]], console: Console) -> None:
+    grid = _grid(*(rows[0] if rows else ()))
+    for row in rows:
+        grid.add_row(*(Text(each) for each in row.values()))
+    console.print(grid)
+
+
+def _grid(*headings: str) -> RichTable:
+    grid = RichTable(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        grid.add_column(heading.removeprefix(">"), justify="right" if heading.startswith(">") else "left", overflow="fold")
+    return grid
+
+
+def _pairs(text: str | None, without: Sequence[str] = ()) -> str:
+    return ", ".join(f"{k} = {_value(v)}" for k, v in json.loads(text or "{}").items() if k not in without)
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _short(moment: Any) -> str:
+    return "" if moment is None else str(moment)[:19]
+
+
+def _number(value: Any) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _lag(seconds: int | None) -> str:
+    """A time span in its two largest units.
+
+    >>> _lag(95), _lag(3 * 3600 + 120), _lag(9 * 86400)
+    ('1 m 35 s', '3 h 2 m', '9 d 0 h')
+    """
+    if seconds is None:
+        return ""
+    parts: list[str] = []
+    rest = max(int(seconds), 0)
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        if rest >= size or parts or unit == "s":
+            parts.append(f"{rest // size} {unit}")
+            rest %= size
+    return " ".join(parts[:2])

@@ -1,0 +1,217 @@
+"""`delta-cdc run`: one `dbt run` after another in a warm process, no two at once, each told in a screenful."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from delta_cdc.config import Project
+from delta_cdc.errors import OperationError
+from delta_cdc.operations import plain
+from delta_cdc.warm_dbt import WarmDbt, progress_on
+
+# What a scheduler learns from the exit code; that of a wrong configuration is 2.
+DONE, FAILED, HELD, BUSY = 0, 1, 3, 75
+SHOWN_TABLES = 20
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+class RunFailed(OperationError):
+    exit_code = FAILED
+
+
+class Busy(OperationError):
+    """Another run is at work."""
+
+    exit_code = BUSY
+
+
+@dataclass
+class TableReport:
+    """What one run did with a source table; counts are rows. held, failed: why, if so."""
+
+    name: str
+    read: int = 0
+    duplicate: int = 0
+    late: int = 0
+    quarantined: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    seconds: float = 0.0
+    held: str | None = None
+    failed: list[str] = field(default_factory=list)
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self.read or self.inserted or self.updated or self.deleted or self.held or self.failed)
+
+
+@dataclass
+class Summary:
+    """One run. tables: those of the feeds. others: failures of models that belong to no table."""
+
+    tables: list[TableReport]
+    others: list[str]
+    seconds: float
+
+    @property
+    def exit_code(self) -> int:
+        if self.others or any(table.failed for table in self.tables):
+            return FAILED
+        return HELD if any(table.held for table in self.tables) else DONE
+
+
+def seconds_of(text: str) -> int:
+    """`90s`, `15m`, `1h` in seconds. Raises ValueError for anything else."""
+    found = re.fullmatch(r"([1-9]\d*)([smh])", text.strip().lower())
+    if found is None:
+        raise ValueError(f"`{text}` is no interval: it wants a whole number and s, m or h, such as `15m`.")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def run(
+    project: Project, options: Sequence[str], *, select: Sequence[str] = (), every: int | None = None, console: Console
+) -> int:
+    """Run once, or every so many seconds until a signal; returns the exit code of the last run.
+
+    options: of dbt, such as `--target dev`. select: as dbt's `--select`; by default all models.
+    """
+    dbt = WarmDbt(project.root, options)
+    command = ["run", *(["--select", *select] if select else [])]
+    stop = threading.Event()
+    with locked(project.root), _stopped_by_signals(stop, console):
+        while True:
+            started = time.monotonic()
+            summary = run_once(dbt, project, command, console)
+            show(summary, console)
+            if every is None or stop.is_set():
+                return summary.exit_code
+            # ticks keep their distance; one that took too long is followed at once
+            if stop.wait(max(0.0, every - (time.monotonic() - started))):
+                return summary.exit_code
+
+
+def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Console) -> Summary:
+    """One dbt command, with a bar on a terminal. Raises RunFailed when dbt could not even start."""
+    started = time.monotonic()
+    with progress_on(console, transient=True) as progress:
+        result = dbt.run(progress, "dbt run", *command)
+    nodes = getattr(result.result, "results", None)
+    if nodes is None and not result.success:
+        raise RunFailed(f"dbt ran nothing: {result.exception or 'it did not say why; see logs/dbt.log'}")
+    return summarize(project, nodes or [], time.monotonic() - started)
+
+
+def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary:
+    """What the results of dbt's nodes say of each table of the feeds."""
+    reports: dict[str, TableReport] = {}
+    of_model: dict[str, TableReport] = {}
+    for table in project.tables:
+        name = f"{table.feed}.{table.name}"
+        of_model |= dict.fromkeys(table.models, reports.setdefault(name, TableReport(name)))
+    finals = {table.final_name for table in project.tables}
+    others: list[str] = []
+    for node in nodes:
+        status, name = str(node.status), node.node.name
+        report = of_model.get(name)
+        if status in ("error", "fail", "runtime error"):
+            (others if report is None else report.failed).append(f"{name}: {plain(node.message or 'it did not say why')}")
+        if report is None:
+            continue
+        report.seconds += node.execution_time
+        said: Mapping[str, Any] = node.adapter_response or {}
+        more: Mapping[str, Any] = said.get("report") or {}
+        report.held = report.held or more.get("held")
+        if name.startswith("stg_"):
+            report.read, report.late = more.get("rows_read") or 0, more.get("rows_late") or 0
+            report.quarantined = more.get("rows_quarantined") or 0
+            report.duplicate = max(report.read - (said.get("rows_inserted") or 0), 0)
+        elif name in finals:
+            report.inserted, report.updated, report.deleted = (
+                said.get(f"rows_{done}") or 0 for done in ("inserted", "updated", "deleted")
+            )
+    return Summary(list(reports.values()), others, seconds)
+
+
+def show(summary: Summary, console: Console) -> None:
+    """The summary, on a screen: tables with news, the slowest of them if there are many; then what needs a person."""
+    news = [table for table in summary.tables if table.has_news]
+    shown = sorted(news, key=lambda table: (not (table.failed or table.held), -table.seconds))[:SHOWN_TABLES]
+    counts = ("read", "duplicate", "late", "quarantined", "inserted", "updated", "deleted")
+    if shown:
+        grid = RichTable(box=None, pad_edge=False, header_style="bold")
+        grid.add_column("table", overflow="fold")
+        for column in (*counts, "seconds"):
+            grid.add_column(column, justify="right")
+        for table in shown:
+            state = " (failed)" if table.failed else " (held)" if table.held else ""
+            cells = [f"{getattr(table, name):,}" if getattr(table, name) else "" for name in counts]
+            grid.add_row(Text(table.name + state), *cells, f"{table.seconds:.1f}")
+        console.print(grid)
+    for table in news:
+        for text in (*table.failed, *([table.held] if table.held else [])):
+            console.print(Text(text, style="red" if table.failed else "yellow"), soft_wrap=True)
+    for text in summary.others:
+        console.print(Text(text, style="red"), soft_wrap=True)
+    total = {name: sum(getattr(table, name) for table in news) for name in counts}
+    more = f", {len(news) - len(shown)} not shown" if len(news) > len(shown) else ""
+    console.print(
+        Text(
+            f"{time.strftime('%H:%M:%S')}  {len(news)} of {len(summary.tables)} tables had news{more}: "
+            f"{total['read']:,} changes, {total['inserted']:,} rows inserted, {total['updated']:,} updated, "
+            f"{total['deleted']:,} deleted; {summary.seconds:.0f} s."
+        ),
+        soft_wrap=True,
+    )
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """No second `delta-cdc run` or `maintain` of a project on this machine. Raises Busy, with who has it."""
+    path = folder / "target" / "delta-cdc.lock"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            raise Busy(f"Another run is at work: {file.read().strip() or 'it did not say which'}. Nothing was done.") from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
+        file.flush()
+        yield
+
+
+@contextmanager
+def _stopped_by_signals(stop: threading.Event, console: Console) -> Iterator[None]:
+    """The first SIGINT or SIGTERM lets the run at work end, the second ends it now (dbt cancels its Spark jobs)."""
+
+    def on_signal(_number: int, _frame: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        console.print("Stopping when this run is through; once more to stop at once.")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,71 @@
+"""dbt in this process: the JVM stays warm, and the project is parsed again only when a file of it changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+Files = dict[str, tuple[int, int]]
+
+
+class WarmDbt:
+    """project_dir: the project's folder. options: of dbt, such as `--target dev`."""
+
+    def __init__(self, project_dir: Path, options: Sequence[str] = ()) -> None:
+        self._folder = project_dir
+        self._options = ["--project-dir", str(project_dir), *options]
+        self._manifest: Any = None
+        self._parsed: Files = {}
+
+    def run(self, progress: Progress, title: str, *command: str) -> Any:
+        """A dbt command (`run`, `--select`, …) with a bar; returns dbt's result, whatever became of it."""
+        from dbt.cli.main import dbtRunner
+
+        task = progress.add_task(title, total=None, now="starting")
+
+        def on_event(event: Any) -> None:
+            if event.info.name == "LogModelResult":
+                now = f"{event.data.node_info.node_name}: {event.data.status}"
+                progress.update(task, completed=event.data.index, total=event.data.total, now=now)
+            elif event.info.name == "LogStartLine":
+                progress.update(task, total=event.data.total)
+
+        quiet = ["--quiet", "--log-level", "none"]
+        files = self._files()
+        if self._manifest is None or files != self._parsed:
+            parsed = dbtRunner().invoke([*quiet, "parse", *self._options])
+            if not parsed.success:
+                return parsed
+            self._manifest, self._parsed = parsed.result, files
+        result = dbtRunner(manifest=self._manifest, callbacks=[on_event]).invoke([*quiet, *command, *self._options])
+        progress.update(task, now="")
+        return result
+
+    def _files(self) -> Files:
+        """What a parse reads, by time and size: the project's files, and the packages that it has installed."""
+        found: Files = {}
+        for folder, folders, names in os.walk(self._folder, followlinks=True):
+            folders[:] = [name for name in folders if not name.startswith(".") and name not in ("target", "logs", "lake")]
+            for name in names:
+                if name.endswith((".yml", ".yaml", ".sql", ".py", ".csv", ".md")):
+                    path = os.path.join(folder, name)
+                    told = os.stat(path)
+                    found[path] = (told.st_mtime_ns, told.st_size)
+        return found
+
+
+@contextmanager
+def progress_on(console: Console, *, transient: bool = False) -> Iterator[Progress]:
+    """Bars with the models done, the seconds, and the model that ended last."""
+    columns = (
+        SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), BarColumn(bar_width=30),
+        TextColumn("{task.completed}/{task.total} models"), TimeElapsedColumn(), TextColumn("{task.fields[now]}"),
+    )
+    with Progress(*columns, console=console, transient=transient) as progress:
+        yield progress

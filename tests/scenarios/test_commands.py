@@ -1,0 +1,201 @@
+"""What a person asks and does day by day: run, status, explain, history, maintain."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from delta_cdc import run as runs
+from delta_cdc.cli import main
+from delta_cdc.config import load_project
+from tests.scenarios.project import UserProject
+
+COLUMNS = {"op": "string", "at": "timestamp", "id": "int", "old_id": "int", "n": "int", "note": "string"}
+PLAIN = {"keys": ["id"], "sequence_by": ["at"], "operation": "op", "except_columns": ["op", "old_id", "at"]}
+
+
+class Shop:
+    def __init__(self, project: UserProject) -> None:
+        self.project = project
+        self.folder = project.path / "landing"
+        self.tables = {"plain": {**PLAIN, "max_delete_share": 0.5}, "moving": {**PLAIN, "old_keys": {"id": "old_id"}}}
+        for table in self.tables:
+            (self.folder / table).mkdir(parents=True)
+        declared = [{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in self.tables.items()]
+        project.configure("shop", settings={"format": "rows", "location": f"{self.folder}/{{table}}"}, tables=declared)
+        project.generate()
+
+    def deliver(self, table: str, name: str, *rows: tuple[Any, ...]) -> Path:
+        """rows: (operation, minute, id, old id, n); no `note` where it is None."""
+        lines = []
+        for op, minute, id, old_id, n, *note in rows:
+            row = {"op": op, "at": f"2026-01-01T00:{minute:02d}:00Z", "id": id, "old_id": old_id, "n": n}
+            lines.append(json.dumps(row | ({"note": note[0]} if note else {})) + "\n")
+        path = self.folder / table / f"{name}.jsonl"
+        path.write_text("".join(lines))
+        return path
+
+    def command(self, *arguments: object) -> Result:
+        path = str(self.project.path)
+        return CliRunner().invoke(main, [*map(str, arguments), "--project-dir", path, "--profiles-dir", path])
+
+
+@pytest.fixture(scope="module")
+def shop(project: UserProject) -> Shop:
+    shop = Shop(project)
+    shop.deliver("plain", "0001", ("I", 1, 1, None, 10, "a"), ("I", 2, 2, None, 20, "b"), ("I", 2, 2, None, 20, "b"))
+    shop.deliver("moving", "0001", ("I", 1, 1, None, 10, "a"), ("U", 3, 5, 1, 30))
+    return shop
+
+
+def test_run_tells_what_each_table_did_and_nothing_when_nothing_came(shop: Shop) -> None:
+    result = shop.command("run")
+    assert result.exit_code == 0, result.output
+    rows = {line.split()[0]: line.split()[1:-1] for line in result.output.splitlines() if line.startswith("shop.")}
+    assert rows == {"shop.plain": ["3", "1", "2"], "shop.moving": ["2", "1"]}
+    assert "2 of 2 tables had news: 5 changes, 3 rows inserted, 0 updated, 0 deleted; " in result.output
+    again = shop.command("run")
+    assert again.exit_code == 0
+    assert next(line for line in again.output.splitlines() if line).endswith(" s.")
+    assert "0 of 2 tables had news" in again.output
+
+
+def test_no_two_runs_of_a_project_are_at_work_at_once(shop: Shop) -> None:
+    with runs.locked(shop.project.path):
+        refused = shop.command("run")
+    assert refused.exit_code == runs.BUSY
+    assert f"Another run is at work: process {os.getpid()}, since " in refused.output
+
+
+def test_explain_tells_every_change_of_a_row_and_what_became_of_it(shop: Shop) -> None:
+    shop.deliver("moving", "0002", ("U", 2, 1, None, 20, "late"), ("U", 5, 5, None, "many", "bad"))
+    assert shop.command("run").exit_code == 0
+    result = shop.command("explain", "moving", 1)
+    assert result.exit_code == 0, result.output
+    told = [line for line in result.output.splitlines() if line.startswith("2026")]
+    assert ["applied" in told[0], "applied; came late" in told[1]] == [True, True]
+    assert "id = 1 → id = 5" in told[2]
+    assert "last word: what final shows; says nothing of note" in told[2]
+    assert "quarantined: cast:n" in told[3]
+    assert "final_moving: id = 5, n = 30, note = late" in result.output
+    assert shop.command("explain", "moving", 5).output == result.output
+    unknown = shop.command("explain", "moving", 99)
+    assert unknown.exit_code == 1
+    assert "table shop.moving: there is no change at that key (id)." in unknown.output
+    assert "explain takes a value for each of id; 2 given" in shop.command("explain", "moving", 1, 2).output
+
+
+def test_history_tells_every_version_under_every_key(shop: Shop) -> None:
+    shown = shop.command("history", "shop.moving", 5)
+    assert shown.exit_code == 0, shown.output
+    heading, *versions = [line.split() for line in shown.output.splitlines() if line.strip()]
+    assert heading[:3] == ["id", "n", "note"]
+    assert [version[:3] for version in versions] == [["1", "10", "a"], ["1", "20", "late"], ["5", "30", "late"]]
+
+
+def test_neither_key_nor_values_of_a_person_are_logged(shop: Shop) -> None:
+    shop.deliver("moving", "0003", ("I", 10, 987654, None, 1, "quite secret"))
+    assert shop.command("run").exit_code == 0
+    log = shop.project.path / "logs" / "dbt.log"
+    assert "quite secret" in shop.command("explain", "moving", 987654).output
+    assert not log.exists() or not {"987654", "quite secret"} & set(log.read_text().replace("'", " ").split())
+
+
+def test_a_change_set_that_is_held_is_told_and_so_is_the_exit_code(shop: Shop) -> None:
+    shop.deliver("plain", "0002", ("D", 8, 1, None, None), ("D", 8, 2, None, None))
+    held = shop.command("run")
+    assert held.exit_code == runs.HELD
+    assert "shop.plain (held)" in held.output
+    assert "is held: it would delete 2 of the 2 live rows" in held.output
+    state = json.loads(shop.command("status", "--json").output)
+    plain, moving = sorted(state, key=lambda row: row["table"], reverse=True)
+    assert (plain["state"], plain["final_rows"], plain["changes"]) == ("held", 2, 4)
+    assert plain["change_set"].endswith("/plain/0002.jsonl")
+    assert (moving["state"], moving["quarantined"], moving["late_share"]) == ("ok", "1 cast:n", pytest.approx(1 / 5))
+    assert plain["newest"] == "2026-01-01 00:08:00"
+    assert plain["lag_seconds"] > 0
+    assert "is held: it would delete" in shop.command("status").output
+    assert shop.command("retract", "plain/0002.jsonl").exit_code == 0
+
+
+def test_a_table_that_fails_is_told_with_the_reason_and_the_others_go_on(shop: Shop) -> None:
+    path = shop.deliver("plain", "0003", ("U", 20, 1, None, 11, "c"))
+    shop.deliver("moving", "0004", ("U", 20, 5, None, 31, "d"))
+    shop.project.spark().sql(f"drop table {shop.project.schema}.stg_shop__plain")
+    shop.project.spark().sql(f"create table {shop.project.schema}.stg_shop__plain using delta as select 1 as id")
+    failed = shop.command("run")
+    assert failed.exit_code == runs.FAILED
+    assert "shop.plain (failed)" in failed.output
+    assert "stg_shop__plain: " in failed.output
+    assert shop.project.rows("select n from {schema}.final_moving where id = 5") == [{"n": 31}]
+    state = {row["table"]: row for row in json.loads(shop.command("status", "--json").output)}
+    assert state["shop.plain"]["state"] == "failed"
+    assert state["shop.plain"]["why"][0].startswith("stg_shop__plain: ")
+    path.unlink()
+
+
+def test_a_run_that_stays_takes_what_comes_until_it_is_told_to_stop(shop: Shop) -> None:
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals come to the main thread")
+    screen = io.StringIO()
+
+    def live() -> None:
+        def ended(count: int) -> bool:
+            return screen.getvalue().count("tables had news") >= count
+
+        limit = time.monotonic() + 120
+        while not ended(1) and time.monotonic() < limit:
+            time.sleep(0.1)
+        shop.deliver("moving", "0005", ("U", 30, 5, None, 50, "e"))
+        while "1 of 2 tables had news: 1 changes" not in screen.getvalue() and time.monotonic() < limit:
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    other = threading.Thread(target=live)
+    other.start()
+    options = ["--profiles-dir", str(shop.project.path)]
+    select = ["cdc_change_sets", "stg_shop__moving+"]
+    console = Console(file=screen, width=200)
+    before = signal.getsignal(signal.SIGTERM)
+    code = runs.run(load_project(shop.project.path), options, select=select, every=1, console=console)
+    other.join()
+    assert code == runs.DONE
+    assert "Stopping when this run is through" in screen.getvalue()
+    assert shop.project.rows("select n from {schema}.final_moving where id = 5") == [{"n": 50}]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_maintain_makes_many_small_files_few_and_changes_no_row(shop: Shop) -> None:
+    def contents() -> dict[str, Any]:
+        tables = ("stg_shop__moving", "int_shop__moving_keys", "final_moving")
+        return {t: sorted(map(str, shop.project.rows(f"select * from {{schema}}.{t}"))) for t in tables}
+
+    before = contents()
+    done = shop.command("maintain", "moving", "--min-files", 2)
+    assert done.exit_code == 0, done.output
+    assert "stg_shop__moving: 5 files, now 1" in done.output
+    assert contents() == before
+    nothing = shop.command("maintain", "moving", "--min-files", 2)
+    assert "3 tables looked at, 0 had something to be done." in nothing.output
+    shop.deliver("moving", "0006", ("U", 31, 5, None, 51, "f"))
+    assert shop.command("run", "--select", "cdc_change_sets", "--select", "stg_shop__moving+").exit_code == 0
+    assert shop.project.rows("select n from {schema}.final_moving where id = 5") == [{"n": 51}]
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("15m", 900), ("1h", 3600)])
+def test_an_interval_is_a_number_and_a_unit(text: str, seconds: int) -> None:
+    assert runs.seconds_of(text) == seconds
+
+
+def test_an_interval_that_is_none_is_refused(shop: Shop) -> None:
+    assert "`15 min` is no interval: it wants" in shop.command("run", "--every", "15 min").output
