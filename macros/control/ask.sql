@@ -13,9 +13,9 @@
     {%- set staging = delta_cdc._model_relation('stg_' ~ settings.feed ~ '__' ~ settings.table) -%}
     {%- set final = delta_cdc._final_relation(settings) -%}
     {%- set state = delta_cdc.progress(staging) -%}
-    {%- if state.exists -%}
+    {%- if '_cdc_occurred_at' in state.columns -%}
       {%- do staged.append('select ' ~ name ~ ' as name, count(*) as changes, cast(max(_cdc_occurred_at) as string) as newest, max_by(_cdc_change_set, _cdc_batch_id) as change_set, '
-            ~ delta_cdc._seconds_since('max(_cdc_occurred_at)', state.columns.get('_cdc_occurred_at')) ~ ' as lag_seconds, ' ~ state.batch_id ~ ' as batch_id from ' ~ staging) -%}
+            ~ delta_cdc._seconds_since('max(_cdc_occurred_at)', state.columns['_cdc_occurred_at']) ~ ' as lag_seconds, ' ~ state.batch_id ~ ' as batch_id from ' ~ staging) -%}
     {%- endif -%}
     {%- if adapter.table_state(final, final.identifier).exists -%}
       {%- do finals.append('select ' ~ name ~ ' as name, count(*) as final_rows from ' ~ final) -%}
@@ -57,12 +57,15 @@
   {%- set settings = table.settings -%}
   {%- set keys_table = delta_cdc._keys_table(settings) -%}
   {%- set position = 'struct(_cdc_sequence, _cdc_ordinal)' -%}
-  {%- set values = settings.column_types.keys() | reject('in', settings['keys']) | list -%}
+  {%- set values = settings['columns'] | reject('in', settings['keys']) | list -%}
   {%- set changes -%}
 with changes as (
-  select * from cdc_changes_of_row
+  select * from cdc_changes_of_row where _cdc_error is null
   union all
-  select * from {{ table.staging }} where _cdc_op = 'T'
+  select * from {{ table.staging }} where _cdc_op = 'T' and _cdc_error is null
+  union all  -- what cannot be used belongs to nobody yet: it is told by its key
+  select s.* from {{ table.staging }} as s left semi join cdc_keys_of_row as k on {{ delta_cdc.same_columns(settings['keys'], 's', 'k') }}
+  where s._cdc_error not in ('erased', 'unparsable')
 ),
 placed as (
   select c.*, {{ 'e.entity, e.origin' if keys_table else 'null as entity, null as origin' }}

@@ -72,8 +72,8 @@ def show_status(rows: Sequence[Row], console: Console) -> None:
             console.print(Text(f"{row['table']}: {why}", style="red" if row["state"] == "failed" else "yellow"), soft_wrap=True)
 
 
-def explained(told: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Each change of a row as text: batch, change set, position, source time, operation, values, and what became of it."""
+def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Each change of a row as text, in order: its position, what it said, what became of it, and where it came from."""
     out = []
     entities = list(dict.fromkeys(c["entity"] for c in told["changes"] if c["entity"]))
     for change in told["changes"]:
@@ -100,7 +100,7 @@ def explained(told: Mapping[str, Any]) -> list[dict[str, str]]:
             key = f"{_pairs(change['key_before'])} → {key}"
         out.append({
             "position": ", ".join(str(v) for v in json.loads(change["sequence"] or "{}").values()),
-            "source time": _short(change["occurred_at"]),
+            **({"source time": _short(change["occurred_at"])} if table.settings.occurred_at else {}),
             "operation": _OPERATIONS.get(change["op"], str(change["op"] or "?")),
             "key": "" if change["op"] == "T" else key,
             "values": "" if change["op"] in ("T", "D") else _pairs(change["values"], without=missing),
@@ -112,8 +112,7 @@ def explained(told: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def show_explained(table: Table, told: Mapping[str, Any], console: Console) -> None:
-    rows = explained(told)
-    _show_records(rows, console)
+    _show_records(explained(table, told), console)
     final = [json.loads(row) for row in told["final"]]
     console.print()
     if not final:

@@ -54,9 +54,9 @@ def say(text: str) -> None:
 
 
 def _console() -> Console:
-    """As wide as the terminal; wide where there is none, so that a log keeps a row on a line."""
+    """As wide as the terminal; where there is none, so wide that a row stays on a line."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=200)
+    return console if console.is_terminal else Console(highlight=False, width=1000)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

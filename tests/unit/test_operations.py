@@ -11,7 +11,7 @@ from tests.projects import FEED, TABLE, project, source
 from delta_cdc.cli import main
 from delta_cdc.config import load_project
 from delta_cdc.errors import OperationError
-from delta_cdc.operations import _plain, find_table
+from delta_cdc.operations import find_table, plain
 
 
 def two_feeds(root: Path) -> Path:
@@ -49,4 +49,4 @@ def test_R2_erase_wants_a_value_for_each_key_column(tmp_path: Path) -> None:
 
 def test_an_error_of_dbt_is_shown_without_its_frame() -> None:
     said = "Compilation Error in macro accept (macros/x.sql)\n  table t: batch 1 is not held.\n  \n  > in macro accept (x.sql)\n"
-    assert _plain(said) == "table t: batch 1 is not held."
+    assert plain(said) == "table t: batch 1 is not held."

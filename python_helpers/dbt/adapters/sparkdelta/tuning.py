@@ -1,7 +1,7 @@
 """A model that reads or writes much has generated code and adaptive plans, although the process is tuned for small tables.
 
-Without generated code a merge into 10 million rows takes nine times as long, into 200,000 rows twice; making it costs a small one half
-a second (2 cores, docs/performance.md). Every model has a session of its own, so the settings end with the model.
+Without generated code a merge into 10 million rows takes nine times as long, into 200,000 rows twice; making it costs a small one
+half a second (2 cores, docs/performance.md). Every model has a session of its own, so the settings end with the model.
 """
 
 from __future__ import annotations
