@@ -17,3 +17,6 @@
   {%- for column in columns %}{% do out.append(left ~ '.' ~ delta_cdc.quoted(column) ~ ' <=> ' ~ right ~ '.' ~ delta_cdc.quoted(column)) %}{% endfor -%}
   {{ return(out | join(' and ')) }}
 {% endmacro %}
+
+{#- A struct as JSON, its nulls included. -#}
+{% macro json_of(struct) %}{{ return('to_json(' ~ struct ~ ", map('ignoreNullFields', 'false'))") }}{% endmacro %}

@@ -1,52 +1,51 @@
 {#- What `delta-cdc status`, `explain` and `history` show: each prints one JSON value; nothing is written. -#}
 
-{#- {tables, runs, quarantine, holds}: lists of rows, one query each, over all tables. -#}
+{#- {tables, runs, quarantine, holds}: lists of rows. Of the tables themselves only Delta's logs are read, and where these do not tell it
+    the newest moment of staging. -#}
 {% macro status() %}
-  {%- set ledger = delta_cdc._model_relation('cdc_change_sets') -%}
-  {%- set runs, holds = delta_cdc._runs_relation(), delta_cdc.holds_relation() -%}
+  {%- set ledger, runs, holds = delta_cdc._ledger(), delta_cdc._runs_relation(), delta_cdc.holds_relation() -%}
   {%- set out = {'tables': [], 'runs': [], 'quarantine': [], 'holds': []} -%}
-  {%- if not adapter.table_state(ledger, ledger.identifier).exists -%}{%- do print(tojson(out)) -%}{{ return('') }}{%- endif -%}
-  {%- set staged, finals, sizes = [], [], {} -%}
+  {%- set untold = [] -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
-    {%- set name = delta_cdc.literal(settings.feed ~ '.' ~ settings.table) -%}
     {%- set staging = delta_cdc._model_relation('stg_' ~ settings.feed ~ '__' ~ settings.table) -%}
     {%- set final = delta_cdc._final_relation(settings) -%}
     {%- set state = delta_cdc.progress(staging) -%}
-    {%- if '_cdc_occurred_at' in state.columns -%}
-      {%- do staged.append('select ' ~ name ~ ' as name, count(*) as changes, cast(max(_cdc_occurred_at) as string) as newest, max_by(_cdc_change_set, _cdc_batch_id) as change_set, '
-            ~ delta_cdc._seconds_since('max(_cdc_occurred_at)', state.columns['_cdc_occurred_at']) ~ ' as lag_seconds, ' ~ state.batch_id ~ ' as batch_id from ' ~ staging) -%}
-    {%- endif -%}
-    {%- if adapter.table_state(final, final.identifier).exists -%}
-      {%- do finals.append('select ' ~ name ~ ' as name, count(*) as final_rows from ' ~ final) -%}
-      {%- do sizes.update({settings.feed ~ '.' ~ settings.table: adapter.table_size(final)}) -%}
+    {%- if state.exists -%}
+      {%- set staged, written = adapter.table_statistics(staging, '_cdc_occurred_at'), adapter.table_statistics(final) -%}
+      {%- set marked = adapter.table_state(final, final.identifier).properties.get('delta.enableDeletionVectors') == 'true' -%}
+      {%- do out.tables.append({'name': settings.feed ~ '.' ~ settings.table, 'batch_id': state.batch_id, 'changes': staged.get('rows'),
+            'newest': staged.get('highest') | string if staged.get('highest') is not none else none, 'files': written.get('files'),
+            'final_rows': written.get('rows'), 'final_rows_are_exact': not marked}) -%}
+      {%- if staged.get('rows') and staged.get('highest') is none and '_cdc_occurred_at' in state.columns -%}
+        {%- do untold.append('select ' ~ (out.tables | length - 1) ~ ' as place, to_json(struct(max(_cdc_occurred_at) as newest), ' ~ delta_cdc._position_options() ~ ') as told from ' ~ staging) -%}
+      {%- endif -%}
     {%- endif -%}
   {%- endfor -%}
-  {%- if staged -%}
-    {%- do out.update({'tables': adapter.query_rows('select * from (' ~ staged | join(' union all ') ~ ')'
-          ~ (' left join (' ~ finals | join(' union all ') ~ ') using (name)' if finals else ' cross join (select null as final_rows)') ~ ' order by name')}) -%}
+  {%- if untold -%}
+    {%- for row in adapter.query_rows(untold | join(' union all ')) %}{% do out.tables[row.place].update(fromjson(row.told)) %}{% endfor -%}
   {%- endif -%}
-  {%- for row in out.tables %}{% do row.update(sizes.get(row.name, {})) %}{% endfor -%}
+  {%- set sets = {} -%}
+  {%- if out.tables -%}
+    {%- for row in adapter.query_rows('select batch_id, change_set from ' ~ ledger ~ ' where batch_id in (' ~ out.tables | map(attribute='batch_id') | join(', ') ~ ')') -%}
+      {%- do sets.update({row.batch_id: row.change_set}) -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {%- for row in out.tables %}{% do row.update({'change_set': sets.get(row.batch_id)}) %}{% endfor -%}
   {%- if adapter.table_state(runs, 'cdc_runs').exists -%}
     {%- do out.update({'runs': adapter.query_rows(
-          "select `table`, layer, sum(rows_read) as rows_read, sum(rows_late) as rows_late, cast(max(finished_at) as string) as finished_at, "
-          ~ "max_by(status, finished_at) as status, max_by(error, finished_at) as error from " ~ runs ~ " group by all")}) -%}
-    {%- do out.update({'quarantine': adapter.query_rows('select feed, source_table, error, count(*) as n from '
-          ~ api.Relation.create(database=runs.database, schema=runs.schema, identifier='cdc_quarantine') ~ ' group by all order by all')}) -%}
+          "select `table`, sum(rows_read) as rows_read, sum(rows_duplicate) as rows_duplicate, sum(rows_late) as rows_late, "
+          ~ "sum(rows_quarantined) as rows_quarantined, cast(max(finished_at) as string) as finished_at, "
+          ~ "max_by(status, finished_at) as status, max_by(error, finished_at) as error from " ~ runs ~ " group by `table`")}) -%}
+    {%- if out.runs | selectattr('rows_quarantined') | list -%}
+      {%- do out.update({'quarantine': adapter.query_rows('select feed, source_table, error, count(*) as n from '
+            ~ api.Relation.create(database=runs.database, schema=runs.schema, identifier='cdc_quarantine') ~ ' group by all order by all')}) -%}
+    {%- endif -%}
   {%- endif -%}
   {%- if adapter.table_state(holds, 'cdc_holds').exists -%}
     {%- do out.update({'holds': adapter.query_rows('select `table`, batch_id, change_set, reason from ' ~ holds ~ ' where accepted_at is null order by batch_id')}) -%}
   {%- endif -%}
   {%- do print(tojson(out)) -%}
-{% endmacro %}
-
-
-{#- SQL: the seconds from a moment of the source to now; null where its time is no moment. Without a zone it is taken for UTC. -#}
-{% macro _seconds_since(moment, type) %}
-  {%- if type == 'timestamp_ntz' %}{% set moment = "cast(concat(cast(" ~ moment ~ " as string), 'Z') as timestamp)" %}
-  {%- elif type != 'timestamp' %}{{ return('cast(null as bigint)') }}
-  {%- endif -%}
-  {{ return('unix_seconds(current_timestamp()) - unix_seconds(' ~ moment ~ ')') }}
 {% endmacro %}
 
 
@@ -114,11 +113,9 @@ order by {{ delta_cdc.order_by() }}
 
 {% macro _rows_at_keys(settings, relation, order='1') %}
   {%- if adapter.get_relation(relation.database, relation.schema, relation.identifier) is none -%}{{ return([]) }}{%- endif -%}
-  {%- set found = adapter.query_rows('select ' ~ delta_cdc._json_of('struct(r.*)') ~ ' as row from ' ~ relation ~ ' as r join (select distinct '
+  {%- set found = adapter.query_rows('select ' ~ delta_cdc.json_of('struct(r.*)') ~ ' as row from ' ~ relation ~ ' as r join (select distinct '
         ~ delta_cdc.column_list(settings['keys']) ~ ' from cdc_keys_of_row) as k on ' ~ delta_cdc.same_columns(settings['keys'], 'r', 'k') ~ ' order by ' ~ order) -%}
   {{ return(found | map(attribute='row') | list) }}
 {% endmacro %}
 
-{% macro _as_json(columns) %}{{ return(delta_cdc._json_of('struct(' ~ delta_cdc.column_list(columns) ~ ')')) }}{% endmacro %}
-
-{% macro _json_of(struct) %}{{ return('to_json(' ~ struct ~ ", map('ignoreNullFields', 'false'))") }}{% endmacro %}
+{% macro _as_json(columns) %}{{ return(delta_cdc.json_of('struct(' ~ delta_cdc.column_list(columns) ~ ')')) }}{% endmacro %}

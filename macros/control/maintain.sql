@@ -12,11 +12,11 @@
   {%- if models is none %}{% do relations.append(delta_cdc._runs_relation()) %}{% do relations.append(delta_cdc.holds_relation()) %}{% endif -%}
   {%- set done = [] -%}
   {%- for relation in relations if adapter.table_state(relation, relation.identifier).exists -%}
-    {%- set before = adapter.table_size(relation) -%}
+    {%- set before = adapter.table_statistics(relation) -%}
     {%- set small = before.files >= min_files and before.bytes / before.files < 64 * 1024 * 1024 -%}
     {%- if small -%}{%- do run_query('optimize ' ~ relation) -%}{%- endif -%}
     {%- set gone = adapter.vacuum(relation) if vacuum else 0 -%}
-    {%- set after = adapter.table_size(relation) if small else before -%}
+    {%- set after = adapter.table_statistics(relation) if small else before -%}
     {%- if after.files != before.files or gone -%}
       {%- do done.append(relation) -%}
       {%- do print('table ' ~ relation ~ ': ' ~ before.files ~ ' files, now ' ~ after.files ~ (', ' ~ gone ~ ' old files removed' if gone else '')) -%}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 from rich.console import Console
@@ -14,7 +15,7 @@ from delta_cdc.config import Project, Table
 from delta_cdc.operations import plain
 
 Row = Mapping[str, Any]
-_TOLD = ("batch_id", "change_set", "changes", "newest", "lag_seconds", "final_rows", "files")
+_TOLD = ("batch_id", "change_set", "changes", "newest", "final_rows", "final_rows_are_exact", "files")
 _OPERATIONS = {"I": "insert", "U": "update", "D": "delete", "R": "read", "T": "truncate"}
 
 
@@ -22,8 +23,9 @@ def status_rows(project: Project, told: Mapping[str, Sequence[Row]]) -> list[dic
     """One row a table of the feeds, from what the macro `status` told.
 
     Keys: table; state (`not loaded`, `ok`, `held`, `failed`); why (texts, where it is not ok); batch_id, to which it has come;
-    change_set, the last with changes of it, and loaded, when; newest (the source's time) and lag_seconds; changes, final_rows,
-    files; quarantined (text by reason); late_share.
+    change_set, that batch's, and loaded, when; newest, the source's time, and lag_seconds (None where that is no moment);
+    changes, final_rows (exact unless final has deletion vectors), files; quarantined (text by reason); late_share, of the
+    changes that were no duplicates.
     """
     tables = {row["name"]: row for row in told["tables"]}
     runs = {row["table"]: row for row in told["runs"]}
@@ -40,12 +42,14 @@ def status_rows(project: Project, told: Mapping[str, Sequence[Row]]) -> list[dic
         if found is not None:
             row["state"] = "ok"
             staged = runs.get(table.staging_name, {})
-            read = staged.get("rows_read") or 0
+            read, duplicate, late = (staged.get(f"rows_{what}") or 0 for what in ("read", "duplicate", "late"))
             reasons = [q for q in told["quarantine"] if q["feed"] == table.feed and q["source_table"] == table.name]
             row |= {
                 **{each: found.get(each) for each in _TOLD},
                 "loaded": staged.get("finished_at"),
-                "late_share": (staged.get("rows_late") or 0) / read if read else 0.0,
+                "lag_seconds": _seconds_since(found.get("newest")),
+                # what comes again is late too, and tells nothing
+                "late_share": max(late - duplicate, 0) / (read - duplicate) if read > duplicate else 0.0,
                 "quarantined": ", ".join(f"{q['n']} {q['error']}" for q in reasons),
             }
         if failed or held:
@@ -61,7 +65,8 @@ def show_status(rows: Sequence[Row], console: Console) -> None:
         cells = (
             row["table"], row["state"], (row.get("change_set") or "").rsplit("/", 1)[-1], _short(row.get("newest")),
             _lag(row.get("lag_seconds")), _short(row.get("loaded")),
-            _number(row.get("changes")), _number(row.get("final_rows")), _number(row.get("files")),
+            _number(row.get("changes")), ("" if row.get("final_rows_are_exact", True) else "≤ ") + _number(row.get("final_rows")),
+            _number(row.get("files")),
             f"{late:.1%}" if late else "", row.get("quarantined") or "",
         )
         style = {"failed": "red", "held": "yellow"}.get(row["state"], "")
@@ -73,8 +78,9 @@ def show_status(rows: Sequence[Row], console: Console) -> None:
 
 
 def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Each change of a row as text, in order: its position, what it said, what became of it, and where it came from."""
+    """Each change of a row as text, in order: position, what became of it, where it came from, and what it said that was new."""
     out = []
+    known: dict[str | None, dict[str, Any]] = {}  # of each entity: its values so far
     entities = list(dict.fromkeys(c["entity"] for c in told["changes"] if c["entity"]))
     for change in told["changes"]:
         notes = []
@@ -98,15 +104,20 @@ def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:
         key = _pairs(change["key"])
         if change["key_before"]:
             key = f"{_pairs(change['key_before'])} → {key}"
+        before = known.setdefault(change["entity"], {})
+        values = {k: v for k, v in json.loads(change["values"] or "{}").items() if k not in missing}
+        news = {} if change["op"] in ("T", "D") else {k: v for k, v in values.items() if k not in before or before[k] != v}
+        if not change["error"]:
+            before.update(values)
         out.append({
             "position": ", ".join(str(v) for v in json.loads(change["sequence"] or "{}").values()),
             **({"source time": _short(change["occurred_at"])} if table.settings.occurred_at else {}),
             "operation": _OPERATIONS.get(change["op"], str(change["op"] or "?")),
             "key": "" if change["op"] == "T" else key,
-            "values": "" if change["op"] in ("T", "D") else _pairs(change["values"], without=missing),
             "became": "; ".join(notes),
             "change set": f"{change['batch_id']}: {str(change['change_set']).rsplit('/', 1)[-1]} row {change['row']}",
             "staged": _short(change["staged_at"]),
+            "says": _said(news),
         })
     return out
 
@@ -118,13 +129,41 @@ def show_explained(table: Table, told: Mapping[str, Any], console: Console) -> N
     if not final:
         console.print(f"{table.final_name} has no row there.")
     for row in final:
-        console.print(Text(f"{table.final_name}: " + ", ".join(f"{k} = {_value(v)}" for k, v in row.items())), soft_wrap=True)
+        console.print(Text(f"{table.final_name}: {_said(row)}"), soft_wrap=True)
 
 
 def show_history(rows: Iterable[str], console: Console) -> None:
     """Versions as columns; those of the package's own bookkeeping are left out."""
     shown = [{k: _value(v) for k, v in json.loads(row).items() if not k.startswith("_cdc_")} for row in rows]
     _show_records(shown, console)
+
+
+def differences(told: Mapping[str, Any]) -> int:
+    """How many rows of final and the other side are not the same, copies of a key counted."""
+    return int(told["only_in_final"] + told["only_in_other"] + told["differing"] + told["repeated_keys"])
+
+
+def show_reconciled(table: Table, against: str, told: Mapping[str, Any], console: Console) -> None:
+    counted = f"{table.final_name}: {told['final_rows']:,} rows; {against}: {told['other_rows']:,} rows."
+    console.print(Text(counted), soft_wrap=True)
+    if told["left_out"]:
+        console.print(Text(f"Not compared, as one side lacks them: {', '.join(told['left_out'])}."), soft_wrap=True)
+    if not differences(told):
+        console.print("They are equal.")
+        return
+    counts = {"only in final": "only_in_final", "only there": "only_in_other", "with other values": "differing",
+              "that repeat(s) a key there": "repeated_keys"}
+    said = [_counted(told[name], what) for what, name in counts.items() if told[name]]
+    console.print(Text(f"They differ: {', '.join(said)}.", style="red"), soft_wrap=True)
+    for row in told["examples"]:
+        values = json.loads(row["values"])
+        pairs = ", ".join(f"{column} = {_value(ours)}, there {_value(theirs)}" for column, (ours, theirs) in values.items())
+        what = {"final": "only in final", "other": "only there"}.get(row["side"], pairs)
+        console.print(Text(f"  {_pairs(row['key'])}: {what}"), soft_wrap=True)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"1 row {what.replace('(s)', 's')}" if number == 1 else f"{number:,} rows {what.replace('(s)', '')}"
 
 
 def _show_records(rows: Sequence[Mapping[str, str]], console: Console) -> None:
@@ -141,8 +180,12 @@ def _grid(*headings: str) -> RichTable:
     return grid
 
 
-def _pairs(text: str | None, without: Sequence[str] = ()) -> str:
-    return ", ".join(f"{k} = {_value(v)}" for k, v in json.loads(text or "{}").items() if k not in without)
+def _pairs(text: str | None) -> str:
+    return _said(json.loads(text or "{}"))
+
+
+def _said(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{k} = {_value(v)}" for k, v in values.items())
 
 
 def _value(value: Any) -> str:
@@ -150,11 +193,20 @@ def _value(value: Any) -> str:
 
 
 def _short(moment: Any) -> str:
-    return "" if moment is None else str(moment)[:19]
+    return "" if moment is None else str(moment)[:19].replace("T", " ")
 
 
 def _number(value: Any) -> str:
     return "" if value is None else f"{value:,}"
+
+
+def _seconds_since(moment: str | None) -> int | None:
+    """From a moment to now; None where it is none. Without a zone it is taken for UTC."""
+    try:
+        then = datetime.fromisoformat(str(moment or "").replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return int((datetime.now(timezone.utc) - (then if then.tzinfo else then.replace(tzinfo=timezone.utc))).total_seconds())
 
 
 def _lag(seconds: int | None) -> str:

@@ -251,6 +251,23 @@ def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
 
 
 @main.command()
+@click.argument("table")
+@click.option("--against", required=True, help="A table (schema.table), or a file or folder: Parquet, CSV, JSON lines.")
+@click.option("--file-format", help="Of the file, if its name does not tell it.")
+@click.option("--limit", default=10, show_default=True, help="So many differing rows are shown.")
+@with_dbt
+def reconcile(dbt: operations.Dbt, table: str, against: str, file_format: str | None, limit: int) -> None:
+    """Compare final of TABLE with what the source says it holds, row by row; exit code 1 if they differ."""
+    found = operations.find_table(load_project(dbt.project_dir), table)
+    if not found.settings.keys:
+        raise OperationError(f"table {found.feed}.{found.name}: reconcile takes a table with keys.")
+    arguments = {"staging": found.staging_name, "against": against, "file_format": file_format, "limit": limit}
+    told = dbt.ask("reconcile", arguments, private=True)
+    ask.show_reconciled(found, against, told, _console())
+    raise SystemExit(1 if ask.differences(told) else 0)
+
+
+@main.command()
 @click.argument("tables", metavar="[TABLE]...", nargs=-1)
 @click.option("--vacuum/--no-vacuum", default=True, help="Remove files that no version of the last 7 days needs (default: yes).")
 @click.option("--min-files", default=16, show_default=True, help="Fewer small files of a table are left as they are.")

@@ -31,12 +31,12 @@ class Dbt:
         with _secret(key):
             self._invoke(*_operation(macro, arguments))
 
-    def ask(self, macro: str, arguments: Mapping[str, Any], *, key: Sequence[str] = ()) -> Any:
-        """What a macro of this package prints as JSON. With a key, nothing of the answer is logged either."""
+    def ask(self, macro: str, arguments: Mapping[str, Any], *, key: Sequence[str] = (), private: bool = False) -> Any:
+        """What a macro of this package prints as JSON. With a key, or private, nothing of the answer is logged."""
         said: list[str] = []
-        private = ["--log-level-file", "none"] if key else []
+        unlogged = ["--log-level-file", "none"] if key or private else []
         with _secret(key):
-            self._invoke(*private, *_operation(macro, arguments), tell=said.append)
+            self._invoke(*unlogged, *_operation(macro, arguments), tell=said.append)
         return json.loads("".join(said))
 
     def run(self, *selected: str) -> None:

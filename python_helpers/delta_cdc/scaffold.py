@@ -184,7 +184,7 @@ def staging_model(table: Table) -> str:
         "incremental_strategy": "append",
         "on_schema_change": "append_new_columns",
         "full_refresh": False,
-        **_properties(table, table.columns),
+        **_properties(table, table.columns, statistics=_looked_up_in_staging(table)),
         "tags": tags_of(table),
     }
     changes_from = f"raw_{table.feed}" if table.mixed and not table.is_private else "cdc_change_sets"
@@ -328,9 +328,34 @@ def _key_columns(table: Table) -> list[Column]:
     return [column for column in table.columns if column.name in table.settings.keys]
 
 
-def _properties(table: Table, columns: Iterable[Column], *, deletion_vectors: bool | str = "auto") -> dict[str, Any]:
+def _looked_up_in_staging(table: Table) -> list[str]:
+    """The columns by which files of a wide staging table are left out; none where Delta has statistics of them anyway.
+
+    Delta keeps those of the first 32 columns (a struct counts as its fields), and staging's own come last: `_cdc_batch_id` stands
+    behind the table's, the old keys, the sequence and eight more.
+    """
+    before = len(table.columns) + len(table.settings.keys) + len(table.settings.sequence_by) + 8
+    if before < 32 and not any(column.data_type.lower().startswith("struct") for column in table.columns):
+        return []
+    has = {column.name for column in table.columns if _HAS_STATISTICS.fullmatch(column.data_type.strip())}
+    has |= {"_timestamp", "_occurred_at"} - {column.name for column in table.columns}  # as formats give them
+    moment = table.settings.occurred_at or next(iter(table.settings.sequence_by), None)
+    keys = [key for key in table.settings.keys if key in has]
+    return [*keys, "_cdc_batch_id", "_cdc_error", *(["_cdc_occurred_at"] if moment in has else [])]
+
+
+_HAS_STATISTICS = re.compile(
+    r"(tinyint|smallint|int|bigint|float|double|decimal|date|timestamp|timestamp_ntz|string|varchar|char)(\(.*\))?", re.IGNORECASE
+)
+
+
+def _properties(
+    table: Table, columns: Iterable[Column], *, deletion_vectors: bool | str = "auto", statistics: Sequence[str] = ()
+) -> dict[str, Any]:
     """Delta table properties. Delta takes names with these characters only under column mapping."""
     properties = {}
+    if statistics:
+        properties["delta.dataSkippingStatsColumns"] = ",".join(_sql_name(name) for name in statistics)
     if deletion_vectors != "auto":
         properties["delta.enableDeletionVectors"] = str(deletion_vectors).lower()
     if any(re.search(r"[ ,;{}()\n\t=]", column.name) for column in columns):

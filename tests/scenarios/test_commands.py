@@ -32,6 +32,8 @@ class Shop:
         for table in self.tables:
             (self.folder / table).mkdir(parents=True)
         declared = [{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in self.tables.items()]
+        declared[1]["columns"] = COLUMNS | {f"more_{n}": "string" for n in range(30)}  # more than Delta has statistics of
+        self.tables["moving"]["except_columns"] = [*PLAIN["except_columns"], *(f"more_{n}" for n in range(30))]
         project.configure("shop", settings={"format": "rows", "location": f"{self.folder}/{{table}}"}, tables=declared)
         project.generate()
 
@@ -119,10 +121,11 @@ def test_a_change_set_that_is_held_is_told_and_so_is_the_exit_code(shop: Shop) -
     assert "is held: it would delete 2 of the 2 live rows" in held.output
     state = json.loads(shop.command("status", "--json").output)
     plain, moving = sorted(state, key=lambda row: row["table"], reverse=True)
+    assert (moving["newest"], moving["changes"], moving["final_rows"]) == ("2026-01-01T00:10:00.000000Z", 5, 2)
     assert (plain["state"], plain["final_rows"], plain["changes"]) == ("held", 2, 4)
     assert plain["change_set"].endswith("/plain/0002.jsonl")
     assert (moving["state"], moving["quarantined"], moving["late_share"]) == ("ok", "1 cast:n", pytest.approx(1 / 5))
-    assert plain["newest"] == "2026-01-01 00:08:00"
+    assert plain["newest"] == "2026-01-01 00:08:00+00:00"
     assert plain["lag_seconds"] > 0
     assert "is held: it would delete" in shop.command("status").output
     assert shop.command("retract", "plain/0002.jsonl").exit_code == 0
@@ -174,6 +177,31 @@ def test_a_run_that_stays_takes_what_comes_until_it_is_told_to_stop(shop: Shop) 
     assert "Stopping when this run is through" in screen.getvalue()
     assert shop.project.rows("select n from {schema}.final_moving where id = 5") == [{"n": 50}]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_reconcile_finds_each_row_that_is_not_as_the_source_has_it(shop: Shop) -> None:
+    rows = shop.project.rows("select * from {schema}.final_moving")
+    assert len(rows) == 2
+    source = shop.project.path / "source.csv"
+
+    def reconciled(*lines: str, heading: str = "ID,n,note,extra") -> Result:
+        source.write_text("\n".join([heading, *lines]) + "\n")
+        return shop.command("reconcile", "moving", "--against", "source.csv")
+
+    same = [f'{row["id"]},{row["n"]},{row["note"]},?' for row in rows]
+    equal = reconciled(*same)
+    assert (equal.exit_code, equal.output.splitlines()[-1]) == (0, "They are equal."), equal.output
+    assert "Not compared, as one side lacks them: extra." in equal.output
+    changed = reconciled("5,50,other,?", "7,1,x,?", "7,1,x,?")
+    assert changed.exit_code == 1
+    said = "They differ: 1 row only in final, 1 row only there, 1 row with other values, 1 row that repeats a key there."
+    assert said in changed.output
+    assert "  id = 5: note = e, there other\n" in changed.output
+    assert "  id = 987654: only in final\n" in changed.output
+    assert "  id = 7: only there\n" in changed.output
+    assert "has no column id, by which its rows are told. It has: n." in reconciled(heading="n").output
+    unknown = shop.command("reconcile", "moving", "--against", "not.there")
+    assert "not.there cannot be read: [TABLE_OR_VIEW_NOT_FOUND]" in unknown.output
 
 
 def test_maintain_makes_many_small_files_few_and_changes_no_row(shop: Shop) -> None:

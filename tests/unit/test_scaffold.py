@@ -270,6 +270,21 @@ def test_column_mapping_only_where_delta_needs_it(tmp_path: Path) -> None:
     assert "columnMapping" not in files["models/shop/final/final_t.sql"]
 
 
+@pytest.mark.parametrize(
+    ("columns", "statistics"),
+    [
+        ({}, None),
+        ({f"c{n}": "string" for n in range(20)}, "id,_cdc_batch_id,_cdc_error,_cdc_occurred_at"),
+        ({"nested": "struct<a:int>", "seq": "binary"}, "id,_cdc_batch_id,_cdc_error"),
+    ],
+)
+def test_delta_keeps_statistics_of_what_staging_is_read_by(tmp_path: Path, columns: Any, statistics: str | None) -> None:
+    declared = [c for c in COLUMNS if c["name"] not in columns] + [{"name": n, "data_type": t} for n, t in columns.items()]
+    files = generated(tmp_path, source(columns=declared))
+    config, _ = rendered(files["models/shop/staging/stg_shop__invoice.sql"])
+    assert config.get("tblproperties", {}).get("delta.dataSkippingStatsColumns") == statistics
+
+
 def test_every_model_is_described_typed_and_tested(tmp_path: Path) -> None:
     feed = {"format": "wal2json_v2", "location": "landing"}
     tables = {"t": {"keys": ["id"], "partition_by": ["year(created)"], "history": "table"}, "log": {"insert_only": True}}

@@ -213,13 +213,10 @@ def size_in_bytes(session: SparkSession, schema: str, identifier: str) -> int:
     return 0 if uri is None else int(_delta_log(session, uri)[1].sizeInBytes())
 
 
-def size(session: SparkSession, schema: str, identifier: str) -> dict[str, int]:
-    """Data files and their bytes in a table's newest version: {files, bytes}; empty when there is no such table."""
+def statistics(session: SparkSession, schema: str, identifier: str, column: str | None = None) -> dict[str, Any]:
+    """What a table's log knows of its newest version: SparkdeltaAdapter.table_statistics."""
     uri = location(session, schema, identifier)
-    if uri is None:
-        return {}
-    snapshot = _delta_log(session, uri)[1]
-    return {"files": int(snapshot.numOfFiles()), "bytes": int(snapshot.sizeInBytes())}
+    return {} if uri is None else _open_log(session, uri).statistics(column)
 
 
 def vacuum(session: SparkSession, schema: str, identifier: str) -> int:
@@ -337,6 +334,20 @@ class _LocalLog:
     def transaction_version(self, app_id: str) -> int | None:
         return self._table.transaction_version(app_id)
 
+    def statistics(self, column: str | None) -> dict[str, Any]:
+        files = self._table.get_add_actions(flatten=True)
+
+        def of_each(name: str) -> list[Any]:
+            return files[name].to_pylist() if name in files.column_names else [None] * files.num_rows
+
+        rows, highest = of_each("num_records"), of_each(f"max.{column}")
+        return {
+            "files": files.num_rows,
+            "bytes": sum(of_each("size_bytes")),
+            "rows": None if None in rows else sum(rows),
+            "highest": None if None in highest else max(highest, default=None),
+        }
+
 
 class _SparkLog:
     """A log anywhere, read by Delta in the JVM (this may run Spark jobs)."""
@@ -371,6 +382,10 @@ class _SparkLog:
 
     def transaction_version(self, app_id: str) -> int | None:
         return self.transactions().get(app_id)
+
+    def statistics(self, column: str | None) -> dict[str, Any]:
+        snapshot = self._snapshot
+        return {"files": int(snapshot.numOfFiles()), "bytes": int(snapshot.sizeInBytes()), "rows": None, "highest": None}
 
     def transactions(self) -> dict[str, int]:
         found = {}

@@ -174,6 +174,35 @@ def _utc(moment: datetime) -> datetime:
     return moment.astimezone(timezone.utc)
 
 
+_TABLE_NAME = r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+)){0,2}"
+_KINDS = {"csv": "csv", "parquet": "parquet", "orc": "orc", "json": "json", "jsonl": "json", "delta": "delta"}
+
+
+def kind_of_file(what: str, file_format: str | None) -> str | None:
+    """Spark's name for the kind of a file, as given or as its name ends; None for a table (`schema.table`)."""
+    ending = re.search(r"\.(csv|parquet|orc|json|jsonl)(\.gz|\.bz2|\.zst)?/?$", what.lower())
+    kind = _KINDS.get(file_format or (ending[1] if ending else ""))
+    if kind is None and (file_format is not None or not re.fullmatch(_TABLE_NAME, what)):
+        wants = ", ".join(sorted(_KINDS))
+        raise DbtRuntimeError(f"{what}: it is not known what kind of file that is. Give --file-format, one of {wants}.")
+    return kind
+
+
+def other(session: SparkSession, what: str, kind: str | None) -> DataFrame:
+    """The rows of a table, or of a file or folder of a kind. A CSV file has its names in the first line."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        if kind is None:
+            return session.table(what)
+        reader = session.read.format(kind)
+        if kind == "csv":
+            reader = reader.options(header=True, multiLine=True, escape='"')
+        return reader.load(_escaped(what))
+    except AnalysisException as error:
+        raise DbtRuntimeError(f"{what} cannot be read: {short_message(error).splitlines()[0]}") from None
+
+
 def _escaped(path: str) -> str:
     """A path whose glob characters mean themselves."""
     return "".join(f"\\{c}" if c in "{}[]*?\\" else c for c in path)
@@ -257,6 +286,14 @@ class FilesMixin(metaclass=AdapterMeta):
         """A temporary view of texts that are to stand in no SQL: statements are logged."""
         schema = ", ".join(f"{quoted(column)} string" for column in columns)
         self._session().createDataFrame([tuple(row) for row in rows], schema).createOrReplaceTempView(quoted(name))
+
+    @available.parse_list
+    def create_other_view(self, name: str, what: str, file_format: str | None = None) -> list[str]:
+        """A temporary view of a table, or of a file or folder (its kind as given, or as its name ends); returns its columns."""
+        kind = kind_of_file(what, file_format)
+        frame = other(self._session(), what if kind is None else self._in_project(what), kind)
+        frame.createOrReplaceTempView(quoted(name))
+        return frame.columns
 
     @available.parse_none
     def purge(self, relation: BaseRelation, app_prefix: str) -> None:

@@ -199,11 +199,15 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
         return delta_log.table_state(self._session(), relation.schema, relation.identifier, app_prefix)
 
     @available.parse(lambda *_: {})
-    def table_size(self, relation: BaseRelation) -> dict[str, int]:
-        """Data files and their bytes in a table's newest version: {files, bytes}; empty for one that is not there."""
+    def table_statistics(self, relation: BaseRelation, column: str | None = None) -> dict[str, Any]:
+        """What Delta's log knows of a table's newest version, read without a Spark job; empty for one that is not there.
+
+        Returns files and bytes; rows (those that deletion vectors mark included) and highest (a column's highest value), each
+        None where not every file has statistics, or the log is not on this machine.
+        """
         if not self._in_process or not _is_table(relation):
             return {}
-        return delta_log.size(self._session(), relation.schema, relation.identifier)
+        return delta_log.statistics(self._session(), relation.schema, relation.identifier, column)
 
     # --- columns
 

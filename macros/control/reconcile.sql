@@ -1,0 +1,72 @@
+{#-
+  `delta-cdc reconcile`: final beside what the source says it holds, row by row at their keys, and value by value. Prints one JSON value.
+  against    a table (`schema.table`), or a file or folder of the source's rows; its values are cast to final's types
+  limit      so many of the differing rows are told
+  {final_rows, other_rows, repeated_keys (rows of the other side beyond one a key), only_in_final, only_in_other, differing,
+   left_out (columns that one side lacks), examples: [{key, side, values: {column: [final's, the other's]}}]}
+-#}
+{% macro reconcile(staging, against, file_format=none, limit=10) %}
+  {%- set table = delta_cdc._staging_table(staging) -%}
+  {%- set settings = table.settings -%}
+  {%- set keys, final = settings['keys'], delta_cdc._final_relation(settings) -%}
+  {%- set theirs = adapter.create_other_view('cdc_other', against, file_format) -%}
+  {%- set spelled = {} -%}
+  {%- for name in theirs %}{% do spelled.update({name | lower: name}) %}{% endfor -%}
+  {%- set lost = [] -%}
+  {%- for key in keys if key | lower not in spelled %}{% do lost.append(key) %}{% endfor -%}
+  {%- if lost -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': ' ~ against ~ ' has no column ' ~ lost | join(', ') ~ ', by which its rows are told. It has: ' ~ theirs | join(', ') ~ '.') -%}
+  {%- endif -%}
+  {%- set compared, left_out = [], [] -%}
+  {%- for column in settings['columns'] if column not in keys -%}
+    {%- do (compared if column | lower in spelled else left_out).append(column) -%}
+  {%- endfor -%}
+  {%- for name in theirs if name | lower not in (settings['columns'] | map('lower') | list) %}{% do left_out.append(name) %}{% endfor -%}
+  {%- set both -%}
+with ours as (
+  select {{ delta_cdc.column_list(settings['columns']) }}, true as _cdc_there from {{ final }}
+  {%- if settings.get('delete_mode') == 'soft' %} where not _cdc_is_deleted{% endif %}
+),
+theirs as (
+  select
+  {%- for column in keys + compared %}
+    try_cast({{ delta_cdc.quoted(spelled[column | lower]) }} as {{ settings.column_types[column] }}) as {{ delta_cdc.quoted(column) }},
+  {%- endfor %}
+    true as _cdc_there
+  from cdc_other
+),
+numbered as (
+  select *, row_number() over (partition by {{ delta_cdc.column_list(keys) }} order by _cdc_there) as _cdc_copy from theirs
+),
+compared as (
+  select
+    {{ delta_cdc.json_of('struct(' ~ delta_cdc._either(keys) ~ ')') }} as key,
+    case when o._cdc_there is null then 'other' when t._cdc_there is null then 'final' else 'both' end as side,
+    map_from_entries(array_compact(array(
+    {%- for column in compared %}
+      if(o.{{ delta_cdc.quoted(column) }} <=> t.{{ delta_cdc.quoted(column) }}, null, struct({{ delta_cdc.literal(column) }} as column,
+        array(cast(o.{{ delta_cdc.quoted(column) }} as string), cast(t.{{ delta_cdc.quoted(column) }} as string)) as pair)){{ ',' if not loop.last }}
+    {%- else %}
+      cast(null as struct<column: string, pair: array<string>>)
+    {%- endfor %}
+    ))) as values
+  from ours as o full outer join (select * from numbered where _cdc_copy = 1) as t on {{ delta_cdc.same_columns(keys, 'o', 't') }}
+)
+  {%- endset -%}
+  {%- set found = adapter.query_rows(both ~ '
+select
+  (select count(*) from ours) as final_rows, (select count(*) from theirs) as other_rows,
+  (select count(*) from numbered where _cdc_copy > 1) as repeated_keys,
+  count_if(side = \'final\') as only_in_final, count_if(side = \'other\') as only_in_other,
+  count_if(side = \'both\' and size(values) > 0) as differing
+from compared')[0] -%}
+  {%- do found.update({'left_out': left_out, 'examples': adapter.query_rows(both ~ "
+select key, side, to_json(values, map('ignoreNullFields', 'false')) as values from compared where side <> 'both' or size(values) > 0 order by side, key limit " ~ limit)}) -%}
+  {%- do print(tojson(found)) -%}
+{% endmacro %}
+
+{% macro _either(keys) %}
+  {%- set out = [] -%}
+  {%- for key in keys %}{% do out.append('coalesce(o.' ~ delta_cdc.quoted(key) ~ ', t.' ~ delta_cdc.quoted(key) ~ ') as ' ~ delta_cdc.quoted(key)) %}{% endfor -%}
+  {{ return(out | join(', ')) }}
+{% endmacro %}
