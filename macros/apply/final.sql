@@ -25,6 +25,7 @@
 
   {#- no key has changed so far: each is its own entity, and the keys table is empty -#}
   {%- if staged.notes.keys_may_move is sameas false -%}{%- set keys = none -%}{%- endif -%}
+  {%- if staged.notes.truncates is sameas false -%}{%- do settings.update({'may_be_truncated': false}) -%}{%- endif -%}
   {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew or evolution.backfill) -%}
   {%- if not plan.skip %}{% do delta_cdc.tune_for(this, staging, state, plan) %}{% endif -%}
   {%- set options = {
@@ -44,7 +45,7 @@
     {%- do options.update({'rebuild': state.exists and not only_more}) -%}
     {%- set sql = delta_cdc._final_appended(settings, staging, state.batch_id) if only_more else delta_cdc._final_rows(settings, staging, none) -%}
   {%- elif anew -%}
-    {%- set sql = delta_cdc._final_rows(settings, staging, keys) -%}
+    {%- set sql = delta_cdc._first_rows(settings, staging) if plan.plain else delta_cdc._final_rows(settings, staging, keys) -%}
   {%- elif settings.apply == 'replace_partitions' -%}
     {%- set winners = delta_cdc._winners(settings, staging, keys, state, plan) -%}
     {%- set touched = delta_cdc._touched_partitions(settings, winners, plan, evolution.new) -%}
@@ -79,10 +80,15 @@
 {% endmacro %}
 
 
-{#- {mode: on_time | late | rebuild, changes: how many, or none, removals, partial, revised: whether there are any, skip}, from what staging found out
-    of the new changes; asked again where that is not known. -#}
+{#- {mode: on_time | late | rebuild, changes: how many, or none, removals, partial, revised: whether there are any, skip, plain: whether all that staging
+    holds came in this run and each change says all of its row}, from what staging found out of the new changes; asked again where that is not
+    known. -#}
 {% macro _final_plan(settings, staging, keys, state, staged, anew) %}
-  {%- if anew or state.rebuild -%}{{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false, 'revised': false}) }}{%- endif -%}
+  {%- if anew or state.rebuild -%}
+    {%- set found = adapter.recall(staging ~ ' after -1 to ' ~ staged.committed) -%}
+    {{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false, 'revised': false, 'plain': found is not none and keys is none
+          and settings.keyless == 'none' and not found.truncates and not found.partial and not delta_cdc._continues(settings)}) }}
+  {%- endif -%}
   {%- set revised = delta_cdc.revised_since(staged, state.batch_id) -%}
   {%- set found = adapter.recall(staging ~ ' after ' ~ state.batch_id ~ ' to ' ~ staged.committed) -%}
   {%- if found is none -%}
@@ -99,6 +105,15 @@
   {{ return({'mode': mode, 'revised': revised, 'changes': found.rows_read - found.quarantined, 'removals': found.removals, 'partial': found.partial > 0 and has_values,
              'skip': found.rows_read == found.quarantined and not revised}) }}
 {% endmacro %}
+
+
+{#- Every row of final, where staging holds whole images alone (`plan.plain`): the newest change of each key is its row. -#}
+{% macro _first_rows(settings, staging) -%}
+select * except (_cdc_is_gone) from (
+{{ delta_cdc._winners_on_time(settings, staging, -1, partial=false) }}
+)
+where not _cdc_is_gone
+{%- endmacro %}
 
 
 {#- Every row of final, from all of staging. -#}
@@ -155,7 +170,7 @@ select *, false as _cdc_is_gone from (
 {%- set keys = settings['keys'] -%}
 {%- set values = settings['columns'] | reject('in', keys) | list -%}
 {%- set soft = settings.get('delete_mode') == 'soft' -%}
-{%- set continues = partial or soft or settings.get('created_at') or settings.get('set_on_insert') -%}
+{%- set continues = partial or delta_cdc._continues(settings) -%}
 with new_changes as (
   select *, _cdc_op = 'D' as _cdc_ends
   from {{ delta_cdc.staged_rows(settings, staging) }}
@@ -186,7 +201,7 @@ ranked as (
 ),
 {%- if continues %}
 winners as (
-{{ delta_cdc._continued(settings, values, soft) }}
+{{ delta_cdc._continued(settings, staging, done, values, soft) }}
 )
 {%- else %}
 winners as (
@@ -198,9 +213,16 @@ from winners
 {%- endmacro %}
 
 
+{#- Whether a row of final depends on more than the newest whole image of its key. -#}
+{% macro _continues(settings) %}
+  {{ return(settings.get('delete_mode') == 'soft' or settings.get('created_at') is not none or (settings.get('set_on_insert') or []) | length > 0) }}
+{% endmacro %}
+
+
 {#- What the new changes leave open is as it was in final's row, unless a delete came between. -#}
-{% macro _continued(settings, values, soft) -%}
+{% macro _continued(settings, staging, done, values, soft) -%}
 {%- set keys = settings['keys'] -%}
+{%- set new_keys = 'select ' ~ delta_cdc.column_list(keys) ~ ' from ' ~ staging ~ ' where _cdc_error is null and _cdc_batch_id > ' ~ done -%}
 {%- set first = settings.get('set_on_insert') or [] -%}
 {%- set goes_on = 'r._cdc_life = 0' ~ (' and (not live._cdc_is_deleted or not r._cdc_lived)' if soft else '') -%}
   select
@@ -223,7 +245,7 @@ from winners
     not r._cdc_lived and live._cdc_is_there is null as _cdc_is_gone
   {%- endif %}
   from ranked as r
-  left join (select *, true as _cdc_is_there from {{ this }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'r') }}
+  left join (select *, true as _cdc_is_there from {{ delta_cdc.rows_at(this, new_keys, keys) }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'r') }}
   where r._cdc_newest_first = 1
 {%- endmacro %}
 
@@ -250,7 +272,7 @@ from winners
 {#- The CTEs touched_keys and at_touched_keys: all of staging's changes at the keys that the new ones touch. -#}
 {% macro at_touched_keys(settings, staging, keys_table, done, revised=false) -%}
 {%- set keys = settings['keys'] -%}
-touched_keys as (
+{%- set touched -%}
   select distinct * from (
     select {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_batch_id > {{ done }} and _cdc_error is null
 {%- if revised %}
@@ -266,11 +288,21 @@ touched_keys as (
     select inline(array_compact(array(key_before, key_after))) from {{ keys_table }}
 {%- endif %}
   )
+{%- endset -%}
+touched_keys as (
+{{ touched }}
 ),
 at_touched_keys as (
-  select s.* from {{ staging }} as s left semi join touched_keys on {{ delta_cdc.same_columns(keys, 's', 'touched_keys') }}
+  select s.* from {{ delta_cdc.rows_at(staging, touched, keys) }} as s left semi join touched_keys on {{ delta_cdc.same_columns(keys, 's', 'touched_keys') }}
 )
 {%- endmacro %}
+
+
+{#- A relation to be joined by its keys with the rows of a query: of a large table, what the values of these rows let through. -#}
+{% macro rows_at(relation, query, keys) %}
+  {%- set conditions = adapter.narrowed_to(relation, query, keys, 'r') if relation is not string else [] -%}
+  {{ return('(select * from ' ~ relation ~ ' as r where (' ~ conditions | join(') and (') ~ '))' if conditions else relation | string) }}
+{% endmacro %}
 
 
 {#- The CTEs from `changes` to `present`: the rows that final holds. Those that live; with soft deletes also, of each key without a

@@ -63,7 +63,7 @@
   {%- do adapter.plan_write(this, {
         'skip': not evolved.rewrite, 'rebuild': evolved.rewrite | length > 0, 'report': report,
         'columns': evolved.types if evolved.add or evolved.widen else none,
-        'txn': txn, 'notes': state.notes if state.exists else {'keys_may_move': false, 'keys': settings['keys']}}) -%}
+        'txn': txn, 'notes': state.notes if state.exists else {'keys_may_move': false, 'truncates': false, 'keys': settings['keys']}}) -%}
   {%- if evolved.rewrite -%}{{ return(delta_cdc._staging_rewritten(settings, state, evolved, delta_cdc._empty_raw())) }}{%- endif -%}
   {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw())) }}
 {% endmacro %}
@@ -104,6 +104,7 @@
 {#- What the changes of one load are (`about_changes`), and the notes that the load's commit keeps for the next:
     highest        the highest position ever staged, as JSON, and its type: what is late is known without reading the table
     keys_may_move  whether any change staged so far may be part of a key change
+    truncates      whether any may be a truncate
     after          the batch that the commit before had come to: where this one brings no rows, nothing is new above that
     keys           the table's keys (K8)
     Kept for history and final too, which ask the same of the same changes when they have come as far as staging had. -#}
@@ -121,6 +122,7 @@
         'highest': plan.highest if can_be_noted else none,
         'highest_type': plan.highest_type if can_be_noted else none,
         'keys_may_move': (state.exists and notes.keys_may_move is not sameas false) or plan.keys_may_move,
+        'truncates': (state.exists and notes.truncates is not sameas false) or plan.truncates > 0,
         'after': state.committed}}) -%}
   {%- do adapter.remember(this ~ ' after ' ~ state.committed ~ ' to ' ~ last, plan) -%}
   {{ return(plan) }}

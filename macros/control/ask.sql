@@ -2,7 +2,20 @@
 
 {#- {tables, runs, quarantine, holds}: lists of rows. Of the tables themselves only Delta's logs are read, and where these do not tell it
     the newest moment of staging. -#}
-{% macro status() %}
+{% macro status() %}{% do print(tojson(delta_cdc._status())) %}{% endmacro %}
+
+{#- The same, and `history`: what the last runs did, a row a run and table, oldest first. -#}
+{% macro report(runs=200) %}
+  {%- set out = delta_cdc._status() -%}
+  {%- set table = delta_cdc._runs_relation() -%}
+  {%- do out.update({'history': adapter.query_rows(
+        'select run, `table`, layer, rows_read, rows_late, rows_written, seconds, status, cast(finished_at as string) as finished_at from ' ~ table
+        ~ ' where run in (select run from ' ~ table ~ ' group by run order by max(finished_at) desc limit ' ~ runs ~ ') order by finished_at, `table`')
+        if adapter.table_state(table, 'cdc_runs').exists else []}) -%}
+  {%- do print(tojson(out)) -%}
+{% endmacro %}
+
+{% macro _status() %}
   {%- set ledger, runs, holds = delta_cdc._ledger(), delta_cdc._runs_relation(), delta_cdc.holds_relation() -%}
   {%- set out = {'tables': [], 'runs': [], 'quarantine': [], 'holds': []} -%}
   {%- set untold = [] -%}
@@ -45,6 +58,18 @@
   {%- if adapter.table_state(holds, 'cdc_holds').exists -%}
     {%- do out.update({'holds': adapter.query_rows('select `table`, batch_id, change_set, reason from ' ~ holds ~ ' where accepted_at is null order by batch_id')}) -%}
   {%- endif -%}
+  {{ return(out) }}
+{% endmacro %}
+
+
+{#- {table: what Delta's log tells of it} of the tables that these models write. -#}
+{% macro table_logs(models, limit=20) %}
+  {%- set out = {} -%}
+  {%- for name in models -%}
+    {%- set relation = delta_cdc._model_relation(name) -%}
+    {%- set told = adapter.table_log(relation, limit) -%}
+    {%- if told %}{% do out.update({relation.schema ~ '.' ~ relation.identifier: told}) %}{% endif -%}
+  {%- endfor -%}
   {%- do print(tojson(out)) -%}
 {% endmacro %}
 

@@ -10,7 +10,7 @@
 {%- set values = ((settings.column_types.keys() | list if made else []) + settings['columns'] | reject('in', made) | list) | unique | reject('in', keys) | list -%}
 truncates as (  -- few: one array, so that each change can count those below it
   select array_sort(collect_list(struct({{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at))) as _cdc_truncates
-  from {{ staging }} where _cdc_op = 'T' and _cdc_error is null
+  from {{ staging }} where {{ "_cdc_op = 'T' and _cdc_error is null" if settings.get('may_be_truncated', true) else 'false' }}
 ),
 events as (
   select changes.*, truncates._cdc_truncates,

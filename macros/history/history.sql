@@ -29,6 +29,7 @@
     {{ return(delta_cdc._history_rows(settings, staging, none)) }}
   {%- endif -%}
   {%- if staged.notes.keys_may_move is sameas false -%}{%- set keys = none -%}{%- endif -%}
+  {%- if staged.notes.truncates is sameas false -%}{%- do settings.update({'may_be_truncated': false}) -%}{%- endif -%}
   {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew) -%}
   {%- if not plan.skip %}{% do delta_cdc.tune_for(this, staging, state, plan) %}{% endif -%}
   {%- set report = delta_cdc.held_report(settings, readable.held) -%}

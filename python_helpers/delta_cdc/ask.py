@@ -63,10 +63,10 @@ def show_status(rows: Sequence[Row], console: Console) -> None:
     for row in rows:
         late = row.get("late_share") or 0
         cells = (
-            row["table"], row["state"], (row.get("change_set") or "").rsplit("/", 1)[-1], _short(row.get("newest")),
-            _lag(row.get("lag_seconds")), _short(row.get("loaded")),
-            _number(row.get("changes")), ("" if row.get("final_rows_are_exact", True) else "≤ ") + _number(row.get("final_rows")),
-            _number(row.get("files")),
+            row["table"], row["state"], (row.get("change_set") or "").rsplit("/", 1)[-1], short(row.get("newest")),
+            lag(row.get("lag_seconds")), short(row.get("loaded")),
+            number(row.get("changes")), ("" if row.get("final_rows_are_exact", True) else "≤ ") + number(row.get("final_rows")),
+            number(row.get("files")),
             f"{late:.1%}" if late else "", row.get("quarantined") or "",
         )
         style = {"failed": "red", "held": "yellow"}.get(row["state"], "")
@@ -111,12 +111,12 @@ def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:
             before.update(values)
         out.append({
             "position": ", ".join(str(v) for v in json.loads(change["sequence"] or "{}").values()),
-            **({"source time": _short(change["occurred_at"])} if table.settings.occurred_at else {}),
+            **({"source time": short(change["occurred_at"])} if table.settings.occurred_at else {}),
             "operation": _OPERATIONS.get(change["op"], str(change["op"] or "?")),
             "key": "" if change["op"] == "T" else key,
             "became": "; ".join(notes),
             "change set": f"{change['batch_id']}: {str(change['change_set']).rsplit('/', 1)[-1]} row {change['row']}",
-            "staged": _short(change["staged_at"]),
+            "staged": short(change["staged_at"]),
             "says": _said(news),
         })
     return out
@@ -136,6 +136,21 @@ def show_history(rows: Iterable[str], console: Console) -> None:
     """Versions as columns; those of the package's own bookkeeping are left out."""
     shown = [{k: _value(v) for k, v in json.loads(row).items() if not k.startswith("_cdc_")} for row in rows]
     _show_records(shown, console)
+
+
+def show_logs(logs: Mapping[str, Mapping[str, Any]], console: Console) -> None:
+    """The commits of some tables, newest first, and what is wrong with their logs."""
+    for place, (name, log) in enumerate(logs.items()):
+        console.print(Text(f"{chr(10) if place else ''}{name}  ({log['location']})", style="bold"), soft_wrap=True)
+        counted = (">batch", ">inserted", ">updated", ">deleted", ">files +", ">files -")
+        grid = _grid("version", "at (UTC)", "operation", *counted, "checkpoint")
+        for commit in log["commits"]:
+            counts = ("app_version", "inserted", "updated", "deleted", "files_added", "files_removed")
+            cells = (str(commit["version"]), commit["at"], commit["operation"], *(number(commit[name]) for name in counts))
+            grid.add_row(*(Text(cell) for cell in cells), "yes" if commit["checkpoint"] else "")
+        console.print(grid)
+        for finding in log["findings"]:
+            console.print(Text(f"{finding['what']}: {finding['why']}. {finding['fix']}.", style="yellow"), soft_wrap=True)
 
 
 def differences(told: Mapping[str, Any]) -> int:
@@ -192,11 +207,11 @@ def _value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _short(moment: Any) -> str:
+def short(moment: Any) -> str:
     return "" if moment is None else str(moment)[:19].replace("T", " ")
 
 
-def _number(value: Any) -> str:
+def number(value: Any) -> str:
     return "" if value is None else f"{value:,}"
 
 
@@ -209,10 +224,10 @@ def _seconds_since(moment: str | None) -> int | None:
     return int((datetime.now(timezone.utc) - (then if then.tzinfo else then.replace(tzinfo=timezone.utc))).total_seconds())
 
 
-def _lag(seconds: int | None) -> str:
+def lag(seconds: int | None) -> str:
     """A time span in its two largest units.
 
-    >>> _lag(95), _lag(3 * 3600 + 120), _lag(9 * 86400)
+    >>> lag(95), lag(3 * 3600 + 120), lag(9 * 86400)
     ('1 m 35 s', '3 h 2 m', '9 d 0 h')
     """
     if seconds is None:

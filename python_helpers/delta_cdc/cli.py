@@ -16,6 +16,7 @@ from rich.text import Text
 
 from delta_cdc import ask, operations, scaffold
 from delta_cdc import discover as discovery
+from delta_cdc import report as reports
 from delta_cdc import run as runs
 from delta_cdc.config import Project, load_project
 from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError
@@ -229,6 +230,22 @@ def status(dbt: operations.Dbt, as_json: bool) -> None:
 
 
 @main.command()
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("target/cdc_report.html"), show_default=True,
+    help="Where to write it, relative to the project.",
+)
+@click.option("--runs", "number", default=200, show_default=True, help="So many runs, the newest.")
+@with_dbt
+def report(dbt: operations.Dbt, output: Path, number: int) -> None:
+    """Write a page (HTML, complete in itself) of how the tables stand and what the last runs did."""
+    project = load_project(dbt.project_dir)
+    path = project.root / output
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(reports.page(project, dbt.ask("report", {"runs": number})), encoding="utf-8")
+    say(f"wrote {path}")
+
+
+@main.command()
 @click.argument("table")
 @click.argument("key", nargs=-1, required=True)
 @with_dbt
@@ -248,6 +265,22 @@ def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
     found = operations.find_table(load_project(dbt.project_dir), table)
     operations.check_key(found, key, "history")
     ask.show_history(dbt.ask("history_of_key", {"staging": found.staging_name}, key=key), _console())
+
+
+@main.command()
+@click.argument("table")
+@click.option("--limit", default=20, show_default=True, help="So many commits of each of its tables, the newest.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, with all that is known of each commit.")
+@with_dbt
+def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
+    """What Delta's logs tell of the commits to staging, keys, history and final of TABLE; exit code 1 if something is wrong."""
+    found = operations.find_table(load_project(dbt.project_dir), table)
+    logs = dbt.ask("table_logs", {"models": list(found.models), "limit": limit})
+    if as_json:
+        sys.stdout.write(json.dumps(logs, indent=1, ensure_ascii=False) + "\n")
+    else:
+        ask.show_logs(logs, _console())
+    raise SystemExit(1 if any(each["findings"] for each in logs.values()) else 0)
 
 
 @main.command()

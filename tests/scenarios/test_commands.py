@@ -204,6 +204,26 @@ def test_reconcile_finds_each_row_that_is_not_as_the_source_has_it(shop: Shop) -
     assert "not.there cannot be read: [TABLE_OR_VIEW_NOT_FOUND]" in unknown.output
 
 
+def test_report_writes_a_page_of_what_the_runs_did(shop: Shop) -> None:
+    done = shop.command("report", "--output", "out/page.html")
+    assert done.exit_code == 0, done.output
+    page = (shop.project.path / "out/page.html").read_text()
+    assert "<td>shop.moving</td>" in page
+    assert page.count('<rect class="bar') > 10
+
+
+def test_log_tells_the_commits_of_each_table_with_the_batch_that_they_brought(shop: Shop) -> None:
+    done = shop.command("log", "moving", "--json")
+    assert done.exit_code == 0, done.output
+    logs = {name.split(".")[1]: log for name, log in json.loads(done.output).items()}
+    assert list(logs) == ["stg_shop__moving", "int_shop__moving_keys", "final_moving"]
+    newest, *_, first = logs["stg_shop__moving"]["commits"]
+    assert (first["version"], first["app_version"] in (1, 2), first["inserted"]) == (0, True, 2)
+    assert newest["version"] == len(logs["stg_shop__moving"]["commits"]) - 1
+    assert newest["isolation"] == "Serializable"
+    assert "final_moving  (file:" in shop.command("log", "moving").output
+
+
 def test_maintain_makes_many_small_files_few_and_changes_no_row(shop: Shop) -> None:
     def contents() -> dict[str, Any]:
         tables = ("stg_shop__moving", "int_shop__moving_keys", "final_moving")

@@ -177,7 +177,7 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
     if uri is None:
         return state
     try:
-        log = _open_log(session, uri)
+        log = open_log(session, uri)
         state.update(exists=True, version=log.version, columns=log.columns, properties=log.properties())
         ours = re.compile(re.escape(app_prefix) + r"@(\d+)$")
         commits, app_id = log.history(20), None
@@ -216,7 +216,7 @@ def size_in_bytes(session: SparkSession, schema: str, identifier: str) -> int:
 def statistics(session: SparkSession, schema: str, identifier: str, column: str | None = None) -> dict[str, Any]:
     """What a table's log knows of its newest version: SparkdeltaAdapter.table_statistics."""
     uri = location(session, schema, identifier)
-    return {} if uri is None else _open_log(session, uri).statistics(column)
+    return {} if uri is None else open_log(session, uri).statistics(column)
 
 
 def vacuum(session: SparkSession, schema: str, identifier: str) -> int:
@@ -396,7 +396,7 @@ class _SparkLog:
         return found
 
 
-def _open_log(session: SparkSession, uri: str) -> _LocalLog | _SparkLog:
+def open_log(session: SparkSession, uri: str) -> _LocalLog | _SparkLog:
     path = local_path(uri)
     if path is not None:
         try:

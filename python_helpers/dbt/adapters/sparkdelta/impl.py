@@ -19,7 +19,7 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.events.contextvars import get_node_info
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import columns, delta_log, narrowing, tuning
+from dbt.adapters.sparkdelta import columns, delta_log, narrowing, table_log, tuning
 from dbt.adapters.sparkdelta.connections import SparkdeltaConnectionManager
 from dbt.adapters.sparkdelta.files import FilesMixin
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, reported
@@ -181,6 +181,13 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
             return []
         return narrowing.narrowed(self._session(), target.schema, target.identifier, source.identifier, keys, dest)
 
+    @available.parse_list
+    def narrowed_to(self, relation: BaseRelation, sql: str, keys: Sequence[str], dest: str) -> list[str]:
+        """Conditions on a large table that is joined with a query by these keys: `sparkdelta.narrowing`. None through thrift."""
+        if not self._in_process:
+            return []
+        return narrowing.narrowed_to(self._session(), relation.schema, relation.identifier, sql, keys, dest)
+
     @available.parse(_no_state)
     def table_state(self, relation: BaseRelation, app_prefix: str) -> dict[str, Any]:
         """What Delta's log says of a table, read without a Spark job.
@@ -208,6 +215,13 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
         if not self._in_process or not _is_table(relation):
             return {}
         return delta_log.statistics(self._session(), relation.schema, relation.identifier, column)
+
+    @available.parse(lambda *_: None)
+    def table_log(self, relation: BaseRelation, limit: int | None = 20) -> dict[str, Any] | None:
+        """The newest commits of a Delta table and what is wrong with its log: `sparkdelta.table_log`; None if it is not there."""
+        if not self._in_process or not _is_table(relation):
+            return None
+        return table_log.table_log(self._session(), relation.schema, relation.identifier, limit)
 
     # --- columns
 

@@ -1,4 +1,4 @@
-"""A merge into a large table: the keys that it writes stand as values in its ON clause.
+"""A merge into a large table, or a look-up in one: the keys that are asked for stand as values in its condition.
 
 Delta then leaves out the files, and Parquet the row groups, whose statistics exclude all of them, and what is left of the table
 is filtered before it is joined.
@@ -29,27 +29,41 @@ def narrowed(session: SparkSession, schema: str, identifier: str, view: str, key
     schema, identifier: the target. view: the temporary view of the source. keys: columns that both share, compared by <=>.
     dest: the target's alias. The view is replaced by one of the rows that it has now: they are worked out once.
     """
-    from pyspark.sql import functions as F
-
     if delta_log.size_in_bytes(session, schema, identifier) < LARGE:
         return []
     source, target = session.table(quoted(view)), session.table(f"{quoted(schema)}.{quoted(identifier)}")
     told = [key for key in keys if _is_told(source, target, key)]
     if not told:
         return []
-    source = source.localCheckpoint()
+    source, conditions = _conditions(session, source.localCheckpoint(), told, dest)
+    source.createOrReplaceTempView(quoted(view))
+    return conditions
+
+
+def narrowed_to(session: SparkSession, schema: str, identifier: str, sql: str, keys: Sequence[str], dest: str) -> list[str]:
+    """The same for a table that is read: every row of it holds them that has the keys of some row of a query."""
+    if delta_log.size_in_bytes(session, schema, identifier) < LARGE:
+        return []
+    source, target = session.sql(sql), session.table(f"{quoted(schema)}.{quoted(identifier)}")
+    told = [key for key in keys if _is_told(source, target, key)]
+    return _conditions(session, source.select(*map(quoted, keys)).distinct().localCheckpoint(), told, dest)[1] if told else []
+
+
+def _conditions(session: SparkSession, source: DataFrame, told: Sequence[str], dest: str) -> tuple[DataFrame, list[str]]:
+    """The source, held by the driver where it is small, and what its values of some keys ask of the other side's."""
+    from pyspark.sql import functions as F
+
     lowest_and_highest = [each(_value(source, key)) for key in told for each in (F.min, F.max)]
     nulls = [F.count_if(F.col(quoted(key)).isNull()) for key in told]
     count, *found = source.agg(F.count("*"), *lowest_and_highest, *nulls).collect()[0]
     if count == 0:
-        return ["false"]
+        return source, ["false"]
     values: list[set[Any]] = [set() for _ in told]
     if count <= HELD_ROWS:
         source = _held(session, source)
         for row in source.select(*(_value(source, key) for key in told)).collect():
             for seen, value in zip(values, row, strict=True):
                 seen.add(value)
-    source.createOrReplaceTempView(quoted(view))
 
     out = []
     for place, key in enumerate(told):
@@ -63,7 +77,7 @@ def narrowed(session: SparkSession, schema: str, identifier: str, view: str, key
             else:
                 conditions.append(f"{column} between {_literal(lowest, type_)} and {_literal(highest, type_)}")
         out.append(" or ".join(conditions))
-    return out
+    return source, out
 
 
 def _is_told(source: DataFrame, target: DataFrame, key: str) -> bool:
