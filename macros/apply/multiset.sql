@@ -72,5 +72,5 @@ from numbered
 
 
 {% macro _surrogate(values) %}
-  {{ return("sha2(to_json(struct(" ~ delta_cdc.column_list(values) ~ ", _cdc_occurrence), map('ignoreNullFields', 'false')), 256)") }}
+  {{ return('sha2(' ~ delta_cdc.json_of('struct(' ~ delta_cdc.column_list(values) ~ ', _cdc_occurrence)') ~ ', 256)') }}
 {% endmacro %}

@@ -22,7 +22,7 @@
     {%- do (compared if column | lower in spelled else left_out).append(column) -%}
   {%- endfor -%}
   {%- for name in theirs if name | lower not in (settings['columns'] | map('lower') | list) %}{% do left_out.append(name) %}{% endfor -%}
-  {%- set both -%}
+  {%- set sides -%}
 with ours as (
   select {{ delta_cdc.column_list(settings['columns']) }}, true as _cdc_there from {{ final }}
   {%- if settings.get('delete_mode') == 'soft' %} where not _cdc_is_deleted{% endif %}
@@ -37,7 +37,10 @@ theirs as (
 ),
 numbered as (
   select *, row_number() over (partition by {{ delta_cdc.column_list(keys) }} order by _cdc_there) as _cdc_copy from theirs
-),
+)
+  {%- endset -%}
+  {%- set differing -%}
+{{ sides }},
 compared as (
   select
     {{ delta_cdc.json_of('struct(' ~ delta_cdc._either(keys) ~ ')') }} as key,
@@ -52,16 +55,17 @@ compared as (
     ))) as values
   from ours as o full outer join (select * from numbered where _cdc_copy = 1) as t on {{ delta_cdc.same_columns(keys, 'o', 't') }}
 )
+select * from compared where side <> 'both' or size(values) > 0
   {%- endset -%}
-  {%- set found = adapter.query_rows(both ~ '
+  {%- do adapter.create_kept_view('cdc_differing', differing) -%}
+  {%- set found = adapter.query_rows(sides ~ "
 select
   (select count(*) from ours) as final_rows, (select count(*) from theirs) as other_rows,
   (select count(*) from numbered where _cdc_copy > 1) as repeated_keys,
-  count_if(side = \'final\') as only_in_final, count_if(side = \'other\') as only_in_other,
-  count_if(side = \'both\' and size(values) > 0) as differing
-from compared')[0] -%}
-  {%- do found.update({'left_out': left_out, 'examples': adapter.query_rows(both ~ "
-select key, side, to_json(values, map('ignoreNullFields', 'false')) as values from compared where side <> 'both' or size(values) > 0 order by side, key limit " ~ limit)}) -%}
+  count_if(side = 'final') as only_in_final, count_if(side = 'other') as only_in_other, count_if(side = 'both') as differing
+from cdc_differing")[0] -%}
+  {%- do found.update({'left_out': left_out, 'examples': adapter.query_rows('select key, side, ' ~ delta_cdc.json_of('values')
+        ~ ' as values from cdc_differing order by side, key limit ' ~ limit)}) -%}
   {%- do print(tojson(found)) -%}
 {% endmacro %}
 

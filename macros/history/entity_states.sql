@@ -77,5 +77,5 @@ states as (
 
 {#- The entity of a key that was never part of a key change. -#}
 {% macro _own_entity(keys, prefix='') %}
-  {{ return("sha2(to_json(struct(" ~ delta_cdc.column_list(keys, prefix) ~ "), map('ignoreNullFields', 'false')), 256)") }}
+  {{ return('sha2(' ~ delta_cdc.json_of('struct(' ~ delta_cdc.column_list(keys, prefix) ~ ')') ~ ', 256)') }}
 {% endmacro %}

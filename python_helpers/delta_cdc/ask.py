@@ -1,4 +1,4 @@
-"""`delta-cdc status`, `explain` and `history`: answers of macros (macros/control/ask.sql), for a screen."""
+"""Answers of macros (macros/control/ask.sql, reconcile.sql) for a screen: status, explain, history, log, reconcile."""
 
 from __future__ import annotations
 
@@ -57,20 +57,28 @@ def status_rows(project: Project, told: Mapping[str, Sequence[Row]]) -> list[dic
     return out
 
 
+def told_of(row: Row) -> dict[str, str]:
+    """What both screen and page show of a row of `status_rows`, as text."""
+    return {
+        "newest": short(row.get("newest")),
+        "lag": lag(row.get("lag_seconds")),
+        "changes": number(row.get("changes")),
+        "final": ("" if row.get("final_rows_are_exact", True) else "≤ ") + number(row.get("final_rows")),
+        "files": number(row.get("files")),
+        "late": f"{row['late_share']:.1%}" if row.get("late_share") else "",
+        "quarantined": row.get("quarantined") or "",
+    }
+
+
 def show_status(rows: Sequence[Row], console: Console) -> None:
     headings = "table, state, last change set, newest change, lag, loaded, >changes, >final, >files, >late, quarantined"
     grid = _grid(*headings.split(", "))
     for row in rows:
-        late = row.get("late_share") or 0
-        cells = (
-            row["table"], row["state"], (row.get("change_set") or "").rsplit("/", 1)[-1], short(row.get("newest")),
-            lag(row.get("lag_seconds")), short(row.get("loaded")),
-            number(row.get("changes")), ("" if row.get("final_rows_are_exact", True) else "≤ ") + number(row.get("final_rows")),
-            number(row.get("files")),
-            f"{late:.1%}" if late else "", row.get("quarantined") or "",
-        )
+        newest, behind, *counted = told_of(row).values()
+        last = (row.get("change_set") or "").rsplit("/", 1)[-1]
         style = {"failed": "red", "held": "yellow"}.get(row["state"], "")
-        grid.add_row(*(Text(str(cell), style=style) for cell in cells))
+        cells = (row["table"], row["state"], last, newest, behind, short(row.get("loaded")), *counted)
+        grid.add_row(*(Text(cell, style=style) for cell in cells))
     console.print(grid)
     for row in rows:
         for why in row["why"]:

@@ -251,8 +251,7 @@ def report(dbt: operations.Dbt, output: Path, number: int) -> None:
 @with_dbt
 def explain(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
     """Why a row of TABLE is as it is: every change of the row that has or had KEY, in order, and what became of it."""
-    found = operations.find_table(load_project(dbt.project_dir), table)
-    operations.check_key(found, key, "explain")
+    found = operations.find_keyed(load_project(dbt.project_dir), table, key, "explain")
     ask.show_explained(found, dbt.ask("explain", {"staging": found.staging_name}, key=key), _console())
 
 
@@ -262,8 +261,7 @@ def explain(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
 @with_dbt
 def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
     """Every version of the row of TABLE that has or had KEY."""
-    found = operations.find_table(load_project(dbt.project_dir), table)
-    operations.check_key(found, key, "history")
+    found = operations.find_keyed(load_project(dbt.project_dir), table, key, "history")
     ask.show_history(dbt.ask("history_of_key", {"staging": found.staging_name}, key=key), _console())
 
 
@@ -360,8 +358,7 @@ def compact(dbt: operations.Dbt, table: str, moment: str) -> None:
 @with_dbt
 def erase(dbt: operations.Dbt, table: str, key: tuple[str, ...], yes: bool) -> None:
     """Remove a person for good from all that was written of TABLE: the row of KEY, a value for each key column."""
-    found = operations.find_table(load_project(dbt.project_dir), table)
-    operations.check_key(found, key, "erase")
+    found = operations.find_keyed(load_project(dbt.project_dir), table, key, "erase")
     if not yes:
         click.confirm("This cannot be undone, and ends time travel of the tables it touches. Erase?", abort=True)
     operations.erase(dbt, found, key)

@@ -96,12 +96,14 @@ def plain(text: str) -> str:
     return "\n".join(kept) or text
 
 
-def check_key(table: Table, key: Sequence[str], command: str) -> None:
-    """Raises OperationError unless there is a value for each of the table's keys."""
+def find_keyed(project: Project, name: str, key: Sequence[str], command: str) -> Table:
+    """`find_table`, of which a row is named. Raises OperationError unless there is a value for each of its keys."""
+    table = find_table(project, name)
     keys = table.settings.keys
     if len(key) != len(keys):
         wanted = f"a value for each of {', '.join(keys)}" if keys else "a table with keys"
         raise OperationError(f"table {table.feed}.{table.name}: {command} takes {wanted}; {len(key)} given.")
+    return table
 
 
 def find_table(project: Project, name: str) -> Table:

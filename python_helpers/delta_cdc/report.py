@@ -26,14 +26,10 @@ def page(project: Project, told: Mapping[str, Sequence[Row]]) -> str:
         timelines.setdefault(entry["table"], []).append(entry)
     tables = [
         {
-            **{name: row.get(name) or "" for name in ("table", "state", "quarantined")},
+            "table": row["table"],
+            "state": row["state"],
             "timeline": _timeline(timelines.get(table.staging_name, [])),
-            "newest": ask.short(row.get("newest")),
-            "lag": ask.lag(row.get("lag_seconds")),
-            "changes": ask.number(row.get("changes")),
-            "final": ("" if row.get("final_rows_are_exact", True) else "≤ ") + ask.number(row.get("final_rows")),
-            "files": ask.number(row.get("files")),
-            "late": f"{row['late_share']:.1%}" if row.get("late_share") else "",
+            **ask.told_of(row),
         }
         for table, row in zip(project.tables, rows, strict=True)
     ]
