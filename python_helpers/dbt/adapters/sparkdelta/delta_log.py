@@ -210,7 +210,11 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
 def size_in_bytes(session: SparkSession, schema: str, identifier: str) -> int:
     """Bytes of the data files of a table's newest version; 0 when there is no such table."""
     uri = location(session, schema, identifier)
-    return 0 if uri is None else int(_delta_log(session, uri)[1].sizeInBytes())
+    if uri is None:
+        return 0
+    snapshot = _delta_log(session, uri)[1]
+    checksum = snapshot.checksumOpt()  # where it is not there, working the size out is a Spark job
+    return int(checksum.get().tableSizeBytes() if checksum.isDefined() else snapshot.sizeInBytes())
 
 
 def statistics(session: SparkSession, schema: str, identifier: str, column: str | None = None) -> dict[str, Any]:
