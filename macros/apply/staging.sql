@@ -16,7 +16,10 @@
   {%- if delta_cdc.reads_files(settings) -%}
     {%- set pending = delta_cdc.pending_change_sets(changes_from, settings, state.batch_id) -%}
     {%- set last = pending[-1]['batch_id'] if pending else none -%}
-    {%- if pending -%}{%- set lines = delta_cdc.lines_of_files(this.identifier ~ '__lines', pending, settings) -%}{%- endif -%}
+    {%- if pending -%}
+      {%- set lines = delta_cdc.lines_of_files(this.identifier ~ '__lines', pending, settings) -%}
+      {%- do delta_cdc.read_snapshots(settings, this, lines, pending, state) -%}
+    {%- endif -%}
   {%- else -%}
     {%- set raw = delta_cdc.progress(changes_from) -%}
     {%- set last = raw.batch_id if raw.batch_id > state.batch_id else none -%}
@@ -190,8 +193,13 @@ where not exists (  -- only late and quarantined changes can have been staged be
 {% endmacro %}
 
 
-{#- The CTEs from lines to changes: lines, messages, typed, changes. Beside the columns of the table there is only what begins with `_`. -#}
-{% macro _staging_ctes(settings, lines) -%}
+{#- The CTEs from lines to changes. -#}
+{% macro _staging_ctes(settings, lines) %}
+  {{ return(delta_cdc.changes_of_snapshots(settings) if settings.get('snapshots') else delta_cdc._typed_ctes(settings, lines)) }}
+{% endmacro %}
+
+{#- lines, messages, typed, …, changes (or `read`, which keeps the message). Beside the columns of the table there is only what begins with `_`. -#}
+{% macro _typed_ctes(settings, lines, last='changes') -%}
 {%- set keys = settings.get('values') or settings.get('keys') or [] -%}  {#- rows of a multiset are their values -#}
 {%- set types = settings.column_types -%}
 lines as (
@@ -287,7 +295,7 @@ checked as (
     end as _cdc_error
   from keyed{% if settings.get('erased_in') %} cross join {{ delta_cdc._erased_keys(settings.erased_in) }}{% endif %}
 ),
-{{ 'read' if settings.get('alternate_keys') else 'changes' }} as (
+{{ 'read' if settings.get('alternate_keys') else last }} as (
   select
   {%- if settings.get('erased_in') %}
     {%- for column in types %}
@@ -310,7 +318,7 @@ checked as (
     {{ settings.get('occurred_at') or settings.sequence_by[0] }} as _cdc_occurred_at,
     {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif %}if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array()){{ ')' if settings.get('ignore_null_updates') }} as _cdc_missing,
     if(size(_cdc_others) > 0{{ " and not _cdc_error <=> 'erased'" if settings.get('erased_in') }}, _cdc_others, null) as _cdc_undeclared,
-    _cdc_error, {{ '_cdc_is_nameless, _cdc_message' if settings.get('alternate_keys') else 'if(_cdc_error is null' ~ (" or _cdc_error = 'erased'" if settings.get('erased_in') else '') ~ ', cast(null as string), _cdc_message) as _cdc_raw' }},
+    _cdc_error, {{ '_cdc_is_nameless, _cdc_message' if settings.get('alternate_keys') else '_cdc_message' if last == 'read' else 'if(_cdc_error is null' ~ (" or _cdc_error = 'erased'" if settings.get('erased_in') else '') ~ ', cast(null as string), _cdc_message) as _cdc_raw' }},
     _cdc_batch_id, _cdc_change_set, _cdc_row, current_timestamp() as _cdc_staged_at
   from checked
 )

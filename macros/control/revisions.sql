@@ -86,7 +86,7 @@ when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(',
   {%- set problems = [] -%}
   {%- for table in delta_cdc._staging_tables() if table.staging.identifier in staging and delta_cdc._says_not_replayed(table) -%}
     {%- set waiting = "(select _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row_number, _cdc_raw as message from " ~ table.staging
-          ~ " where _cdc_error not in ('retracted', 'erased', 'too_late') and _cdc_raw is not null)" -%}
+          ~ " where _cdc_error not in ('retracted', 'erased', 'too_late', 'duplicate_key') and _cdc_raw is not null)" -%}
     {%- set content = delta_cdc._content_columns(table.settings) -%}
     {%- set read -%}
 select * from (

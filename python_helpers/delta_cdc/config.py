@@ -481,6 +481,11 @@ class Format:
 
 FORMATS: dict[str, Format] = {
     "rows": Format(names_tables=False, knows_operations=False),
+    "snapshots": Format(
+        settings={"sequence_by": ["_snapshot"], "occurred_at": "_snapshot_time"},
+        fields={"_snapshot": "bigint", "_snapshot_time": "timestamp"},
+        names_tables=False,
+    ),
     "wal2json_v2": Format(
         settings={
             "sequence_by": ["_lsn"],

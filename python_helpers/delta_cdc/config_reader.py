@@ -435,6 +435,7 @@ class _TableCheck:
         self.privacy()
         self.partitions()
         self.lives()
+        self.snapshots()
         self.contradictions()
 
     def level(self, name: str) -> int:
@@ -663,6 +664,19 @@ class _TableCheck:
             message = "`soft_delete_nulls` is for `delete_mode: soft`. Add that, or take it out."
             self.problem(message, "soft_delete_nulls")
 
+    def snapshots(self) -> None:
+        """What only changes can tell has no place where the whole table comes each time."""
+        settings = self.settings
+        if settings.format != "snapshots":
+            return
+        for setting in _NOT_OF_SNAPSHOTS:
+            if self.level(setting) and getattr(settings, setting) not in (None, False, "none", [], {}):
+                self.problem(
+                    f"`{setting}` has no meaning with `format: snapshots`: each change set is the whole table, and what changed "
+                    "is worked out by `keys`. Take it out.",
+                    setting,
+                )
+
     def contradictions(self) -> None:
         settings = self.settings
         if settings.final_name is not None and not IDENTIFIER.fullmatch(settings.final_name):
@@ -688,6 +702,12 @@ class _TableCheck:
                 if given and self.level(setting) and self.level(setting) >= self.level(why):
                     message = f"`{setting}` has no meaning with {says}: it is for rows with a key. Take one out."
                     self.problem(message, setting)
+
+
+_NOT_OF_SNAPSHOTS = (
+    "sequence_by", "ordinal", "transaction", "operation_codes", "deleted_when", "truncated_when", "key_changes", "split_key_changes",
+    "ignore_null_updates", "insert_only", "keyless", "alternate_keys",
+)
 
 
 def did_you_mean_value(name: str, value: object) -> str:

@@ -1,0 +1,169 @@
+"""Tables that come as whole copies: what differs from the copy before becomes changes (S10)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.scenarios.project import UserProject
+
+TABLE = {"name": "t", "cdc": {"keys": ["id"], "except_columns": ["exported_at"]},
+         "columns": {"id": "int", "name": "string", "amount": "decimal(10,2)", "exported_at": "timestamp"}}
+Copy = Sequence[Mapping[str, Any]]
+
+COPIES: list[Copy] = [
+    [{"id": 1, "name": "a", "amount": "1.00"}, {"id": 2, "name": "b", "amount": None}, {"id": 3, "name": "c", "amount": "3.00"}],
+    # 1 differs only in what is not published, 2 changed, 3 is gone, 4 is new
+    [{"id": 1, "name": "a", "amount": "1.00"}, {"id": 2, "name": "b", "amount": "2.00"}, {"id": 4, "name": None, "amount": None}],
+    # 2 is there twice and differs, 4 twice and equal; 3 is back as it was
+    [{"id": 1, "name": "a", "amount": "1.00"}, {"id": 2, "name": "x", "amount": "2.00"}, {"id": 2, "name": "y", "amount": "2.00"},
+     {"id": 4, "name": None, "amount": None}, {"id": 4, "name": None, "amount": None}, {"id": 3, "name": "c", "amount": "3.00"}],
+    # 1 does not cast: it stays; a row without a key: nothing is deleted, though 3 and 4 are not there
+    [{"id": 1, "name": "a", "amount": "much"}, {"id": 2, "name": "z", "amount": "2.00"}, {"name": "nobody"}],
+    # now 3 is known to be gone; 4 was never away
+    [{"id": 1, "name": "a", "amount": "much"}, {"id": 2, "name": "z", "amount": "2.00"}, {"id": 4, "name": None, "amount": None}],
+    [{"id": 1, "name": "a", "amount": "1.00"}, {"id": 2, "name": "z", "amount": "2.00"}, {"id": 4, "name": None, "amount": None}],
+    [],
+    [{"id": 2, "name": "z", "amount": "2.00"}],
+]
+FINALS: list[dict[int, tuple[str | None, str | None]]] = [
+    {1: ("a", "1.00"), 2: ("b", None), 3: ("c", "3.00")},
+    {1: ("a", "1.00"), 2: ("b", "2.00"), 4: (None, None)},
+    {1: ("a", "1.00"), 2: ("b", "2.00"), 3: ("c", "3.00"), 4: (None, None)},
+    {1: ("a", "1.00"), 2: ("z", "2.00"), 3: ("c", "3.00"), 4: (None, None)},
+    {1: ("a", "1.00"), 2: ("z", "2.00"), 4: (None, None)},
+    {1: ("a", "1.00"), 2: ("z", "2.00"), 4: (None, None)},
+    {},
+    {2: ("z", "2.00")},
+]
+RUNS = [(1,), (2,), (3,), (4,), (5, 6), (7, 8)]  # the copies that each brings
+# (copy, key, operation, error) of every row that staging takes
+STAGED = {
+    (1, 1, "U", None), (1, 2, "U", None), (1, 3, "U", None),
+    (2, 2, "U", None), (2, 3, "D", None), (2, 4, "U", None),
+    (3, 2, "U", "duplicate_key"), (3, 3, "U", None),
+    (4, 1, "U", "cast:amount"), (4, 2, "U", None), (4, None, "U", "null_key"),
+    (5, 1, "U", "cast:amount"), (5, 3, "D", None),
+    (6, 1, "U", None),  # equal to what it was before the bad rows: told again, for nobody knew
+    (7, 1, "D", None), (7, 2, "D", None), (7, 4, "D", None),
+    (8, 2, "U", None),
+}
+
+
+def _deliver(folder: Path, number: int, copy: Copy, name: str = "t_202611{number:02}") -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name.format(number=number)}.jsonl"
+    exported = f"2026-11-{number:02} 04:00:00"
+    path.write_text("".join(json.dumps({**row, "exported_at": exported}) + "\n" for row in copy))
+    os.utime(path, (1_800_000_000 + number,) * 2)
+
+
+def _configure(project: UserProject, feed: str, **settings: Any) -> Path:
+    project.configure(
+        feed,
+        settings={"format": "snapshots", "location": f"landing/{feed}/{{table}}", **settings},
+        tables=[{**TABLE, "cdc": {**TABLE["cdc"], "final_name": f"final_{feed}"}}],
+    )
+    return project.path / "landing" / feed / "t"
+
+
+def _final(project: UserProject, feed: str) -> dict[int, tuple[str | None, str | None]]:
+    rows = project.rows(f"select id, name, cast(amount as string) as amount from {{schema}}.final_{feed}")
+    return {row["id"]: (row["name"], row["amount"]) for row in rows}
+
+
+def _staged(project: UserProject, feed: str) -> list[tuple[int, int | None, str, str | None]]:
+    rows = project.rows(
+        "select cast(regexp_extract(_cdc_change_set, '(\\\\d\\\\d)[.]jsonl', 1) as int) as copy, id, _cdc_op, _cdc_error"
+        f" from {{schema}}.stg_{feed}__t"
+    )
+    return [(row["copy"], row["id"], row["_cdc_op"], row["_cdc_error"]) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def copies(project: UserProject) -> tuple[UserProject, list[dict[int, tuple[str | None, str | None]]]]:
+    """The feed `nightly` gets one copy a run, `late` the first and then all others in one."""
+    folders = {feed: _configure(project, feed) for feed in ("nightly", "late")}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    project.generate()
+    finals = []
+    for run in RUNS:
+        for number in run:
+            _deliver(folders["nightly"], number, COPIES[number - 1])
+        for number in {RUNS[0]: RUNS[0], RUNS[-1]: range(2, len(COPIES) + 1)}.get(run, ()):
+            _deliver(folders["late"], number, COPIES[number - 1])
+        project.dbt("run", quiet=True)
+        finals.append(_final(project, "nightly"))
+    return project, finals
+
+
+def test_S10_final_is_the_newest_copy(copies: Any) -> None:
+    _, finals = copies
+    assert finals == [FINALS[run[-1] - 1] for run in RUNS]
+
+
+@pytest.mark.parametrize("feed", ["nightly", "late"])
+def test_S10_staging_takes_what_differs_however_copies_are_batched(copies: Any, feed: str) -> None:
+    project, _ = copies
+    staged = _staged(project, feed)
+    assert set(staged) == STAGED
+    # both rows of the key that is there twice are marked, and nothing else is staged twice
+    assert len(staged) == len(STAGED) + 1
+    assert _final(project, feed) == FINALS[-1]
+    lost = project.rows(f"select _cdc_raw from {{schema}}.stg_{feed}__t where _cdc_error is not null")
+    assert all(row["_cdc_raw"] for row in lost)
+
+
+@pytest.mark.parametrize("feed", ["nightly", "late"])
+def test_S10_history_tells_when_a_copy_was_made_by_its_name(copies: Any, feed: str) -> None:
+    project, _ = copies
+    rows = project.rows(
+        f"select id, name, cast(amount as string) as amount, valid_from, valid_to from {{schema}}.hist_{feed}__t order by id, valid_from"
+    )
+    of_three = [(row["valid_from"].day, row["valid_to"].day) for row in rows if row["id"] == 3]
+    assert of_three == [(1, 2), (3, 5)]
+    of_two = [(row["name"], row["amount"], row["valid_from"].day, row["valid_to"] and row["valid_to"].day) for row in rows if row["id"] == 2]
+    assert of_two == [("b", None, 1, 2), ("b", "2.00", 2, 4), ("z", "2.00", 4, 7), ("z", "2.00", 8, None)]
+    assert all(earlier["valid_to"] <= later["valid_from"] for earlier, later in pairwise(rows) if earlier["id"] == later["id"])
+
+
+def test_S10_the_same_copy_again_changes_nothing(copies: Any) -> None:
+    project, _ = copies
+    before = project.rows("describe history {schema}.stg_nightly__t limit 1")[0]["version"]
+    _deliver(project.path / "landing/nightly/t", 9, COPIES[-1])
+    project.dbt("run", "--select", "cdc_change_sets", "stg_nightly__t+", quiet=True)
+    assert project.rows("describe history {schema}.stg_nightly__t limit 1")[0]["version"] == before
+
+
+def test_S10_Q4_a_copy_that_lacks_too_much_is_held(project: UserProject) -> None:
+    folder = _configure(project, "guarded", max_delete_share=0.5)
+    project.generate()
+    _deliver(folder, 1, COPIES[0], name="all")
+    project.dbt("run", "--select", "cdc_change_sets", "stg_guarded__t+", quiet=True)
+    # a name without a day: the file's own time is when it happened
+    since = project.rows("select distinct valid_from from {schema}.hist_guarded__t")
+    assert [row["valid_from"] for row in since] == [datetime.fromtimestamp(1_800_000_001)]
+    _deliver(folder, 2, [], name="none")
+    project.dbt("run", "--select", "cdc_change_sets", "stg_guarded__t+", quiet=True)
+    assert _final(project, "guarded") == FINALS[0]
+    held = project.rows("select reason from {schema}.cdc_holds where accepted_at is null")
+    assert ["it would delete 3 of the 3 live rows" in row["reason"] for row in held] == [True]
+
+
+def test_Q5_what_only_changes_can_tell_has_no_place_in_snapshots(project: UserProject) -> None:
+    project.configure(
+        "wrong",
+        settings={"format": "snapshots", "location": "landing/wrong/{table}", "deleted_when": "name is null"},
+        tables=[{**TABLE, "cdc": {**TABLE["cdc"], "sequence_by": ["exported_at"], "operation": "name", "final_name": "final_wrong"}}],
+    )
+    said = [problem.message for problem in project.problems()]
+    assert [any(message.startswith(f"`{name}`") for message in said) for name in ("sequence_by", "deleted_when", "operation")] == [True] * 3
+    (project.path / "models/wrong/_sources.yml").unlink()
