@@ -72,13 +72,18 @@
 {% endmacro %}
 
 
-{#- Whether a table is read from the change sets themselves, and not from raw_<feed>: it has a folder of its own, or is private. -#}
-{% macro reads_files(settings) %}{{ return('{table}' in settings.location or delta_cdc.is_private(settings)) }}{% endmacro %}
+{#- Whether a table's change sets hold nothing but its own changes. -#}
+{% macro has_own_files(settings) %}
+  {{ return('{table}' in settings.location or settings.format in delta_cdc._defaults()['formats_without_tables']) }}
+{% endmacro %}
+
+{#- Whether a table is read from the change sets themselves, and not from raw_<feed>: they are its own, or it is private. -#}
+{% macro reads_files(settings) %}{{ return(delta_cdc.has_own_files(settings) or delta_cdc.is_private(settings)) }}{% endmacro %}
 
 {#- The lines of such a table's change sets, by way of a temporary view. -#}
 {% macro lines_of_files(view, change_sets, settings) %}
   {%- set lines = delta_cdc._lines_of_change_sets(view, change_sets, settings) -%}
-  {{ return(lines if '{table}' in settings.location else delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(lines, settings.format) ~ ')', settings, -1)) }}
+  {{ return(lines if delta_cdc.has_own_files(settings) else delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(lines, settings.format) ~ ')', settings, -1)) }}
 {% endmacro %}
 
 {% macro _lines_of_table(raw, settings, done) %}

@@ -566,6 +566,8 @@ def defaults_file(root: Path) -> GeneratedFile:
         lines += [f"      {jinja(name)}: {jinja(value)}," for name, value in entries.items()]
         lines.append("    },")
     lines.append(f"    'naming_columns': {jinja(settings_naming_columns())},")
+    nameless = [name for name, known in FORMATS.items() if not known.names_tables]
+    lines.append(f"    'formats_without_tables': {jinja(nameless)},")
     lines += ["  }) }}", "{% endmacro %}"]
     return GeneratedFile(DEFAULTS_FILE, "\n".join(lines) + "\n")
 

@@ -27,6 +27,7 @@ def feeds(project: UserProject) -> UserProject:
         "folders": {"unit": "folder"},
         "numbered": {"expect_contiguous": True, "start_from": "set-05"},
         "settling": {"settle_seconds": 600},
+        "alone": {"location": "landing/alone"},  # the only table of its folder
     }.items():
         project.configure(
             feed,
@@ -34,6 +35,7 @@ def feeds(project: UserProject) -> UserProject:
             tables=[{**TABLE, "cdc": {**TABLE["cdc"], "final_name": f"final_{feed}"}}],
         )
         (landing / feed / "t").mkdir(parents=True)
+    _write(landing / "alone" / "set.jsonl", 1, 2)
     project.generate()
     _write(landing / "folders/t/a/part-1.jsonl", 1)
     _write(landing / "folders/t/a/part-2.jsonl", 2)
@@ -57,6 +59,7 @@ def test_S4_a_change_set_is_taken_when_it_is_there(feeds: UserProject) -> None:
     assert _final(feeds, "folders") == [1, 2]
     assert _final(feeds, "numbered") == [5, 6]
     assert _final(feeds, "settling") == [1]
+    assert _final(feeds, "alone") == [1, 2]
     landing = feeds.path / "landing"
     _write(landing / "folders/t/b/_SUCCESS")
     _write(landing / "numbered/t/set-07.jsonl", 7)
