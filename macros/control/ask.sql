@@ -124,6 +124,47 @@ order by {{ delta_cdc.order_by() }}
 {% endmacro %}
 
 
+{#- A row a staging table: how many changes came after newer ones of their table, and by how much of the source's time. -#}
+{% macro late(staging) %}
+  {%- set parts = [] -%}
+  {%- for table in delta_cdc._staging_tables() if table.staging.identifier in staging %}{% do parts.append(delta_cdc._lateness(table)) %}{% endfor -%}
+  {%- do print(tojson(adapter.query_rows(parts | join('\nunion all\n')) if parts else [])) -%}
+{% endmacro %}
+
+{% macro _lateness(table) -%}
+{%- set position = 'struct(_cdc_sequence, _cdc_ordinal)' -%}
+{#- what the columns before it in the order do not say; a time that is none, like a number, has no distance -#}
+{%- set is_time = adapter.table_state(table.staging, table.staging.identifier).columns.get('_cdc_occurred_at') in ('timestamp', 'timestamp_ntz', 'date') -%}
+{%- set micros = 'unix_micros(cast({} as timestamp))' if is_time else 'cast(null as bigint)' -%}
+select {{ delta_cdc.literal(table.name) }} as name, count(*) as changes, count_if(is_late) as late,
+  percentile(if(is_late, seconds, null), array(0.5, 0.99, 1.0)) as seconds_of_late,
+  date_format(max(batch_newest) - make_dt_interval(0, 0, 0, coalesce(max(if(is_late, seconds, null)), 0)), 'yyyy-MM-dd HH:mm:ss') as none_before
+from (
+  select before.highest is not null and c.position < before.highest as is_late,
+    greatest({{ micros.format('before.newest') }} - {{ micros.format('c.occurred_at') }}, 0) / 1e6 as seconds,
+    {{ 'cast(before.batch_newest as timestamp)' if is_time else 'cast(null as timestamp)' }} as batch_newest
+  from (select _cdc_batch_id, {{ position }} as position, _cdc_occurred_at as occurred_at from {{ table.staging }} where _cdc_error is null and _cdc_sequence is not null) as c
+  join (
+    select _cdc_batch_id, max(newest) as batch_newest,
+      max(max(position)) over (order by _cdc_batch_id rows between unbounded preceding and 1 preceding) as highest,
+      max(max(newest)) over (order by _cdc_batch_id rows between unbounded preceding and 1 preceding) as newest
+    from (select _cdc_batch_id, {{ position }} as position, _cdc_occurred_at as newest from {{ table.staging }} where _cdc_error is null and _cdc_sequence is not null)
+    group by _cdc_batch_id
+  ) as before on before._cdc_batch_id = c._cdc_batch_id
+)
+{%- endmacro %}
+
+
+{#- Write the rows of final to a folder that is not there yet, as they are or were at a moment of the source. -#}
+{% macro export(staging, to, file_format, moment=none) %}
+  {%- set table = delta_cdc._staging_table(staging) -%}
+  {%- set final = delta_cdc._final_relation(table.settings) -%}
+  {%- set rows = '(' ~ delta_cdc.as_of(final, moment) ~ ')' if moment is not none else final -%}
+  {%- set written = adapter.write_files('select ' ~ delta_cdc.column_list(table.settings['columns']) ~ ' from ' ~ delta_cdc._live_rows(table.settings, rows), to, file_format) -%}
+  {%- do print(tojson(written)) -%}
+{% endmacro %}
+
+
 {#- The staging table with the views of `one_key.sql` for the named key. -#}
 {% macro _named_row(staging) %}
   {%- set table = delta_cdc._staging_table(staging) -%}

@@ -22,18 +22,44 @@
     {%- do (compared if column | lower in spelled else left_out).append(column) -%}
   {%- endfor -%}
   {%- for name in theirs if name | lower not in (settings['columns'] | map('lower') | list) %}{% do left_out.append(name) %}{% endfor -%}
+  {%- set theirs_as_ours = [] -%}
+  {%- for column in keys + compared -%}
+    {%- do theirs_as_ours.append('try_cast(' ~ delta_cdc.quoted(spelled[column | lower]) ~ ' as ' ~ settings.column_types[column] ~ ') as ' ~ delta_cdc.quoted(column)) -%}
+  {%- endfor -%}
+  {%- set found = delta_cdc._differences(keys, compared, delta_cdc._live_rows(settings, final), '(select ' ~ theirs_as_ours | join(', ') ~ ' from cdc_other)', limit) -%}
+  {%- do found.update({'left_out': left_out}) -%}
+  {%- do print(tojson(found)) -%}
+{% endmacro %}
+
+
+{#-
+  `delta-cdc diff`: final as it was at two moments of the source (H4), row by row. since, until: as `as_of` takes them; until none: now.
+  Prints what `reconcile` prints; final is the later, the other the earlier.
+-#}
+{% macro diff(staging, since, until=none, limit=10) %}
+  {%- set table = delta_cdc._staging_table(staging) -%}
+  {%- set settings = table.settings -%}
+  {%- set final = delta_cdc._final_relation(settings) -%}
+  {%- set later = '(' ~ delta_cdc.as_of(final, until) ~ ')' if until is not none else final -%}
+  {%- set earlier = '(' ~ delta_cdc.as_of(final, since) ~ ')' -%}
+  {%- do print(tojson(delta_cdc._differences(settings['keys'], settings['columns'] | reject('in', settings['keys']) | list,
+        delta_cdc._live_rows(settings, later), delta_cdc._live_rows(settings, earlier), limit))) -%}
+{% endmacro %}
+
+
+{% macro _live_rows(settings, final) %}
+  {{ return('(select * from ' ~ final ~ ' where not _cdc_is_deleted)' if settings.get('delete_mode') == 'soft' else final) }}
+{% endmacro %}
+
+
+{#- The counts and examples that `reconcile` prints, of two relations that both have these keys and columns. -#}
+{% macro _differences(keys, compared, ours, theirs, limit) %}
   {%- set sides -%}
 with ours as (
-  select {{ delta_cdc.column_list(settings['columns']) }}, true as _cdc_there from {{ final }}
-  {%- if settings.get('delete_mode') == 'soft' %} where not _cdc_is_deleted{% endif %}
+  select {{ delta_cdc.column_list(keys + compared) }}, true as _cdc_there from {{ ours }}
 ),
 theirs as (
-  select
-  {%- for column in keys + compared %}
-    try_cast({{ delta_cdc.quoted(spelled[column | lower]) }} as {{ settings.column_types[column] }}) as {{ delta_cdc.quoted(column) }},
-  {%- endfor %}
-    true as _cdc_there
-  from cdc_other
+  select {{ delta_cdc.column_list(keys + compared) }}, true as _cdc_there from {{ theirs }}
 ),
 numbered as (
   select *, row_number() over (partition by {{ delta_cdc.column_list(keys) }} order by _cdc_there) as _cdc_copy from theirs
@@ -64,9 +90,9 @@ select
   (select count(*) from numbered where _cdc_copy > 1) as repeated_keys,
   count_if(side = 'final') as only_in_final, count_if(side = 'other') as only_in_other, count_if(side = 'both') as differing
 from cdc_differing")[0] -%}
-  {%- do found.update({'left_out': left_out, 'examples': adapter.query_rows('select key, side, ' ~ delta_cdc.json_of('values')
+  {%- do found.update({'examples': adapter.query_rows('select key, side, ' ~ delta_cdc.json_of('values')
         ~ ' as values from cdc_differing order by side, key limit ' ~ limit)}) -%}
-  {%- do print(tojson(found)) -%}
+  {{ return(found) }}
 {% endmacro %}
 
 {% macro _either(keys) %}

@@ -1,4 +1,5 @@
-"""Answers of macros (macros/control/ask.sql, reconcile.sql) for a screen: status, explain, history, log, reconcile."""
+"""Answers of macros (macros/control/ask.sql, reconcile.sql) for a screen: status, explain, history, log, reconcile,
+diff, late."""
 
 from __future__ import annotations
 
@@ -183,6 +184,29 @@ def show_reconciled(table: Table, against: str, told: Mapping[str, Any], console
         pairs = ", ".join(f"{column} = {_value(ours)}, there {_value(theirs)}" for column, (ours, theirs) in values.items())
         what = {"final": "only in final", "other": "only there"}.get(row["side"], pairs)
         console.print(Text(f"  {_pairs(row['key'])}: {what}"), soft_wrap=True)
+
+
+def show_diff(table: Table, since: str, until: str, told: Mapping[str, Any], console: Console) -> None:
+    counts = (("only_in_final", "added"), ("differing", "changed"), ("only_in_other", "removed"))
+    said = ", ".join(f"{told[name]:,} {what}" for name, what in counts)
+    rows = f"{told['other_rows']:,} rows, then {told['final_rows']:,}"
+    console.print(Text(f"{table.final_name} from {since} to {until}: {rows}; {said}."), soft_wrap=True)
+    for row in told["examples"]:
+        values = json.loads(row["values"])
+        pairs = ", ".join(f"{column} = {_value(then)} → {_value(now)}" for column, (now, then) in values.items())
+        what = {"final": "added", "other": "removed"}.get(row["side"], pairs)
+        console.print(Text(f"  {_pairs(row['key'])}: {what}"), soft_wrap=True)
+
+
+def show_late(rows: Sequence[Row], console: Console) -> None:
+    """How late changes came; a horizon (`compact --before`) under which none ever came."""
+    grid = _grid("table", ">changes", ">late", ">share", ">half within", ">99% within", ">all within", "none came for before")
+    for row in sorted(rows, key=lambda each: str(each["name"])):
+        seconds = [lag(each) for each in row["seconds_of_late"] or (None, None, None)]
+        share = f"{row['late'] / row['changes']:.1%}" if row["late"] else ""
+        cells = (row["name"], number(row["changes"]), number(row["late"]), share, *seconds, row["none_before"] or "")
+        grid.add_row(*(Text(cell) for cell in cells))
+    console.print(grid)
 
 
 def _counted(number: int, what: str) -> str:

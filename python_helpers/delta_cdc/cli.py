@@ -299,6 +299,49 @@ def reconcile(dbt: operations.Dbt, table: str, against: str, file_format: str | 
 
 
 @main.command()
+@click.argument("table")
+@click.option("--between", "moments", nargs=2, required=True, metavar="MOMENT MOMENT",
+              help="Two moments of the source's time; `now` is as final is.")
+@click.option("--limit", default=10, show_default=True, help="So many differing rows are shown.")
+@with_dbt
+def diff(dbt: operations.Dbt, table: str, moments: tuple[str, str], limit: int) -> None:
+    """What changed in final of TABLE from one moment of the source to another; exit code 1 if anything did."""
+    found = operations.find_table(load_project(dbt.project_dir), table)
+    if not found.settings.keys:
+        raise OperationError(f"table {found.feed}.{found.name}: diff takes a table with keys.")
+    since, until = moments
+    arguments = {"staging": found.staging_name, "since": since, "until": None if until == "now" else until, "limit": limit}
+    told = dbt.ask("diff", arguments, private=True)
+    ask.show_diff(found, since, until, told, _console())
+    raise SystemExit(1 if ask.differences(told) else 0)
+
+
+@main.command()
+@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@with_dbt
+def late(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
+    """How late changes come: of TABLE, or of all tables."""
+    project = load_project(dbt.project_dir)
+    found = [operations.find_table(project, name) for name in tables] or project.tables
+    ask.show_late(dbt.ask("late", {"staging": [table.staging_name for table in found]}), _console())
+
+
+@main.command("export-snapshot")
+@click.argument("table")
+@click.option("--to", required=True, help="A folder that is not there yet: a path relative to the project, or a URL.")
+@click.option("--format", "file_format", type=click.Choice(["parquet", "csv", "json", "orc"]), default="parquet",
+              show_default=True)
+@click.option("--as-of", "moment", help="A moment of the source's time (default: as final is).")
+@with_dbt
+def export_snapshot(dbt: operations.Dbt, table: str, to: str, file_format: str, moment: str | None) -> None:
+    """Write the rows of final of TABLE to files: for readers without Delta, or as a first change set (`format: snapshots`)."""
+    found = operations.find_table(load_project(dbt.project_dir), table)
+    arguments = {"staging": found.staging_name, "to": to, "file_format": file_format, "moment": moment}
+    written = dbt.ask("export", arguments)
+    say(f"wrote {_count(written['rows'], 'row')} of {found.final_name} to {written['folder']}")
+
+
+@main.command()
 @click.argument("tables", metavar="[TABLE]...", nargs=-1)
 @click.option("--vacuum/--no-vacuum", default=True, help="Remove files that no version of the last 7 days needs (default: yes).")
 @click.option("--min-files", default=16, show_default=True, help="Fewer small files of a table are left as they are.")

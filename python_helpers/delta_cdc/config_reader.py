@@ -705,8 +705,8 @@ class _TableCheck:
 
 
 _NOT_OF_SNAPSHOTS = (
-    "sequence_by", "ordinal", "transaction", "operation_codes", "deleted_when", "truncated_when", "key_changes", "split_key_changes",
-    "ignore_null_updates", "insert_only", "keyless", "alternate_keys",
+    "sequence_by", "ordinal", "transaction", "operation_codes", "deleted_when", "truncated_when", "key_changes",
+    "split_key_changes", "ignore_null_updates", "insert_only", "keyless", "alternate_keys",
 )
 
 

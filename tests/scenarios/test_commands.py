@@ -204,6 +204,55 @@ def test_reconcile_finds_each_row_that_is_not_as_the_source_has_it(shop: Shop) -
     assert "not.there cannot be read: [TABLE_OR_VIEW_NOT_FOUND]" in unknown.output
 
 
+def test_diff_tells_what_changed_between_two_moments_of_the_source(shop: Shop) -> None:
+    changes = shop.project.rows("select min(at) as first, max(at) as last from {schema}.stg_shop__moving")[0]
+    nothing = shop.command("diff", "moving", "--between", changes["last"], "now")
+    assert nothing.exit_code == 0, nothing.output
+    assert "0 added, 0 changed, 0 removed." in nothing.output
+    first = {row["id"]: row for row in shop.project.rows(
+        "select * from {schema}.hist_shop__moving where valid_from = '2026-01-01 00:01:00'")}
+    live = {row["id"]: row for row in shop.project.rows("select * from {schema}.final_moving")}
+    done = shop.command("diff", "moving", "--between", changes["first"], "now")
+    assert done.exit_code == 1, done.output
+    added, removed = len(live.keys() - first.keys()), len(first.keys() - live.keys())
+    assert min(added, removed) > 0
+    assert f"{len(first)} rows, then {len(live)}; {added} added, 0 changed, {removed} removed." in done.output
+    assert "  id = 5: added\n" in done.output
+    assert "  id = 1: removed\n" in done.output
+
+
+def test_late_tells_how_late_changes_come(shop: Shop) -> None:
+    done = shop.command("late")
+    assert done.exit_code == 0, done.output
+    lines = {line.split()[0]: line for line in done.output.splitlines()}
+    assert list(lines) == ["table", "shop.moving", "shop.plain"]
+    rows = shop.project.rows("select * from {schema}.stg_shop__moving where _cdc_error is null order by _cdc_batch_id")
+    newest: dict[int, Any] = {}
+    for row in rows:
+        newest[row["_cdc_batch_id"]] = max(row["at"], newest.get(row["_cdc_batch_id"], row["at"]))
+    behind = []
+    for row in rows:
+        before = max((at for batch, at in newest.items() if batch < row["_cdc_batch_id"]), default=None)
+        if before and row["at"] < before:
+            behind.append((before - row["at"]).total_seconds())
+    assert behind, "nothing came late"
+    counted = lines["shop.moving"].split()
+    assert counted[1:3] == [str(len(rows)), str(len(behind))]
+    assert f"{max(behind) / 60:.0f} m" in lines["shop.moving"]
+
+
+@pytest.mark.parametrize("file_format", ["csv", "json", "parquet"])
+def test_export_snapshot_is_what_reconcile_finds_equal_and_never_writes_over_a_folder(shop: Shop, file_format: str) -> None:
+    done = shop.command("export-snapshot", "moving", "--to", f"export/{file_format}", "--format", file_format)
+    assert done.exit_code == 0, done.output
+    assert "wrote 2 rows of final_moving to " in done.output
+    equal = shop.command("reconcile", "moving", "--against", f"export/{file_format}", "--file-format", file_format)
+    assert equal.exit_code == 0, equal.output
+    again = shop.command("export-snapshot", "moving", "--to", f"export/{file_format}", "--format", file_format)
+    assert again.exit_code != 0
+    assert "is there already" in again.output
+
+
 def test_report_writes_a_page_of_what_the_runs_did(shop: Shop) -> None:
     done = shop.command("report", "--output", "out/page.html")
     assert done.exit_code == 0, done.output

@@ -209,6 +209,26 @@ def _escaped(path: str) -> str:
 
 
 
+def write_files(session: SparkSession, sql: str, folder: str, file_format: str) -> dict[str, Any]:
+    """`FilesMixin.write_files`."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    counted = Observation()
+    writer = session.sql(sql).observe(counted, F.count(F.lit(1)).alias("rows")).write
+    # as change sets are read: a name in the first line, quotes doubled, null apart from an empty text
+    options = {"header": True, "escape": '"', "emptyValue": '""'} if file_format == "csv" else {"ignoreNullFields": False}
+    try:
+        writer.format(file_format).options(**options).save(folder)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_ALREADY_EXISTS":
+            raise
+        remedy = "Name a folder that is not, or remove it: nothing was written."
+        raise DbtRuntimeError(f"{folder} is there already. {remedy}") from error
+    return {"folder": folder, "rows": counted.get["rows"]}
+
+
 class FilesMixin(metaclass=AdapterMeta):
     """The functions above for macros, on this thread's session."""
 
@@ -294,6 +314,14 @@ class FilesMixin(metaclass=AdapterMeta):
         frame = other(self._session(), what if kind is None else self._in_project(what), kind)
         frame.createOrReplaceTempView(quoted(name))
         return frame.columns
+
+    @available.parse(lambda *_, **__: {})
+    def write_files(self, sql: str, folder: str, file_format: str) -> dict[str, Any]:
+        """Write a query's rows to a folder of files, with an empty file `_SUCCESS` at last: {folder, rows}.
+
+        Raises DbtRuntimeError where the folder is there already.
+        """
+        return write_files(self._session(), sql, self._in_project(folder), file_format)
 
     @available.parse_none
     def purge(self, relation: BaseRelation, app_prefix: str) -> None:
