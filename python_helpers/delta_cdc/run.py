@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from delta_cdc.config import Project
-from delta_cdc.errors import OperationError
+from delta_cdc.config import Project, load_project
+from delta_cdc.errors import CdcError, OperationError
 from delta_cdc.operations import plain
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 
@@ -88,7 +88,8 @@ def run(
 ) -> int:
     """Run once, or every so many seconds until a signal; returns the exit code of the last run.
 
-    options: of dbt, such as `--target dev`. select: as dbt's `--select`; by default all models.
+    options: of dbt, such as `--target dev`. select: as dbt's `--select`; by default all models. Raises CdcError where a single
+    run cannot start. Of several the next may: the project's files are read for each, and can be put right meanwhile.
     """
     dbt = WarmDbt(project.root, options)
     command = ["run", *(["--select", *select] if select else [])]
@@ -96,13 +97,20 @@ def run(
     with locked(project.root), _stopped_by_signals(stop, console):
         while True:
             started = time.monotonic()
-            summary = run_once(dbt, project, command, console)
-            show(summary, console)
-            if every is None or stop.is_set():
-                return summary.exit_code
+            try:
+                summary = run_once(dbt, load_project(project.root), command, console)
+                show(summary, console)
+                code = summary.exit_code
+            except CdcError as error:
+                if every is None:
+                    raise
+                code = error.exit_code
+                said = "\n".join(error.lines())
+                said += f"\n{time.strftime('%H:%M:%S')}  No run; the next is tried in {every} s."
+                console.print(Text(said, style="red"), soft_wrap=True)
             # ticks keep their distance; one that took too long is followed at once
-            if stop.wait(max(0.0, every - (time.monotonic() - started))):
-                return summary.exit_code
+            if every is None or stop.is_set() or stop.wait(max(0.0, every - (time.monotonic() - started))):
+                return code
 
 
 def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Console) -> Summary:

@@ -152,6 +152,8 @@ def test_a_run_that_stays_takes_what_comes_until_it_is_told_to_stop(shop: Shop) 
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals come to the main thread")
     screen = io.StringIO()
+    sources = shop.project.path / "models/shop/_sources.yml"
+    declared = sources.read_text()
 
     def live() -> None:
         def ended(count: int) -> bool:
@@ -162,6 +164,14 @@ def test_a_run_that_stays_takes_what_comes_until_it_is_told_to_stop(shop: Shop) 
             time.sleep(0.1)
         shop.deliver("moving", "0005", ("U", 30, 5, None, 50, "e"))
         while "1 of 2 tables had news: 1 changes" not in screen.getvalue() and time.monotonic() < limit:
+            time.sleep(0.1)
+        # a mistake in a file ends a run, not those after it
+        sources.write_text(declared.replace("sequence_by", "sequence_bye"))
+        while "No run; the next is tried in 1 s." not in screen.getvalue() and time.monotonic() < limit:
+            time.sleep(0.1)
+        runs_so_far = screen.getvalue().count("tables had news")
+        sources.write_text(declared)
+        while not ended(runs_so_far + 1) and time.monotonic() < limit:
             time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -174,6 +184,7 @@ def test_a_run_that_stays_takes_what_comes_until_it_is_told_to_stop(shop: Shop) 
     code = runs.run(load_project(shop.project.path), options, select=select, every=1, console=console)
     other.join()
     assert code == runs.DONE
+    assert "Did you mean `sequence_by`?" in screen.getvalue()
     assert "Stopping when this run is through" in screen.getvalue()
     assert shop.project.rows("select n from {schema}.final_moving where id = 5") == [{"n": 50}]
     assert signal.getsignal(signal.SIGTERM) is before
