@@ -13,6 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import polars
 import pytest
 import yaml
 from deltalake import DeltaTable, QueryBuilder
@@ -135,12 +137,10 @@ def by_delta_rs(path: Path) -> Rows:
 
 
 def by_polars(path: Path) -> Rows:
-    polars = pytest.importorskip("polars")
     return list(polars.scan_delta(str(path)).collect().rows(named=True))
 
 
 def duckdb_rows(query: str, extension: Path | None = None, **objects: Any) -> Rows:
-    duckdb = pytest.importorskip("duckdb")
     with duckdb.connect(config={"autoinstall_known_extensions": False}) as connection:
         connection.execute("set timezone = 'UTC'")
         if extension is not None:
@@ -270,7 +270,8 @@ def test_the_change_feed_of_rewritten_partitions_has_pairs_of_equal_rows(tables:
 
 def test_a_change_set_of_equal_rows_leaves_the_change_feed_empty(tables: Readers) -> None:
     before = tables.rows("final_fed")
-    tables.deliver("3", "--select", "+final_fed", fed=[tables.row("fed", 2, 20), tables.row("fed", 3, 3, "D"), tables.row("fed", 8, 8)])
+    rows = [tables.row("fed", 2, 20), tables.row("fed", 3, 3, "D"), tables.row("fed", 8, 8)]
+    tables.deliver("3", "--select", "+final_fed", fed=rows)
     assert len(tables.rows("stg_readers__fed")) == 8 + 4 + 3  # it was loaded
     since = "select _commit_version, count(*) as n from table_changes('{schema}.final_fed', 0) group by 1 order by 1"
     versions = [row["n"] for row in tables.project.rows(since)]
