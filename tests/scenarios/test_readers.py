@@ -59,7 +59,7 @@ class Readers:
         # a setting that the generated models do not have stands in dbt_project.yml
         file = project.path / "dbt_project.yml"
         fed = {"+tblproperties": {"delta.enableChangeDataFeed": "true"}}
-        models = {"user_project": {"readers": {"final": {"final_fed": fed, "final_fed_parts": fed}}}}
+        models = {"user_project": {"readers": {"final": dict.fromkeys(("final_fed", "final_fed_parts", "final_plain"), fed)}}}
         file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "models": models}))
         self.configure()
 
@@ -258,6 +258,11 @@ def test_the_change_feed_of_final_has_what_changed_and_no_more(tables: Readers) 
     assert sorted(zip(*columns, strict=True)) == changed
 
 
+def test_properties_of_a_generated_model_stand_before_those_of_the_project(tables: Readers) -> None:
+    assert tables.detail("final_plain")["properties"] == {"delta.enableDeletionVectors": "false"}
+    assert "delta.enableChangeDataFeed" in tables.detail("final_fed")["properties"]
+
+
 def test_the_change_feed_of_rewritten_partitions_has_pairs_of_equal_rows(tables: Readers) -> None:
     changes = tables.changes("final_fed_parts")
     gone = {row[1:] for row in changes if row[0] == "delete"}
@@ -282,7 +287,10 @@ def test_a_change_set_of_equal_rows_leaves_the_change_feed_empty(tables: Readers
 def test_a_rebuilt_final_goes_on_with_the_properties_of_its_configuration(tables: Readers) -> None:
     tables.project.dbt("run", "--full-refresh", "--select", "final_fed", quiet=True)
     assert tables.detail("final_fed")["properties"]["delta.enableChangeDataFeed"] == "true"
-    assert {row[0] for row in tables.changes("final_fed")} <= {"insert", "delete"}
+    rows = sorted((row["id"], row["n"]) for row in tables.rows("final_fed"))
+    changes = tables.changes("final_fed")
+    assert [row[1:] for row in changes if row[0] == "insert"] == rows
+    assert [row[1:] for row in changes if row[0] != "insert"] == rows, changes
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -297,10 +305,12 @@ def test_what_a_reader_does_not_know_can_be_taken_away(tables: Readers, reader: 
         tables.deliver("4", "--select", "+final_widened", widened=rows)
     if "deletionVectors" in tables.detail("final_marked")["tableFeatures"]:
         spark.sql(f"alter table {schema}.final_marked drop feature deletionVectors")
+        spark.sql(f"alter table {schema}.final_marked cluster by none")
     if tables.asks("final_mapped") == "mapped before features":
         spark.sql(f"alter table {schema}.final_mapped set tblproperties ('delta.enableDeletionVectors' = 'true')")
     paths = tables.paths()
     assert "deletionVectors" not in tables.detail("final_marked")["tableFeatures"]
+    assert tables.detail("final_marked")["clusteringColumns"] == []
     assert tables.asks("final_mapped") == "mapped"
     assert {row["n"] for row in tables.rows("final_widened")} >= {5_000_000_000, 6_000_000_000}
     expected = dict.fromkeys(("final_widened", "stg_readers__widened", "final_marked", "final_mapped"), "")
