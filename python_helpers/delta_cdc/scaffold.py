@@ -360,6 +360,8 @@ def _properties(
         properties["delta.enableDeletionVectors"] = str(deletion_vectors).lower()
     if any(re.search(r"[ ,;{}()\n\t=]", column.name) for column in columns):
         properties["delta.columnMapping.mode"] = "name"
+        # lifts the table to reader version 3: under 2 Polars does not look for column mapping, and shows nulls
+        properties["delta.feature.timestampNtz"] = "supported"
     return {"tblproperties": properties} if properties else {}
 
 

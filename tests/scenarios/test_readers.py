@@ -40,12 +40,10 @@ TABLES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 # What the tables of a source table ask of a reader, where the answers differ between readers. The rest ask for nothing, for
 # deletionVectors or for timestampNtz: all read them.
 REFUSED = {
-    "duckdb": {"mapped before features"},
     "polars": {"mapped", "widened"},
     "delta-rs": {"widened"},
     "duckdb through delta-rs": {"widened"},
 }
-WRONG = {"polars": {"mapped before features"}}
 
 
 class Readers:
@@ -121,7 +119,7 @@ class Readers:
         if "typeWidening" in detail["tableFeatures"]:
             return "widened"
         if "columnMapping" in detail["tableFeatures"]:
-            return "mapped" if detail["minReaderVersion"] == 3 else "mapped before features"
+            return "mapped"
         return ""
 
 
@@ -225,7 +223,7 @@ def test_a_reader_has_the_rows_that_spark_has_or_an_error(tables: Readers, reade
     expected, found = {}, {}
     for name, path in paths.items():
         asks = tables.asks(name)
-        expected[name] = "refused" if asks in REFUSED.get(reader, ()) else "wrong rows" if asks in WRONG.get(reader, ()) else ""
+        expected[name] = "refused" if asks in REFUSED.get(reader, ()) else ""
         found[name] = outcome(READERS[reader], path, tables.rows(name))
     assert found == expected
 
@@ -242,8 +240,8 @@ def test_the_tables_hold_what_readers_may_stumble_over(tables: Readers) -> None:
     assert not {"deletionVectors", "typeWidening"} & features["final_plain"]
     asks = {name: tables.asks(name) for name in features if tables.asks(name)}
     assert asks == {
-        "stg_readers__mapped": "mapped before features",
-        "final_mapped": "mapped before features",
+        "stg_readers__mapped": "mapped",
+        "final_mapped": "mapped",
         "stg_readers__widened": "widened",
         "final_widened": "widened",
     }
@@ -306,14 +304,9 @@ def test_what_a_reader_does_not_know_can_be_taken_away(tables: Readers, reader: 
     if "deletionVectors" in tables.detail("final_marked")["tableFeatures"]:
         spark.sql(f"alter table {schema}.final_marked drop feature deletionVectors")
         spark.sql(f"alter table {schema}.final_marked cluster by none")
-    if tables.asks("final_mapped") == "mapped before features":
-        spark.sql(f"alter table {schema}.final_mapped set tblproperties ('delta.enableDeletionVectors' = 'true')")
     paths = tables.paths()
     assert "deletionVectors" not in tables.detail("final_marked")["tableFeatures"]
     assert tables.detail("final_marked")["clusteringColumns"] == []
-    assert tables.asks("final_mapped") == "mapped"
     assert {row["n"] for row in tables.rows("final_widened")} >= {5_000_000_000, 6_000_000_000}
-    expected = dict.fromkeys(("final_widened", "stg_readers__widened", "final_marked", "final_mapped"), "")
-    if reader == "polars":
-        expected["final_mapped"] = "refused"  # and no longer wrong
+    expected = dict.fromkeys(("final_widened", "stg_readers__widened", "final_marked"), "")
     assert {name: outcome(READERS[reader], paths[name], tables.rows(name)) for name in expected} == expected

@@ -119,6 +119,7 @@ def test_the_project_itself_gets_the_macros_defaults(tmp_path: Path) -> None:
             "fields": {name: list(known.fields) for name, known in FORMATS.items()},
             "operation_codes": {"rows": {"x": "D"}},
             "naming_columns": settings_naming_columns(),
+            "formats_without_tables": [name for name, known in FORMATS.items() if not known.names_tables],
         }
     ]
 
@@ -343,7 +344,7 @@ def test_hostile_column_names_survive(tmp_path: Path) -> None:
     assert config["tblproperties"]["delta.columnMapping.mode"] == "name"
     configured, called = run_model(files["models/shop/keys/int_shop__t_keys.py"])
     assert called["keys"] == HOSTILE
-    assert configured["tblproperties"] == {"delta.columnMapping.mode": "name"}
+    assert configured["tblproperties"] == {"delta.columnMapping.mode": "name", "delta.feature.timestampNtz": "supported"}
     models = {m["name"]: m for m in yaml.safe_load(files["models/shop/_models.yml"])["models"]}
     assert [column["name"] for column in models["final_t"]["columns"]][-len(HOSTILE) :] == HOSTILE
     assert models["final_t"]["data_tests"][0]["delta_cdc.one_row_per_key"]["arguments"]["keys"] == HOSTILE

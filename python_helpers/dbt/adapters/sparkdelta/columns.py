@@ -171,10 +171,12 @@ def _is_sql(text: str) -> bool:
 def statements(table: str, add: list[str], widen: list[str]) -> list[str]:
     """The ALTER TABLEs, at most three commits. Table features are switched on only where something needs them."""
     features = ["'delta.enableTypeWidening' = 'true'"] if widen else []
-    if any(sql.endswith(" timestamp_ntz") for sql in (*add, *widen)):
+    renamed = any(re.match(r"`[^`]*[ ,;{}()\n\t=]", sql) for sql in add)  # names that Parquet does not take
+    # with column mapping, for reader version 3: under 2 Polars does not look for it, and shows nulls
+    if renamed or any(sql.endswith(" timestamp_ntz") for sql in (*add, *widen)):
         features.append("'delta.feature.timestampNtz' = 'supported'")
-    if any(re.match(r"`[^`]*[ ,;{}()\n\t=]", sql) for sql in add):
-        features.append("'delta.columnMapping.mode' = 'name'")  # names that Parquet does not take
+    if renamed:
+        features.append("'delta.columnMapping.mode' = 'name'")
     out = [f"alter table {table} set tblproperties ({', '.join(features)})"] if features else []
     if add:
         out.append(f"alter table {table} add columns ({', '.join(add)})")
