@@ -18,6 +18,7 @@ from delta_cdc import ask, operations, scaffold
 from delta_cdc import discover as discovery
 from delta_cdc import report as reports
 from delta_cdc import run as runs
+from delta_cdc import table_list as table_lists
 from delta_cdc.config import Project, load_project
 from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError
 
@@ -151,7 +152,11 @@ def discover(message_format: str, files: tuple[Path, ...], feed: str, location: 
 @click.argument("feed")
 @click.option("--format", "message_format", required=True, type=click.Choice(sorted(discovery.READERS)), help="Of its messages.")
 @click.option("--location", required=True, help="Folder of its change sets, as the feed fills it: relative to the project.")
-def init(project_dir: Path, feed: str, message_format: str, location: str) -> None:
+@click.option(
+    "--from-csv", "table_list", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Settings of its tables, a row a table: `table`, and names of settings. Only these tables are taken.",
+)
+def init(project_dir: Path, feed: str, message_format: str, location: str, table_list: Path | None) -> None:
     """Begin with a feed: look at its change sets, write its source (models/FEED/_sources.yml) and its models."""
     project = load_project(project_dir)
     path = project.root / project.model_path / feed / "_sources.yml"
@@ -161,10 +166,17 @@ def init(project_dir: Path, feed: str, message_format: str, location: str) -> No
     if not found.tables:
         raise OperationError(f"No message in {location} could be read as `{message_format}` ({_count(found.unread, 'line')}).")
     where = f"{location.rstrip('/')}/{{table}}" if own_folders else location
+    given, left_out = None, []
+    if table_list is not None:
+        given = table_lists.settings_for(found.tables, table_lists.read_table_list(table_list), table_list)
+        left_out = [name for name in found.tables if name not in given]
+        found.tables = {name: table for name, table in found.tables.items() if name in given}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(discovery.source_yml(feed, where, message_format, found), encoding="utf-8")
+    path.write_text(discovery.source_yml(feed, where, message_format, found, given), encoding="utf-8")
     unread = f"; {_count(found.unread, 'line')} could not be read as {message_format}" if found.unread else ""
     say(f"wrote {path.relative_to(project.root)}: {_count(len(found.tables), 'table')}{unread}")
+    if left_out:
+        say(f"not in {table_list}, so not configured: {', '.join(left_out)}")
     project = load_project(project_dir)  # says what the messages could not tell
     files = scaffold.plan(project)
     for written in scaffold.write(project, files, scaffold.compare(project, files)):

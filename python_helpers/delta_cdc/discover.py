@@ -120,17 +120,21 @@ def discover_folder(message_format: str, folder: Path) -> tuple[Discovery, bool]
     return found, True
 
 
-def source_yml(feed: str, location: str, message_format: str, found: Discovery) -> str:
-    """The source of a feed as yml; what the messages do not tell is named in a comment."""
+def source_yml(
+    feed: str, location: str, message_format: str, found: Discovery, given: Mapping[str, Mapping[str, Any]] | None = None
+) -> str:
+    """The source of a feed as yml; what the messages do not tell is named in a comment. given: settings of tables, by name."""
     names = short_names(found.tables)
     tables = [_table_yml(table, names[table.name]) for table in found.tables.values()]
+    for table, described in zip(found.tables, tables, strict=True):
+        described["config"]["meta"]["cdc"].update((given or {}).get(table, {}))
     source = {
         "name": feed,
         "config": {"meta": {"cdc": {"format": message_format, "location": location}}},
         "tables": tables,
     }
     text = yaml.safe_dump({"version": 2, "sources": [source]}, sort_keys=False, allow_unicode=True, width=120)
-    keyless = [table.name for table in found.tables.values() if not table.keys]
+    keyless = [table["name"] for table in tables if not {"keys", "keyless", "insert_only"} & set(table["config"]["meta"]["cdc"])]
     untyped = [f"{table.name}.{name}" for table in found.tables.values() for name, kind in table.columns.items() if kind is None]
     todo = ""
     if keyless:
@@ -296,6 +300,7 @@ READERS: dict[str, Callable[[Message], Iterator[Sighting]]] = {
     "oracle_cdc": _rows_with("OPERATION$", lambda name: not name.endswith("$")),
     "powerexchange": _rows_with("DTL__CAPXACTION", lambda name: not name.startswith("DTL__")),
     "rows": _rows,
+    "snapshots": _rows,
     "sqlserver_ct": _rows_with("__$operation", lambda name: not name.startswith("__")),
     "trigger_audit": _trigger_audit,
     "wal2json_v1": _wal2json_v1,

@@ -199,8 +199,8 @@ def new_project(tmp_path):
     return tmp_path
 
 
-def init(project, feed, message_format, location="landing"):
-    given = ["--format", message_format, "--location", location, "--project-dir", str(project)]
+def init(project, feed, message_format, location="landing", *more):
+    given = ["--format", message_format, "--location", location, "--project-dir", str(project), *more]
     return CliRunner().invoke(main, ["init", feed, *given])
 
 
@@ -229,6 +229,49 @@ def test_init_knows_a_feed_with_a_folder_for_each_table(new_project):
     assert "# The messages tell no key of: one, two." in source
     assert done.exit_code == 2
     assert "feed f, table one: " in done.stderr
+
+
+def test_init_takes_settings_from_a_csv_file_with_a_row_a_table(new_project):
+    for table in ("invoice", "event", "scratch"):
+        (new_project / "landing" / table).mkdir()
+        line = json.dumps({"op": "I", "at": "2026-01-01", "pos": 1, "id": 1, "day": "2026-01-01"})
+        (new_project / "landing" / table / "1.jsonl").write_text(line + "\n")
+    sheet = new_project / "tables.csv"
+    sheet.write_text(
+        "table,keys,sequence_by,partition_by,insert_only,operation,max_errors\n"
+        "invoice,id,\"at, pos\",\"date_trunc('month', day) as month\",,op,0.1\n"
+        "event,,at,,true,,\n"
+    )
+    done = init(new_project, "f", "rows", "landing", "--from-csv", str(sheet))
+    assert done.exit_code == 0, done.output
+    assert f"not in {sheet}, so not configured: scratch" in done.output
+    event, invoice = yaml.safe_load((new_project / "models/f/_sources.yml").read_text())["sources"][0]["tables"]
+    assert invoice["config"]["meta"]["cdc"] == {
+        "keys": ["id"], "sequence_by": ["at", "pos"], "partition_by": ["date_trunc('month', day) as month"], "operation": "op",
+        "max_errors": 0.1,
+    }
+    assert event["config"]["meta"]["cdc"] == {"sequence_by": ["at"], "insert_only": True}
+
+
+def test_init_tells_all_that_is_wrong_with_a_csv_file(new_project):
+    (new_project / "landing/t").mkdir()
+    (new_project / "landing/t/1.jsonl").write_text('{"id": 1}\n')
+    sheet = new_project / "tables.csv"
+    sheet.write_text("table,key,old_keys\nt,id,{a: b\n,id,\nt,id,\nu,id,,more\n")
+    done = init(new_project, "f", "rows", "landing", "--from-csv", str(sheet))
+    assert done.exit_code == 1
+    said = [line.removeprefix(f"{sheet}, ") for line in done.stderr.splitlines()]
+    assert said == [
+        "line 1: `key` is no setting. Did you mean `keys`?",
+        "line 2: `old_keys` is '{a: b', which cannot be read.",
+        "line 3: `table` is empty.",
+        "line 4: `t` is there twice.",
+        'line 5: it has more cells than the first line. A list goes in quotes: "a, b".',
+    ]
+    sheet.write_text("table,keys\ntt,id\n")
+    unknown = init(new_project, "f", "rows", "landing", "--from-csv", str(sheet))
+    assert "no change set has a table `tt`. Did you mean `t`?" in unknown.stderr
+    assert not (new_project / "models/f").exists()
 
 
 def test_init_says_that_a_folder_holds_nothing(new_project):

@@ -1,0 +1,111 @@
+"""Settings of a feed's tables from a CSV file, a row a table: what many a team has already, in a sheet.
+
+    table,keys,sequence_by,partition_by,insert_only
+    invoice,invoice_id,"changed_at, position",year(invoice_date) as invoice_year,
+    event,,changed_at,,true
+
+The first line names settings (docs/configuration.md); an empty cell leaves a setting as it is. Commas part a list, but for
+those in brackets and quotes; other values are as in yml.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from delta_cdc.config import Settings
+from delta_cdc.errors import OperationError, did_you_mean
+
+
+def read_table_list(path: Path) -> dict[str, dict[str, Any]]:
+    """{table: {setting: value}}. Raises OperationError with every heading, table and value that is wrong."""
+    problems: list[str] = []
+    out: dict[str, dict[str, Any]] = {}
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.DictReader(file, skipinitialspace=True)
+        headings = [str(name).strip() for name in rows.fieldnames or ()]
+        rows.fieldnames = headings
+        if "table" not in headings:
+            raise OperationError(f"{path}: the first line names the columns, and none is `table`. It has: {', '.join(headings)}.")
+        for name in headings:
+            if name != "table" and name not in Settings.model_fields:
+                problems.append(f"{path}, line 1: `{name}` is no setting. {did_you_mean(name, Settings.model_fields)}")
+        for row in rows:
+            where = f"{path}, line {rows.line_num}"
+            table = (row.pop("table", None) or "").strip()
+            if not table or table in out:
+                problems.append(f"{where}: " + (f"`{table}` is there twice." if table else "`table` is empty."))
+                continue
+            out[table] = {}
+            if row.pop(None, None):
+                problems.append(f'{where}: it has more cells than the first line. A list goes in quotes: "a, b".')
+            for name, text in row.items():
+                if name in Settings.model_fields and text and text.strip():
+                    try:
+                        out[table][name] = _value(name, text.strip())
+                    except yaml.YAMLError:
+                        problems.append(f"{where}: `{name}` is {text!r}, which cannot be read.")
+    if problems:
+        raise OperationError("\n".join(problems))
+    return out
+
+
+def _value(name: str, text: str) -> Any:
+    """A cell as the setting takes it.
+
+    >>> _value("keys", "id, line"), _value("insert_only", "true"), _value("final_name", "123")
+    (['id', 'line'], True, '123')
+    """
+    takes = Settings.model_json_schema()["properties"][name]
+    types = {kind.get("type") for kind in takes.get("anyOf", [takes])}
+    if text.startswith(("[", "{")) or ("boolean" in types and text.lower() in ("true", "false")):
+        return yaml.safe_load(text)
+    if "array" in types:
+        return parts(text)
+    return text if "string" in types else yaml.safe_load(text)
+
+
+def parts(text: str) -> list[str]:
+    """The parts of a text between its commas, but for those in brackets and quotes.
+
+    >>> parts("date_trunc('month', at) as month, region")
+    ["date_trunc('month', at) as month", 'region']
+    """
+    out, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"`":
+            quote = letter
+        else:
+            depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and not depth and not quote:
+            out.append("")
+        else:
+            out[-1] += letter
+    return [part.strip() for part in out if part.strip()]
+
+
+def settings_for(found: Iterable[str], given: Mapping[str, Mapping[str, Any]], path: Path) -> dict[str, Mapping[str, Any]]:
+    """The given settings by the names that the messages have for the tables, which may carry a schema.
+
+    Raises OperationError with the tables that no message tells of.
+    """
+    out: dict[str, Mapping[str, Any]] = {}
+    unknown = []
+    for name, settings in given.items():
+        called = [each for each in found if name in (each, each.rsplit(".", 1)[-1])]
+        if len(called) == 1:
+            out[called[0]] = settings
+        else:
+            unknown.append(
+                f"{path}: no change set has a table `{name}`. {did_you_mean(name, found)}" if not called
+                else f"{path}: several tables are called `{name}`. Say which: {', '.join(called)}."
+            )
+    if unknown:
+        raise OperationError("\n".join(unknown))
+    return out
