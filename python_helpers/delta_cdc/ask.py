@@ -202,7 +202,8 @@ def show_late(rows: Sequence[Row], console: Console) -> None:
     """How late changes came; a horizon (`compact --before`) under which none ever came."""
     grid = _grid("table", ">changes", ">late", ">share", ">half within", ">99% within", ">all within", "none came for before")
     for row in sorted(rows, key=lambda each: str(each["name"])):
-        seconds = [lag(each) for each in row["seconds_of_late"] or (None, None, None)]
+        behind = row["seconds_of_late"] or (None, None, None)
+        seconds = [f"{each:.2f} s" if each is not None and each < 10 else lag(each) for each in behind]
         share = f"{row['late'] / row['changes']:.1%}" if row["late"] else ""
         cells = (row["name"], number(row["changes"]), number(row["late"]), share, *seconds, row["none_before"] or "")
         grid.add_row(*(Text(cell) for cell in cells))
