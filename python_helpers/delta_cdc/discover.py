@@ -98,8 +98,10 @@ def lines_of(paths: Iterable[Path]) -> Iterator[str]:
             yield from file
 
 
-def discover_folder(message_format: str, folder: Path) -> tuple[Discovery, bool]:
+def discover_folder(message_format: str, folder: Path, whole: str) -> tuple[Discovery, bool]:
     """The tables of the change sets in a folder, and whether each has a folder of its own in it, named as the table.
+
+    whole: as `discover` takes it.
 
     A folder's files are those that a run would take: not those whose name begins with `_` or `.`.
     """
@@ -111,7 +113,7 @@ def discover_folder(message_format: str, folder: Path) -> tuple[Discovery, bool]
     if not flat and not folders:
         raise OperationError(f"There is no change set in {folder}, nor in a folder in it. Name the folder that the feed fills.")
     if flat:
-        return discover(message_format, lines_of(flat)), False
+        return discover(message_format, lines_of(flat), whole=whole), False
     found = Discovery()
     for each in folders:
         part = discover(message_format, lines_of(files(each)), whole=each.name)
@@ -126,8 +128,8 @@ def source_yml(
     """The source of a feed as yml; what the messages do not tell is named in a comment. given: settings of tables, by name."""
     names = short_names(found.tables)
     tables = [_table_yml(table, names[table.name]) for table in found.tables.values()]
-    for table, described in zip(found.tables, tables, strict=True):
-        described["config"]["meta"]["cdc"].update((given or {}).get(table, {}))
+    for name, described in zip(found.tables, tables, strict=True):
+        described["config"]["meta"]["cdc"].update((given or {}).get(name, {}))
     source = {
         "name": feed,
         "config": {"meta": {"cdc": {"format": message_format, "location": location}}},
@@ -139,9 +141,37 @@ def source_yml(
     todo = ""
     if keyless:
         todo += f"# The messages tell no key of: {', '.join(keyless)}. Set `keys`, or `keyless`.\n"
+    for table in tables:
+        asked = ["keys"] if table["name"] in keyless else []
+        if message_format == "rows":
+            asked += [what for what in ("sequence_by", "operation") if what not in table["config"]["meta"]["cdc"]]
+        named = [column["name"] for column in table["columns"]]
+        likely = {what: _likely(what, named, table["name"]) for what in asked}
+        if any(likely.values()):
+            perhaps = "; ".join(f"{what}: {', '.join(names)}" for what, names in likely.items() if names)
+            todo += f"# {table['name']}, by the names alone, perhaps {perhaps}.\n"
     if untyped:
-        todo += f"# The messages tell no type of {len(untyped)} columns, which are strings here: {', '.join(untyped[:3])} …\n"
+        some = ", ".join(untyped[:3]) + (" …" if len(untyped) > 3 else "")
+        todo += f"# The messages tell no type of {len(untyped)} columns, which are strings here: {some}\n"
     return todo + text
+
+
+_LIKELY = {
+    "keys": r"id|{table}_?id|key|{table}_?key|uuid|guid",
+    "sequence_by": r".*(seq|sequence|lsn|scn|offset|version|position|commit_ts|commit_time)(_?(no|nr|number|id))?"
+                   r"|(updated|modified|changed|captured|event|op|commit)_?(at|on|time|ts|date)|at|ts|timestamp",
+    "operation": r"_?(op|operation|(op|operation|change|dml)_?type|action|flag|op_?code|dml_?flag|cdc_?(op|operation))",
+}
+
+
+def _likely(what: str, columns: Iterable[str], table: str) -> list[str]:
+    """The columns whose names say that they may be meant.
+
+    >>> _likely("keys", ["invoice_id", "customer_id"], "invoice"), _likely("operation", ["op", "options"], "invoice")
+    (['invoice_id'], ['op'])
+    """
+    pattern = _LIKELY[what].replace("{table}", re.escape(table.lower()))
+    return [name for name in columns if re.fullmatch(pattern, name.lower())]
 
 
 def settings_of(table: FoundTable, name: str) -> dict[str, Any]:

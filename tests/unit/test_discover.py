@@ -231,6 +231,17 @@ def test_init_knows_a_feed_with_a_folder_for_each_table(new_project):
     assert "feed f, table one: " in done.stderr
 
 
+def test_init_names_the_only_table_of_flat_rows_after_the_feed_and_what_its_columns_may_be(new_project):
+    line = {"customer_id": 1, "op": "I", "updated_at": "2026-01-01", "options": "x"}
+    (new_project / "landing/1.jsonl").write_text(json.dumps(line) + "\n")
+    done = init(new_project, "customer", "rows")
+    source = (new_project / "models/customer/_sources.yml").read_text()
+    assert "# customer, by the names alone, perhaps keys: customer_id; sequence_by: updated_at; operation: op.\n" in source
+    assert "- name: customer\n    config:" in source
+    assert "feed customer, table customer: `keys` is missing." in done.stderr
+    assert "3 problems" not in done.stderr
+
+
 def test_init_takes_settings_from_a_csv_file_with_a_row_a_table(new_project):
     for table in ("invoice", "event", "scratch"):
         (new_project / "landing" / table).mkdir()
