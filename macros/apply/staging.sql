@@ -49,7 +49,7 @@
         'txn': {'app_id': state.next_app_id if evolved.rewrite else state.app_id, 'version': last},
         'notes': plan.notes,
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': plan.rows_read,
-                   'rows_late': plan.late, 'rows_quarantined': plan.quarantined, 'rows_with_undeclared_columns': plan.undeclared},
+                   'rows_late': plan.late, 'rows_repeated': plan.repeated, 'rows_quarantined': plan.quarantined, 'rows_with_undeclared_columns': plan.undeclared},
       }) -%}
   {%- set past = this if state.exists and (plan.late or plan.quarantined) else none -%}
   {%- do adapter.tune_for([this] if past is not none or (state.exists and evolved.rewrite) else []) -%}

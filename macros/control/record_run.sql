@@ -11,11 +11,13 @@
     {%- set layer = delta_cdc._layer(result.node.name) -%}
     {%- if layer and (r.get('last_batch_id') is not none or r.get('held') or result.status not in ('success', 'skipped')) -%}
       {%- set inserted = r.get('rows_inserted') or 0 -%}
+      {%- set duplicate = [r.get('rows_read') - inserted, 0] | max if layer == 'staging' and r.get('rows_read') is not none else none -%}
+      {#- what was staged before is no late change, though it comes below the highest position too -#}
+      {%- set late = [r.rows_late - [duplicate - r.get('rows_repeated', 0), 0] | max, 0] | max if r.get('rows_late') else r.get('rows_late') -%}
       {%- set cells = [
             delta_cdc.literal(invocation_id), delta_cdc.literal(result.node.alias), delta_cdc.literal(layer),
             r.get('first_batch_id'), r.get('last_batch_id'), r.get('rows_read'),
-            ([r.get('rows_read') - inserted, 0] | max) if layer == 'staging' and r.get('rows_read') is not none else none,
-            r.get('rows_late'), r.get('rows_quarantined'), r.get('rows_inserted'), r.get('rows_updated'), r.get('rows_deleted'),
+            duplicate, late, r.get('rows_quarantined'), r.get('rows_inserted'), r.get('rows_updated'), r.get('rows_deleted'),
             inserted + (r.get('rows_updated') or 0) + (r.get('rows_deleted') or 0), r.get('table_version'),
             result.execution_time, delta_cdc.literal('held' if r.get('held') and result.status == 'success' else result.status),
             delta_cdc.literal(result.message) if result.status not in ('success', 'skipped') else delta_cdc.literal(r.held) if r.get('held') else none] -%}

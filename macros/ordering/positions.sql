@@ -2,7 +2,7 @@
     changes    a relation with staging's `_cdc_` columns
     highest    SQL of the highest position staged before (none: nothing was): changes at or below it are late
     to_stage   settings of the table that they are to be staged in: adds {repeated, keys_may_move, undeclared, undeclared_columns, highest, highest_type}, where
-               repeated says whether any two of them are the same (O4). Of a key change that comes as delete and insert (K6), a half
+               repeated counts those that say again what another of them says (O4). Of a key change that comes as delete and insert (K6), a half
                that comes alone is late -#}
 {% macro about_changes(changes, highest, to_stage=none) -%}
 {%- set position = 'if(_cdc_error is null, struct(_cdc_sequence, _cdc_ordinal), null)' -%}
@@ -16,7 +16,7 @@ select
   count_if(size(_cdc_missing) > 0 and _cdc_error is null) as partial,
   {{ late }} as late
   {%- if to_stage %},
-  count(distinct xxhash64({{ delta_cdc._content_columns(to_stage) | join(', ') }})) < count(*) as repeated,  -- or two hashes met: then it is looked at closely for nothing
+  count(*) - count(distinct xxhash64({{ delta_cdc._content_columns(to_stage) | join(', ') }})) as repeated,  -- or two hashes met: then it is looked at closely for nothing
   count_if(_cdc_key_before is not null and _cdc_error is null) > 0
   {%- if to_stage.split_key_changes %} or {{ late }} > 0 or (count_if(_cdc_op = 'D') > 0 and count_if(_cdc_op = 'I') > 0){% endif %} as keys_may_move,
   count(_cdc_undeclared) as undeclared,

@@ -49,8 +49,7 @@ def status_rows(project: Project, told: Mapping[str, Sequence[Row]]) -> list[dic
                 **{each: found.get(each) for each in _TOLD},
                 "loaded": staged.get("finished_at"),
                 "lag_seconds": _seconds_since(found.get("newest")),
-                # what comes again is late too, and tells nothing
-                "late_share": max(late - duplicate, 0) / (read - duplicate) if read > duplicate else 0.0,
+                "late_share": late / (read - duplicate) if read > duplicate else 0.0,
                 "quarantined": ", ".join(f"{q['n']} {q['error']}" for q in reasons),
             }
         if failed or held:
@@ -105,7 +104,7 @@ def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:
             notes.append("came late")
         if change["origin"] in ("unknown_update", "unknown_key", "unknown_delete", "absorbed"):
             notes.append(str(change["origin"]).replace("_", " "))
-        missing = json.loads(change["missing"] or "[]")
+        missing = _parsed(change["missing"] or "[]")
         if missing:
             notes.append(f"says nothing of {', '.join(missing)}")
         if len(entities) > 1 and change["entity"]:
@@ -114,12 +113,12 @@ def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:
         if change["key_before"]:
             key = f"{_pairs(change['key_before'])} → {key}"
         before = known.setdefault(change["entity"], {})
-        values = {k: v for k, v in json.loads(change["values"] or "{}").items() if k not in missing}
+        values = {k: v for k, v in _parsed(change["values"] or "{}").items() if k not in missing}
         news = {} if change["op"] in ("T", "D") else {k: v for k, v in values.items() if k not in before or before[k] != v}
         if not change["error"]:
             before.update(values)
         out.append({
-            "position": ", ".join(str(v) for v in json.loads(change["sequence"] or "{}").values()),
+            "position": ", ".join(str(v) for v in _parsed(change["sequence"] or "{}").values()),
             **({"source time": short(change["occurred_at"])} if table.settings.occurred_at else {}),
             "operation": _OPERATIONS.get(change["op"], str(change["op"] or "?")),
             "key": "" if change["op"] == "T" else key,
@@ -133,7 +132,7 @@ def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:
 
 def show_explained(table: Table, told: Mapping[str, Any], console: Console) -> None:
     _show_records(explained(table, told), console)
-    final = [json.loads(row) for row in told["final"]]
+    final = [_parsed(row) for row in told["final"]]
     console.print()
     if not final:
         console.print(f"{table.final_name} has no row there.")
@@ -143,7 +142,7 @@ def show_explained(table: Table, told: Mapping[str, Any], console: Console) -> N
 
 def show_history(rows: Iterable[str], console: Console) -> None:
     """Versions as columns; those of the package's own bookkeeping are left out."""
-    shown = [{k: _value(v) for k, v in json.loads(row).items() if not k.startswith("_cdc_")} for row in rows]
+    shown = [{k: _value(v) for k, v in _parsed(row).items() if not k.startswith("_cdc_")} for row in rows]
     _show_records(shown, console)
 
 
@@ -180,7 +179,7 @@ def show_reconciled(table: Table, against: str, told: Mapping[str, Any], console
     said = [_counted(told[name], what) for what, name in counts.items() if told[name]]
     console.print(Text(f"They differ: {', '.join(said)}.", style="red"), soft_wrap=True)
     for row in told["examples"]:
-        values = json.loads(row["values"])
+        values = _parsed(row["values"])
         pairs = ", ".join(f"{column} = {_value(ours)}, there {_value(theirs)}" for column, (ours, theirs) in values.items())
         what = {"final": "only in final", "other": "only there"}.get(row["side"], pairs)
         console.print(Text(f"  {_pairs(row['key'])}: {what}"), soft_wrap=True)
@@ -192,7 +191,7 @@ def show_diff(table: Table, since: str, until: str, told: Mapping[str, Any], con
     rows = f"{told['other_rows']:,} rows, then {told['final_rows']:,}"
     console.print(Text(f"{table.final_name} from {since} to {until}: {rows}; {said}."), soft_wrap=True)
     for row in told["examples"]:
-        values = json.loads(row["values"])
+        values = _parsed(row["values"])
         pairs = ", ".join(f"{column} = {_value(then)} → {_value(now)}" for column, (now, then) in values.items())
         what = {"final": "added", "other": "removed"}.get(row["side"], pairs)
         console.print(Text(f"  {_pairs(row['key'])}: {what}"), soft_wrap=True)
@@ -229,11 +228,16 @@ def _grid(*headings: str) -> RichTable:
 
 
 def _pairs(text: str | None) -> str:
-    return _said(json.loads(text or "{}"))
+    return _said(_parsed(text or "{}"))
 
 
 def _said(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{k} = {_value(v)}" for k, v in values.items())
+
+
+def _parsed(text: str) -> Any:
+    """A JSON text, numbers with a point as they are written: 19.90 stays 19.90."""
+    return json.loads(text, parse_float=str)
 
 
 def _value(value: Any) -> str:

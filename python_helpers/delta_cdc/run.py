@@ -145,9 +145,11 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
         more: Mapping[str, Any] = said.get("report") or {}
         report.held = report.held or more.get("held")
         if name.startswith("stg_"):
-            report.read, report.late = more.get("rows_read") or 0, more.get("rows_late") or 0
+            report.read = more.get("rows_read") or 0
             report.quarantined = more.get("rows_quarantined") or 0
             report.duplicate = max(report.read - (said.get("rows_inserted") or 0), 0)
+            staged_before = max(report.duplicate - (more.get("rows_repeated") or 0), 0)
+            report.late = max((more.get("rows_late") or 0) - staged_before, 0)  # no change that was staged before is late
         elif name in finals:
             report.inserted, report.updated, report.deleted = (
                 said.get(f"rows_{done}") or 0 for done in ("inserted", "updated", "deleted")
