@@ -15,6 +15,7 @@ from string import Template
 import yaml
 
 from bench.data import COLUMNS, Table, change_set_name
+from dbt.adapters.sparkdelta.class_archive import settings_with_jars
 from dbt.adapters.sparkdelta.jars import jar_paths
 from dbt.adapters.sparkdelta.settings import spark_settings
 
@@ -107,7 +108,7 @@ def _loop(folder: Path, tables: Sequence[Table]) -> Contestant:
     job.write_text(
         json.dumps(
             {
-                "spark": spark_settings(folder / "lake", {}) | {"spark.jars": ",".join(jar_paths())},
+                "spark": settings_with_jars(spark_settings(folder / "lake", {}), jar_paths()),
                 "landing": str(folder / "landing"),
                 "threads": THREADS,
                 "tables": [

@@ -1,13 +1,15 @@
-"""Settings, jars and options: no Spark."""
+"""Settings, jars and options: no Spark but that of one process."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.sparkdelta import Write, delta_log, jars
+from dbt.adapters.sparkdelta import Write, class_archive, delta_log, jars
 from dbt.adapters.sparkdelta.connections import SparkdeltaCredentials
 from dbt.adapters.sparkdelta.seeds import literal
 from dbt.adapters.sparkdelta.settings import spark_settings
@@ -76,6 +78,37 @@ def test_a_repository_out_of_reach_is_told_with_its_remedy(tmp_path: Path) -> No
     with pytest.raises(DbtRuntimeError, match=r"no Maven repository gave them.*python -m dbt"):
         jars.resolve([jars.delta_package()], tmp_path / "jars", settings)
     assert not (tmp_path / "jars").exists()
+
+
+def test_one_jvm_has_the_jars_on_its_class_path_and_a_cluster_gets_them_from_the_driver(tmp_path: Path) -> None:
+    archive = tmp_path / "classes.jsa"
+    archive.touch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(class_archive, "path_of", lambda jars: archive)
+        given = {"spark.driver.extraClassPath": "/mine.jar", "spark.driver.extraJavaOptions": "-Dx=1"}
+        local = class_archive.settings_with_jars({"spark.master": "local[*]", **given}, ["/delta.jar"])
+        cluster = class_archive.settings_with_jars({"spark.master": "spark://m:7077", "spark.jars": "/mine.jar"}, ["/delta.jar"])
+    assert local["spark.driver.extraClassPath"] == "/delta.jar:/mine.jar"
+    assert f"-XX:SharedArchiveFile={archive}" in local["spark.driver.extraJavaOptions"]
+    assert local["spark.driver.extraJavaOptions"].endswith("-Dx=1")
+    assert "spark.jars" not in local
+    assert cluster == {"spark.master": "spark://m:7077", "spark.jars": "/mine.jar,/delta.jar"}
+
+
+def test_a_process_takes_delta_s_classes_from_the_archive(tmp_path: Path) -> None:
+    archive = class_archive.path_of(jars.jar_paths())
+    if archive is None or not archive.is_file():
+        pytest.skip("There is no class-data archive: `python -m dbt.adapters.sparkdelta.jars` makes it.")
+    loaded = tmp_path / "loaded.txt"
+    start = (
+        "from dbt.adapters.sparkdelta.session import root_session;"
+        f"root_session(root={str(tmp_path / 'lake')!r}, overrides="
+        f"{{'spark.driver.extraJavaOptions': '-Xlog:class+load:file={loaded}'}}).range(1).write.format('delta').saveAsTable('t')"
+    )
+    done = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert "org.apache.spark.sql.delta.DeltaLog source: shared objects file (top)" in loaded.read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Delta's jars for the installed pyspark and delta-spark, resolved once and kept in a cache folder.
 
-`python -m dbt.adapters.sparkdelta.jars` fills the cache, for example while an image is built. A session that
-finds the cache empty fills it by itself.
+`python -m dbt.adapters.sparkdelta.jars` fills the cache, for example while an image is built, and adds an archive of
+Java's classes (`class_archive.py`). A session that finds the cache empty fills it by itself, without the archive.
 """
 
 from __future__ import annotations
@@ -113,12 +113,18 @@ def _why(stderr: str, packages: Sequence[str], folder: Path) -> str:
 
 
 def main() -> None:
-    """Fill the cache and print where the jars are. Extra Maven coordinates may be given as arguments."""
+    """Fill the cache and print where the jars and the archive are. Extra Maven coordinates may be given as arguments."""
+    from dbt.adapters.sparkdelta import class_archive
+
     try:
         paths = jar_paths(sys.argv[1:])
     except DbtRuntimeError as error:
         sys.exit(str(error.msg))
     print("\n".join(paths))
+    try:
+        print(class_archive.build(paths))
+    except (DbtRuntimeError, OSError) as error:
+        print(f"{error} Processes start without one, which takes some seconds longer.")
 
 
 if __name__ == "__main__":

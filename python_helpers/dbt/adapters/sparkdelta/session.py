@@ -16,6 +16,7 @@ from dbt.adapters.spark.session import Cursor, SessionConnectionWrapper
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta.class_archive import settings_with_jars
 from dbt.adapters.sparkdelta.jars import jar_paths
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, response_of
 from dbt.adapters.sparkdelta.seeds import literal
@@ -86,11 +87,10 @@ def _start(settings: dict[str, str], root: Path) -> SparkSession:
         given = [path for path in conf.get("spark.jars", "").split(",") if path]
         packages = [name for name in conf.pop("spark.jars.packages", "").split(",") if name]
         if not any("delta-spark_" in name for name in given):
-            given += jar_paths([name for name in packages if ":delta-spark_" not in name], conf)
-        conf["spark.jars"] = ",".join(given)
+            conf = settings_with_jars(conf, jar_paths([name for name in packages if ":delta-spark_" not in name], conf))
         root.mkdir(parents=True, exist_ok=True)
 
-        _start_java(conf, root)
+        start_java(conf, root)
 
     session = SparkSession.builder.config(map=conf).getOrCreate()
     if "io.delta" not in session.conf.get("spark.sql.extensions", ""):
@@ -102,7 +102,7 @@ def _start(settings: dict[str, str], root: Path) -> SparkSession:
     return session
 
 
-def _start_java(conf: Mapping[str, str], root: Path) -> None:
+def start_java(conf: Mapping[str, str], root: Path) -> None:
     """Start the JVM and its SparkContext. What the JVM prints goes to a file: it warns at every start."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
