@@ -12,6 +12,9 @@
   {%- do delta_cdc.read_as_multiset(settings) -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
   {%- if settings.get('alternate_keys') and state.exists %}{% do settings.update({'past': delta_cdc._past_for_alternate_keys(settings, state)}) %}{% endif -%}
+  {%- if settings.get('paused') -%}
+    {{ return(delta_cdc._staging_idle(settings, state, evolved, {'paused': settings.paused, 'message': 'PAUSED: ' ~ settings.paused})) }}
+  {%- endif -%}
   {%- do delta_cdc._keep_out(settings, this, state, evolved.rewrite) -%}
   {%- if delta_cdc.reads_files(settings) -%}
     {%- set pending = delta_cdc.pending_change_sets(changes_from, settings, state.batch_id) -%}

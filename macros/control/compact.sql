@@ -8,7 +8,10 @@
 {% macro compact(staging, before) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set state = delta_cdc.progress(table.staging) -%}
-  {%- do delta_cdc._refuse_to_compact(table, state) -%}
+  {%- set problems = delta_cdc._against_compaction(table, state) -%}
+  {%- if problems -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ' cannot be compacted: ' ~ problems | join('; ') ~ '.') -%}
+  {%- endif -%}
   {%- set time_type = delta_cdc._time_type(table.staging) -%}
   {%- set moment = 'try_cast(' ~ delta_cdc.literal(before) ~ ' as ' ~ time_type ~ ')' -%}
   {%- if adapter.query_rows('select ' ~ moment ~ ' is null as bad')[0].bad -%}
@@ -93,7 +96,8 @@ from {{ below }} where _cdc_op = 'T'
 {%- endmacro %}
 
 
-{% macro _refuse_to_compact(table, state) %}
+{#- Why a table cannot be compacted: texts, none if it can. -#}
+{% macro _against_compaction(table, state) %}
   {%- set settings = table.settings -%}
   {%- set problems = [] -%}
   {%- if settings.insert_only or settings.keyless != 'none' -%}
@@ -121,7 +125,21 @@ from {{ below }} where _cdc_op = 'T'
       {%- do problems.append('final has not taken all that is staged: run `dbt run` first') -%}
     {%- endif -%}
   {%- endif -%}
+  {{ return(problems) }}
+{% endmacro %}
+
+
+{#- `compact_after_days`: what is older than so many days, by the time of the source, is folded; a table that cannot be says why not. -#}
+{% macro _compact_by_policy(table) %}
+  {%- set time_type = delta_cdc._time_type(table.staging) -%}
+  {%- set problems = delta_cdc._against_compaction(table, delta_cdc.progress(table.staging)) -%}
+  {%- if time_type not in ('timestamp', 'timestamp_ntz', 'date') -%}
+    {%- do problems.append('the time of its changes is a ' ~ time_type ~ ', which is not counted in days') -%}
+  {%- endif -%}
   {%- if problems -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ' cannot be compacted: ' ~ problems | join('; ') ~ '.') -%}
+    {%- do print('table ' ~ table.name ~ ' has `compact_after_days`, and is not compacted: ' ~ problems | join('; ') ~ '.') -%}
+  {%- else -%}
+    {%- do delta_cdc.compact(table.staging.identifier, adapter.query_rows('select cast(cast(current_timestamp() - make_dt_interval(' ~ table.settings.compact_after_days
+          ~ ') as ' ~ time_type ~ ') as string) as horizon')[0].horizon) -%}
   {%- endif -%}
 {% endmacro %}

@@ -1,9 +1,12 @@
 {#-
-  `delta-cdc maintain`: small files of the tables that this project writes become few, and files that nothing needs any more go.
+  `delta-cdc maintain`: staging is compacted where `compact_after_days` says so, small files of the tables that this project writes become few, and files that nothing needs any more go.
   models: names of models (none: all, and the tables of control). min_files: a table with fewer files is left as it is. What readers of
   the last days need stays: VACUUM keeps what `delta.deletedFileRetentionDuration` says, 7 days if nothing does.
 -#}
 {% macro maintain(models=none, vacuum=true, min_files=16) %}
+  {%- for table in delta_cdc._staging_tables() if table.settings.get('compact_after_days') and (models is none or table.staging.identifier in models) -%}
+    {%- do delta_cdc._compact_by_policy(table) -%}
+  {%- endfor -%}
   {%- set relations = [] -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental'
         and delta_cdc._layer(node.name) and (models is none or node.name in models) -%}

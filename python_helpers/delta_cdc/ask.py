@@ -23,10 +23,10 @@ _OPERATIONS = {"I": "insert", "U": "update", "D": "delete", "R": "read", "T": "t
 def status_rows(project: Project, told: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
     """One row a table of the feeds, from what the macro `status` told.
 
-    Keys: table; state (`not loaded`, `ok`, `held`, `failed`); why (texts, where it is not ok); batch_id, to which it has come;
-    change_set, that batch's, and loaded, when; newest, the source's time, and lag_seconds (None where that is no moment);
-    changes, final_rows (exact unless final has deletion vectors), files; quarantined (text by reason); late_share, of the
-    changes that were no duplicates.
+    Keys: table; state (`not loaded`, `ok`, `paused`, `held`, `failed`); why (texts, where it is not ok); batch_id, to which
+    it has come; change_set, that batch's, and loaded, when; newest, the source's time, and lag_seconds (None where that is
+    no moment); changes, final_rows (exact unless final has deletion vectors), files; quarantined (text by reason);
+    late_share, of the changes that were no duplicates.
     """
     tables = {row["name"]: row for row in told["tables"]}
     runs = {row["table"]: row for row in told["runs"]}
@@ -52,8 +52,10 @@ def status_rows(project: Project, told: Mapping[str, Sequence[Row]]) -> list[dic
                 "late_share": late / (read - duplicate) if read > duplicate else 0.0,
                 "quarantined": ", ".join(f"{q['n']} {q['error']}" for q in reasons),
             }
-        if failed or held:
-            row["state"] = "failed" if failed else "held"
+        paused = table.settings.paused
+        row["why"] += [f"paused: {paused}"] if paused else []
+        if failed or held or paused:
+            row["state"] = "failed" if failed else "held" if held else "paused"
     return out
 
 
@@ -76,7 +78,7 @@ def show_status(rows: Sequence[Row], console: Console) -> None:
     for row in rows:
         newest, behind, *counted = told_of(row).values()
         last = (row.get("change_set") or "").rsplit("/", 1)[-1]
-        style = {"failed": "red", "held": "yellow"}.get(row["state"], "")
+        style = {"failed": "red", "held": "yellow", "paused": "yellow"}.get(row["state"], "")
         cells = (row["table"], row["state"], last, newest, behind, short(row.get("loaded")), *counted)
         grid.add_row(*(Text(cell, style=style) for cell in cells))
     console.print(grid)

@@ -325,6 +325,21 @@ class Settings(BaseModel):
         example="0.2",
     )
 
+    compact_after_days: Annotated[int, Field(ge=1)] | None = _setting(
+        None,
+        "`delta-cdc maintain` folds what staging holds of a row from longer ago, by `occurred_at`, into one change, as "
+        "`delta-cdc compact` does. History then begins there, and what comes from before is quarantined as `too_late`.",
+        wants="a whole number of days, 1 or more",
+        example="400",
+    )
+    paused: Text | None = _setting(
+        None,
+        "Why nothing is loaded for now. Staging, history and final stay as they are, all that arrives waits in the "
+        "feed, and each run and `delta-cdc status` say so. Without the setting the next run loads what has waited.",
+        wants="a reason, as text",
+        example="the source is being migrated",
+    )
+
     # what is published
     columns: Annotated[list[Text], Field(min_length=1)] | None = _setting(
         None,

@@ -41,7 +41,7 @@ class Busy(OperationError):
 
 @dataclass
 class TableReport:
-    """What one run did with a source table; counts are rows. held, failed: why, if so."""
+    """What one run did with a source table; counts are rows. held, paused, failed: why, if so."""
 
     name: str
     read: int = 0
@@ -53,6 +53,7 @@ class TableReport:
     deleted: int = 0
     seconds: float = 0.0
     held: str | None = None
+    paused: str | None = None
     failed: list[str] = field(default_factory=list)
 
     @property
@@ -144,6 +145,7 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
         said: Mapping[str, Any] = node.adapter_response or {}
         more: Mapping[str, Any] = said.get("report") or {}
         report.held = report.held or more.get("held")
+        report.paused = report.paused or more.get("paused")
         if name.startswith("stg_"):
             report.read = more.get("rows_read") or 0
             report.quarantined = more.get("rows_quarantined") or 0
@@ -177,6 +179,9 @@ def show(summary: Summary, console: Console) -> None:
             console.print(Text(text, style="red" if table.failed else "yellow"), soft_wrap=True)
     for text in summary.others:
         console.print(Text(text, style="red"), soft_wrap=True)
+    for why in dict.fromkeys(table.paused for table in summary.tables if table.paused):
+        names = ", ".join(table.name for table in summary.tables if table.paused == why)
+        console.print(Text(f"Paused ({why}): {names}", style="yellow"), soft_wrap=True)
     total = {name: sum(getattr(table, name) for table in news) for name in counts}
     more = f", {len(news) - len(shown)} not shown" if len(news) > len(shown) else ""
     console.print(

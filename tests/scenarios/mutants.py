@@ -1,4 +1,4 @@
-"""`make mutants`: does a test fail when a rule is broken? Seeded faults, so far in seven rules, and the cases that go red.
+"""`make mutants`: does a test fail when a rule is broken? Seeded faults, and the cases that go red.
 
 Each fault is one text put in place of another in a copy of the package's macros; a few rows-files then go through
 generated models and real dbt runs, and just the cases that the fault names must differ. Not part of `make test`: a fault
@@ -38,6 +38,21 @@ CASES = (
     "keys_reuse_of_a_vacated_key",
     "keys_update_delete_reinsert",
     "pitfalls_reverse_order",
+    "keys_alternate",
+    "keys_late_key_change",
+    "keys_shift_in_one_transaction",
+    "life_in_history",
+    "life_on_time",
+    "multiset_late_inserts_meet_their_deletes",
+    "pitfalls_all_in_one_batch",
+    "pitfalls_replay_of_all",
+    "soft_delete_all_in_one_batch",
+    "soft_delete_replaces_partitions",
+    "soft_late_upsert_below_the_delete",
+    "soft_truncate_flags_all",
+    "truncate_comes_late",
+    "change_set_of_table_T",
+    "columns_in_another_case",
 )
 
 
@@ -105,6 +120,38 @@ MUTANTS = (
         "{{ own }}",
         ("history_follows_a_key_change", "keys_chain", "life_created_and_updated"),
     ),
+    Mutant("O3", "ordering/order_by.sql", "'_cdc_ordinal', '_cdc_batch_id', '_cdc_row']", "'_cdc_ordinal']", ()),
+    Mutant("O4", "apply/staging.sql", "where not exists (  -- only late", "where true or not exists (  -- only late", ()),
+    Mutant(
+        "A6",
+        "apply/replace_partitions.sql",
+        "  union\n  select {% for part in parts %}old_",
+        "  intersect\n  select {% for part in parts %}old_",
+        (),
+    ),
+    Mutant("A10", "apply/shape.sql", "first_value(_cdc_occurred_at) over life", "last_value(_cdc_occurred_at) over life", ()),
+    Mutant("K7", "history/entity_states.sql", "if(k.displaced_entity is null, null,", "if(true, null,", ()),
+    Mutant(
+        "K8", "apply/alternate_keys.sql", "and held._cdc_from < e._cdc_place and", "and held._cdc_to is null and", ()
+    ),
+    Mutant(
+        "P2",
+        "history/entity_states.sql",
+        "    rows between unbounded preceding and current row)\n)",
+        "    rows between current row and current row)\n)",
+        (),
+    ),
+    Mutant("P4", "history/entity_states.sql", "_cdc_entity, _cdc_epoch, _cdc_life order", "_cdc_entity, _cdc_epoch order", ()),
+    Mutant("H1", "history/history.sql", "*, max(_cdc_occurred_at) over (", "*, min(_cdc_occurred_at) over (", ()),
+    Mutant(
+        "H2",
+        "history/history.sql",
+        "lead(_cdc_began) over (partition by _cdc_entity order by _cdc_version)",
+        "lead(_cdc_began) over (partition by _cdc_entity order by _cdc_batch_id, _cdc_row)",
+        (),
+    ),
+    Mutant("H3", "history/history.sql", "or row_number() over entity = 1 as", "or true as", ()),
+    Mutant("N1", "apply/multiset.sql", "least(0, min(_cdc_sum) over same)", "0", ()),
 )
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from delta_cdc.cli import main
 from tests.scenarios.project import UserProject
 
 TABLE = {"name": "t", "cdc": {"keys": ["id"], "sequence_by": ["seq"]}, "columns": {"id": "int", "seq": "int"}}
@@ -49,6 +52,61 @@ def feeds(project: UserProject) -> UserProject:
     _write(landing / "settling/t/.hidden.jsonl", 4)
     project.dbt("run", quiet=True)
     return project
+
+
+def test_a_paused_table_waits_and_then_loads_all_that_came(feeds: UserProject) -> None:
+    def configure(**settings: str) -> None:
+        feeds.configure(
+            "paused",
+            settings={"format": "rows", "location": "landing/paused/{table}", **settings},
+            tables=[{**TABLE, "cdc": {**TABLE["cdc"], "final_name": "final_paused"}}],
+        )
+        feeds.generate()
+
+    landing = feeds.path / "landing" / "paused" / "t"
+    _write(landing / "1.jsonl", 1)
+    configure(paused="the source is being migrated")
+    for number in (2, 3):
+        result = feeds.dbt("run", "--select", "source:paused+", "cdc_change_sets", quiet=True).result
+        said = {node.node.name: node.message for node in result.results}
+        assert said["stg_paused__t"].startswith("PAUSED: the source is being migrated" if number == 3 else ""), said
+        assert _final(feeds, "paused") == []
+        _write(landing / f"{number}.jsonl", number)
+    configure()
+    feeds.dbt("run", "--select", "source:paused+", "cdc_change_sets", quiet=True)
+    assert _final(feeds, "paused") == [1, 2, 3]
+
+
+def test_R1_maintain_folds_what_is_older_than_a_table_keeps(feeds: UserProject) -> None:
+    cdc = {"keys": ["id"], "sequence_by": ["at"], "operation": "op", "key_changes": False, "compact_after_days": 30}
+    columns = {"id": "int", "at": "timestamp", "op": "string"}
+    feeds.configure(
+        "aged",
+        settings={"format": "rows", "location": "landing/aged/{table}"},
+        tables=[
+            {"name": "dated", "cdc": cdc, "columns": columns},
+            {"name": "counted", "cdc": cdc, "columns": {**columns, "at": "int"}},
+        ],
+    )
+    feeds.generate()
+    today = dt.datetime.now(dt.timezone.utc).isoformat()
+    for table, times in {"dated": ("2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z", today), "counted": (1, 2, 3)}.items():
+        rows = [{"op": "I", "id": id, "at": times[0]} for id in (1, 2)]
+        rows += [{"op": "U", "id": 1, "at": times[1]}, {"op": "D", "id": 2, "at": times[1]}, {"op": "U", "id": 1, "at": times[2]}]
+        path = feeds.path / "landing" / "aged" / table / "1.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    feeds.dbt("run", "--select", "source:aged+", "cdc_change_sets", quiet=True)
+    before = feeds.rows("select * from {schema}.final_dated")
+
+    where = ["--project-dir", str(feeds.path), "--profiles-dir", str(feeds.path)]
+    said = CliRunner().invoke(main, ["maintain", "aged.dated", "aged.counted", *where])
+    assert said.exit_code == 0, said.output
+    assert "table aged.dated: 3 changes folded away, 1 rows live at the horizon" in said.stdout
+    assert "aged.counted has `compact_after_days`, and is not compacted: the time of its changes is a int" in said.stdout
+    assert feeds.rows("select count(*) as n from {schema}.stg_aged__dated") == [{"n": 2}]
+    assert feeds.rows("select count(*) as n from {schema}.stg_aged__counted") == [{"n": 5}]
+    assert feeds.rows("select * from {schema}.final_dated") == before
 
 
 def _final(project: UserProject, feed: str) -> list[int]:
