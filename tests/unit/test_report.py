@@ -111,6 +111,14 @@ def test_what_needs_a_person_is_told_with_the_reason(shop: Any) -> None:
     assert "batch 2 (0002) is held: it would delete 3 of 4 <rows>" in page.texts["td"]
 
 
+def test_messages_of_no_configured_table_are_told_too(shop: Any) -> None:
+    unparsable = {"feed": "shop", "source_table": None, "error": "unparsable", "n": 3}
+    unknown = {"feed": "shop", "source_table": "signal", "error": "unknown_table", "n": 1}
+    text = report.page(shop, told(quarantine=[*told()["quarantine"], unparsable, unknown]))
+    assert "<b class=\"held\">6</b>rows quarantined" in text
+    assert "of no table above: shop (3 unparsable), shop.signal (1 unknown_table).</p>" in text
+
+
 def test_a_project_that_has_loaded_nothing_has_a_page_too(shop: Any) -> None:
     page = Page(report.page(shop, {name: [] for name in told()}))
     assert page.texts["td"][:2] == ["shop.invoice", "not loaded"]
