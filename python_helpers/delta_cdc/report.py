@@ -49,8 +49,8 @@ def page(project: Project, told: Mapping[str, Sequence[Row]]) -> str:
         troubles=[{**row, "why": "\n".join(row["why"])} for row in rows if row["why"]],
         runs=runs,
         charts=[
-            _chart("Seconds of work", runs, lambda run: run["seconds"], "{:,.0f} s"),
-            _chart("Rows of final inserted, updated, deleted", runs, lambda run: run["written"], "{:,} rows"),
+            _chart("Work of all models together", runs, lambda run: run["seconds"], lambda seconds: ask.lag(round(seconds))),
+            _chart("Rows of final inserted, updated, deleted", runs, lambda run: run["written"], "{:,} rows".format),
         ],
         tables=tables,
         others=others,
@@ -99,18 +99,18 @@ def _top(values: Iterable[float]) -> float:
     return min(some[-1], 3 * some[int(0.9 * len(some))]) if some else 1
 
 
-def _chart(title: str, runs: Sequence[Row], value: Callable[[Row], float], unit: str) -> dict[str, Any]:
+def _chart(title: str, runs: Sequence[Row], value: Callable[[Row], float], said: Callable[[float], str]) -> dict[str, Any]:
     """Bars, one a run; each says its own when it is pointed at."""
     width, height = _CHART
     values = [value(run) for run in runs]
     top, step = _top(values), min(width / max(len(runs), 1), _WIDEST)
     bars = [
-        _bar(place * step, step, height * number / top, height, run["state"], f"{run['at']}: {unit.format(number)}")
+        _bar(place * step, step, height * number / top, height, run["state"], f"{run['at']}: {said(number)}")
         for place, (run, number) in enumerate(zip(runs, values, strict=True))
     ]
     highest = max(values, default=0)
     return {
-        "title": f"{title}: {unit.format(highest)} at most" + (f"; drawn up to {unit.format(top)}" if highest > top else ""),
+        "title": f"{title}: {said(highest)} at most" + (f"; drawn up to {said(top)}" if highest > top else ""),
         "drawing": _svg("chart", title, width, height, bars),
     }
 

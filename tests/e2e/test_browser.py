@@ -24,7 +24,7 @@ pytestmark = [
 ]
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed; make setup does it")
 
-PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
+PHONE, TABLET, DESK = {"width": 390, "height": 844}, {"width": 1024, "height": 768}, {"width": 1280, "height": 800}
 # addresses that dbt's own page asks for and does not have: two icons and the favicon, whose templates nobody filled in
 NOT_DBTS = ("getIcon(", "favicon.ico")
 
@@ -155,7 +155,7 @@ def test_the_lineage_is_drawn_from_the_source_to_final(seen: Seen, docs: str) ->
     assert "model.user_project.final_plain" not in graph["nodes"]
 
 
-@pytest.mark.parametrize("seen", [{}, {"viewport": PHONE}], indirect=True, ids=["desk", "phone"])
+@pytest.mark.parametrize("seen", [{}, {"viewport": TABLET}, {"viewport": PHONE}], indirect=True, ids=["desk", "tablet", "phone"])
 def test_the_report_lists_all_tables_and_asks_for_nothing(seen: Seen, project: Path) -> None:
     address = (project / "target/cdc_report.html").as_uri()
     seen.page.goto(address)
@@ -164,8 +164,9 @@ def test_the_report_lists_all_tables_and_asks_for_nothing(seen: Seen, project: P
     tables = seen.page.locator("h2#tables ~ .wide tbody tr")
     assert [table.split()[:2] for table in tables.all_inner_texts()] == [["shop.moving", "ok"], ["shop.plain", "ok"]]
     assert "1 cast:amount" in tables.nth(0).inner_text()
-    # the width of the page is that of the screen: nothing is to be looked for at its right
+    # nothing is to be looked for at the right of the screen, nor of a table
     assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert seen.page.locator(".wide").evaluate_all("all => all.every((table) => table.scrollWidth <= table.clientWidth)")
     drawings = seen.page.locator("svg")
     assert drawings.count() == 2 + 2
     for drawing in drawings.all():
