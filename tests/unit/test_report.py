@@ -81,9 +81,27 @@ def test_the_page_tells_how_tables_stand_and_needs_nothing_else(shop: Any) -> No
 
 def test_a_failed_run_and_what_came_late_stand_out(shop: Any) -> None:
     page = Page(report.page(shop, told()))
-    assert "bar bad" in page.classes
+    assert page.classes.count("bar failed") == 3  # both charts, and the table, though it was final that failed
     assert "bar late" in page.classes
-    assert "2026-01-01 00:15: 500 changes, 15 late" in page.texts["title"]
+    assert "2026-01-01 00:15: 500 changes, 15 late, failed" in page.texts["title"]
+
+
+def test_a_first_load_does_not_make_all_other_runs_too_small_to_see(shop: Any) -> None:
+    first, *_ = told()["history"]
+    runs = [{**first, "run": str(n), "finished_at": f"2026-01-01 01:{n:02d}:00", "rows_read": 500} for n in range(20)]
+    text = report.page(shop, told(history=[{**first, "rows_read": 900_000}, *runs]))
+    (timeline,) = re.findall('<svg class="timeline".*?</svg>', text)
+    heights = [float(height) for height in re.findall(r'height="([0-9.]+)"><title>', timeline)]
+    assert heights == [24, *[8] * 20]
+    assert timeline.count("bar cut") == 1
+    assert "2026-01-01 00:00: 900,000 changes" in timeline
+
+
+def test_a_held_run_is_seen_though_it_wrote_nothing(shop: Any) -> None:
+    *before, last = told()["history"]
+    text = report.page(shop, told(history=[*before, {**last, "status": "held", "rows_written": 0}]))
+    assert len(re.findall('class="bar held"[^>]*height="[1-9][0-9]', text)) == 3
+    assert ", held</title>" in text
 
 
 def test_what_needs_a_person_is_told_with_the_reason(shop: Any) -> None:
@@ -91,6 +109,14 @@ def test_what_needs_a_person_is_told_with_the_reason(shop: Any) -> None:
     page = Page(report.page(shop, told(holds=[hold])))
     assert "What needs a person" in page.texts["h2"]
     assert "batch 2 (0002) is held: it would delete 3 of 4 <rows>" in page.texts["td"]
+
+
+def test_messages_of_no_configured_table_are_told_too(shop: Any) -> None:
+    unparsable = {"feed": "shop", "source_table": None, "error": "unparsable", "n": 3}
+    unknown = {"feed": "shop", "source_table": "signal", "error": "unknown_table", "n": 1}
+    text = report.page(shop, told(quarantine=[*told()["quarantine"], unparsable, unknown]))
+    assert "<b class=\"held\">6</b>rows quarantined" in text
+    assert "of no table above: shop (3 unparsable), shop.signal (1 unknown_table).</p>" in text
 
 
 def test_a_project_that_has_loaded_nothing_has_a_page_too(shop: Any) -> None:
