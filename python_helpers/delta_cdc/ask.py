@@ -59,6 +59,15 @@ def status_rows(project: Project, told: Mapping[str, Sequence[Row]]) -> list[dic
     return out
 
 
+def quarantined_elsewhere(project: Project, told: Mapping[str, Sequence[Row]]) -> list[str]:
+    """Messages that are of no configured table, a text for each table and reason."""
+    listed = {(table.feed, table.name) for table in project.tables}
+    return [
+        f"{row['feed']}{'.' + row['source_table'] if row['source_table'] else ''} ({row['n']:,} {row['error']})"
+        for row in told["quarantine"] if (row["feed"], row["source_table"]) not in listed
+    ]
+
+
 def told_of(row: Row) -> dict[str, str]:
     """What both screen and page show of a row of `status_rows`, as text."""
     return {
@@ -72,7 +81,8 @@ def told_of(row: Row) -> dict[str, str]:
     }
 
 
-def show_status(rows: Sequence[Row], console: Console) -> None:
+def show_status(rows: Sequence[Row], elsewhere: Sequence[str], console: Console) -> None:
+    """rows: of `status_rows`. elsewhere: of `quarantined_elsewhere`."""
     headings = "table, state, last change set, newest change, lag, loaded, >changes, >final, >files, >late, quarantined"
     grid = _grid(*headings.split(", "))
     for row in rows:
@@ -85,6 +95,9 @@ def show_status(rows: Sequence[Row], console: Console) -> None:
     for row in rows:
         for why in row["why"]:
             console.print(Text(f"{row['table']}: {why}", style="red" if row["state"] == "failed" else "yellow"), soft_wrap=True)
+    if elsewhere:
+        said = f"Quarantined too, of no table above: {', '.join(elsewhere)}"
+        console.print(Text(said, style="yellow"), soft_wrap=True)
 
 
 def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:

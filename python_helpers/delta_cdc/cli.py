@@ -234,11 +234,12 @@ def run(dbt: operations.Dbt, select: tuple[str, ...], every: int | None) -> None
 @with_dbt
 def status(dbt: operations.Dbt, as_json: bool) -> None:
     """How each table stands: last change, lag, rows, files, what is late, quarantined, held or failed."""
-    rows = ask.status_rows(load_project(dbt.project_dir), dbt.ask("status", {}))
+    project, told = load_project(dbt.project_dir), dbt.ask("status", {})
+    rows = ask.status_rows(project, told)
     if as_json:
         sys.stdout.write(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
     else:
-        ask.show_status(rows, _console())
+        ask.show_status(rows, ask.quarantined_elsewhere(project, told), _console())
 
 
 @main.command()

@@ -35,11 +35,6 @@ def page(project: Project, told: Mapping[str, Sequence[Row]]) -> str:
         }
         for table, row in zip(project.tables, rows, strict=True)
     ]
-    listed = {(table.feed, table.name) for table in project.tables}
-    others = [
-        f"{row['feed']}{'.' + row['source_table'] if row['source_table'] else ''} ({row['n']:,} {row['error']})"
-        for row in told["quarantine"] if (row["feed"], row["source_table"]) not in listed
-    ]
     loader = jinja2.PackageLoader("delta_cdc", ".")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.get_template("report.html.j2").render(
@@ -53,7 +48,7 @@ def page(project: Project, told: Mapping[str, Sequence[Row]]) -> str:
             _chart("Rows of final inserted, updated, deleted", runs, lambda run: run["written"], "{:,} rows".format),
         ],
         tables=tables,
-        others=others,
+        others=ask.quarantined_elsewhere(project, told),
     )
 
 
