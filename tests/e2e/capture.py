@@ -15,9 +15,11 @@ from tests.e2e.source import TABLES, Source
 
 
 class Capture(ABC):
-    """landing: the folder of the change sets. counts: what went into them."""
+    """landing: the folder of the change sets. counts: what went into them. commit_order: `sequence_by` of tables whose keys are
+    checked at commit, where the place of a change is not its order."""
 
     format: ClassVar[str]
+    commit_order: ClassVar[tuple[str, ...]]
 
     def __init__(self, source: Source, landing: Path) -> None:
         self.source = source
@@ -76,6 +78,7 @@ class Capture(ABC):
 
 class Slot(Capture):
     format = "wal2json_v2"
+    commit_order = ("_timestamp", "_lsn")
 
     def prepare(self) -> None:
         self.source.sql("select pg_create_logical_replication_slot('delta_cdc', 'wal2json')")
@@ -111,6 +114,7 @@ class Slot(Capture):
 
 class Audit(Capture):
     format = "trigger_audit"
+    commit_order = ("_timestamp", "_audit_id")
 
     def prepare(self) -> None:
         self.source.sql("""
@@ -139,6 +143,8 @@ class Audit(Capture):
                 create trigger audit_truncate after truncate on {table.name} for each statement execute function audit.note();
             """)
         self._exported = 0
+        deferred = ", ".join(f"'{table.name}'" for table in TABLES if table.deferred)
+        self._moment = f"case when table_name in ({deferred}) then pg_xact_commit_timestamp(xmin) else ts end"
 
     def windows(self) -> Iterator[list[str]]:
         # All transactions below this one have ended. A serial number is drawn before its transaction commits, so that the
@@ -146,7 +152,8 @@ class Audit(Capture):
         ended = int(self.source.sql("select pg_snapshot_xmin(pg_current_snapshot())"))
         lines = self.source.sql(
             "select row_to_json(change) from ("
-            "select id, transaction_id, op, ts, table_schema, table_name, record, old_record from audit.record_version"
+            f"select id, transaction_id, op, {self._moment} as ts, table_schema, table_name, record, old_record"
+            " from audit.record_version"
             f" where transaction_id >= '{self._exported}' and transaction_id < '{ended}' order by id) as change"
         ).split("\n")[:-1]
         self._exported = ended

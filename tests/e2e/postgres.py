@@ -45,6 +45,7 @@ class Postgres:
         settings = {
             "wal_level": "logical", "listen_addresses": "127.0.0.1", "port": self.environment["PGPORT"],
             "unix_socket_directories": self.folder, "fsync": "off", "deadlock_timeout": "50ms",
+            "track_commit_timestamp": "on",
             # neither the server's nor the readers' zone may matter
             "timezone": "Asia/Kolkata",
         }

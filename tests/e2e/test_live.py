@@ -50,7 +50,10 @@ class Live:
             tables=[
                 {
                     "name": table.name,
-                    "cdc": {"keys": list(table.keys), "full_images": table.full_identity},
+                    "cdc": {
+                        "keys": list(table.keys), "full_images": table.deferred,
+                        **({"sequence_by": list(kind.commit_order)} if table.deferred else {}),
+                    },
                     "columns": {column: self.types.get(type_, type_) for column, type_ in table.types.items()},
                 }
                 for table in TABLES
@@ -81,6 +84,7 @@ class Live:
                 self.capture.reading.clear()
         for done in (shape, reader, *clients):
             done.result()
+        self.source.overtake()
         self.capture.deliver()
         self.project.dbt("run", quiet=True)
 
