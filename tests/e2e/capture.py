@@ -11,15 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tests.e2e.source import TABLES, Source
+from tests.e2e.source import TABLES, Source, Table
+
+LATE = "below one of an earlier window"
 
 
 class Capture(ABC):
     """landing: the folder of the change sets. counts: what went into them. commit_order: `sequence_by` of tables whose keys are
-    checked at commit, where the place of a change is not its order."""
+    checked at commit, where the place of a change is not its order. must_occur: what the test shows nothing without."""
 
     format: ClassVar[str]
     commit_order: ClassVar[tuple[str, ...]]
+    must_occur: ClassVar[tuple[str, ...]] = (LATE, "key changes", "truncates")
 
     def __init__(self, source: Source, landing: Path) -> None:
         self.source = source
@@ -43,7 +46,8 @@ class Capture(ABC):
         """Where a message stands in the source's order; None if it is no change."""
 
     @abstractmethod
-    def is_key_change(self, message: dict[str, Any], keys: list[str]) -> bool: ...
+    def kinds(self, message: dict[str, Any], table: Table) -> Iterator[str]:
+        """What to count a change as."""
 
     def read(self) -> None:
         """Windows, as long as `reading` is set."""
@@ -64,21 +68,22 @@ class Capture(ABC):
             hidden.rename(path)
 
     def _count(self, lines: list[str]) -> None:
-        keys = {table.name: list(table.keys) for table in TABLES}
+        tables = {table.name: table for table in TABLES}
         newest = self._newest
         for message in map(json.loads, lines):
             position = self.position(message)
             if position is None:
                 continue
             self.counts["changes"] += 1
-            self.counts["below one of an earlier window"] += position < newest
-            self.counts["key changes"] += self.is_key_change(message, keys[message.get("table") or message["table_name"]])
+            self.counts[LATE] += position < newest
+            self.counts.update(self.kinds(message, tables[message.get("table") or message["table_name"]]))
             self._newest = max(self._newest, position)
 
 
 class Slot(Capture):
     format = "wal2json_v2"
     commit_order = ("_timestamp", "_lsn")
+    must_occur = (*Capture.must_occur, "without a TOAST value", "windows that came twice")
 
     def prepare(self) -> None:
         self.source.sql("select pg_create_logical_replication_slot('delta_cdc', 'wal2json')")
@@ -105,11 +110,15 @@ class Slot(Capture):
         high, low = message["lsn"].split("/")
         return (int(high, 16) << 32) + int(low, 16) if message["action"] in "IUDT" else None
 
-    def is_key_change(self, message: dict[str, Any], keys: list[str]) -> bool:
-        if message["action"] != "U":
-            return False
-        before, after = ({c["name"]: c["value"] for c in message[image]} for image in ("identity", "columns"))
-        return any(before[key] != after[key] for key in keys)
+    def kinds(self, message: dict[str, Any], table: Table) -> Iterator[str]:
+        if message["action"] == "T":
+            yield "truncates"
+        if message["action"] == "U":
+            before, after = ({c["name"]: c["value"] for c in message[image]} for image in ("identity", "columns"))
+            if any(before[key] != after[key] for key in table.keys):
+                yield "key changes"
+            if any(column not in after for column in table.toasted):
+                yield "without a TOAST value"
 
 
 class Audit(Capture):
@@ -163,5 +172,8 @@ class Audit(Capture):
     def position(self, message: dict[str, Any]) -> int | None:
         return int(message["id"])
 
-    def is_key_change(self, message: dict[str, Any], keys: list[str]) -> bool:
-        return message["op"] == "UPDATE" and any(message["record"][key] != message["old_record"][key] for key in keys)
+    def kinds(self, message: dict[str, Any], table: Table) -> Iterator[str]:
+        if message["op"] == "TRUNCATE":
+            yield "truncates"
+        if message["op"] == "UPDATE" and any(message["record"][key] != message["old_record"][key] for key in table.keys):
+            yield "key changes"
