@@ -18,9 +18,9 @@ PACKAGES = {"postgresql-15": HOME / "bin" / "postgres", "postgresql-15-wal2json"
 
 
 def missing_packages() -> str | None:
-    """What there is to install; None if all is there."""
+    """What is missing and how to install it; None if all is there."""
     missing = [package for package, file in PACKAGES.items() if not file.exists()]
-    return f"a real PostgreSQL is needed: apt-get update && apt-get install {' '.join(missing)}" if missing else None
+    return f"not installed: {', '.join(missing)} (apt-get update && apt-get install {' '.join(missing)})" if missing else None
 
 
 class Postgres:
