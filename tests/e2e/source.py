@@ -226,7 +226,9 @@ def _value(type_: str, chance: Random, long: bool = False) -> str:
     if type_.endswith("[]"):
         return f"array[{', '.join(_value(type_[:-2], chance) for _ in range(chance.randint(0, 3)))}]::{type_}"
     digits = f"{chance.randrange(16**8):08x}"
-    moment = datetime(1950, 1, 1) + timedelta(microseconds=chance.randrange(4_000_000_000_000_000))
+    # also before there were time zones of whole minutes
+    years = chance.choice(((1950, 2075), (1, 9990)))
+    moment = datetime(chance.randint(*years), 1, 1) + timedelta(microseconds=chance.randrange(365 * 86_400_000_000))
     makers: dict[str, Callable[[], str]] = {
         "text": lambda: f"repeat('{digits}', 400)" if long else _text(chance.choice(TEXTS) + digits),
         "bytea": lambda: f"decode(repeat('{digits}', {700 if long else 2}), 'hex')",
@@ -238,7 +240,7 @@ def _value(type_: str, chance: Random, long: bool = False) -> str:
         "real": lambda: f"{chance.uniform(-1, 1) * 10 ** chance.randint(-30, 30):.9e}",
         "double precision": lambda: f"{chance.uniform(-1, 1) * 10 ** chance.randint(-290, 290):.17e}",
         "boolean": lambda: chance.choice(("true", "false")),
-        "date": lambda: f"'{moment.date() - timedelta(chance.choice((0, 0, 700_000)))}'",
+        "date": lambda: f"'{moment.date()}'",
         "time": lambda: f"'{moment.time()}'",
         "timestamp": lambda: f"'{moment}'",
         "timestamptz": lambda: f"'{moment}+00'",
