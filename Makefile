@@ -38,7 +38,7 @@ test: $(STAMP) ## all tests
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read by wal2json's slot and by triggers, while dbt runs
-	@$(JAVA) && $(PY) -m pytest tests/e2e -q
+	@$(JAVA) && $(PY) -m pytest tests/e2e/test_live.py -q
 
 nightly: $(STAMP) ## what takes hours: HISTORIES=300 random histories, every final compared with its rebuild, all cases, mutants, killed runs
 	@$(JAVA) && DELTA_CDC_HISTORIES=$(HISTORIES) \

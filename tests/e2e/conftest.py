@@ -8,12 +8,6 @@ import pytest
 from tests.e2e.postgres import Postgres, missing_packages
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        item.add_marker(pytest.mark.dbt)
-        item.add_marker(pytest.mark.spark)
-
-
 @pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Warehouse and metastore of the one Spark of this process."""

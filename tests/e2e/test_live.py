@@ -21,6 +21,7 @@ from tests.e2e.postgres import Postgres
 from tests.e2e.source import CLIENTS, TABLES, Source, Table
 from tests.scenarios.project import UserProject
 
+pytestmark = [pytest.mark.dbt, pytest.mark.spark]
 SECONDS = float(os.environ.get("DELTA_CDC_E2E_SECONDS", "60"))
 SPARK_TYPES = {
     "text": "string", "bytea": "binary", "integer": "int", "numeric(38,10)": "decimal(38,10)", "numeric(12,4)": "decimal(12,4)",
