@@ -18,10 +18,10 @@ HISTORIES ?= 300
 # processes of `make test`; each takes a core and 3 GB
 WORKERS ?= 2
 
-.PHONY: help setup demo test nightly scenarios mutants chaos bench docs generate validate lint format clean distclean
+.PHONY: help setup demo test test-e2e nightly scenarios mutants chaos bench docs generate validate lint format clean distclean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## check the machine and install everything (once; all others do it by themselves)
 
@@ -36,6 +36,9 @@ test: $(STAMP) ## all tests
 	@$(JAVA) && failed=""; for part in unit spark adapter scenarios; do \
 	  $(PY) -m pytest tests/$$part -q -n $(WORKERS) --dist loadfile --max-worker-restart 0 || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
+
+test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read by wal2json's slot and by triggers, while dbt runs
+	@$(JAVA) && $(PY) -m pytest tests/e2e/test_live.py -q
 
 nightly: $(STAMP) ## what takes hours: HISTORIES=300 random histories, every final compared with its rebuild, all cases, mutants, killed runs
 	@$(JAVA) && DELTA_CDC_HISTORIES=$(HISTORIES) \

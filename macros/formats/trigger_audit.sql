@@ -1,6 +1,7 @@
 {#-
   Rows of an audit table that triggers fill, as one JSON object each: supa_audit's record_version
-  (https://github.com/supabase/supa_audit): id, op, ts, table_schema, table_name, record and old_record, the new and the old row as JSON.
+  (https://github.com/supabase/supa_audit): id, op, ts, table_schema, table_name, record and old_record, the new and the old row as JSON;
+  transaction_id, where the audit table has one.
 -#}
 {% macro trigger_audit_changes(lines, settings) -%}
 select
@@ -8,7 +9,7 @@ select
   body.op is not null as parsed, body.op as op_code,
   coalesce({{ delta_cdc._audit_row('body.record') }}, {{ delta_cdc._audit_row('body.old_record') }}) as after,
   {{ delta_cdc._audit_row('body.old_record') }} as before,
-  body.id as _audit_id, try_cast(body.ts as timestamp) as _timestamp
+  body.id as _audit_id, body.transaction_id as _transaction_id, try_cast(body.ts as timestamp) as _timestamp
 from ({{ delta_cdc._audit_rows(lines) }})
 {%- endmacro %}
 
@@ -29,6 +30,6 @@ from ({{ delta_cdc._audit_rows(lines) }})
 
 {% macro _audit_rows(lines) -%}
 select *, try_cast(try_parse_json(message) as struct<
-  id bigint, op string, ts string, table_schema string, table_name string, record variant, old_record variant>) as body
+  id bigint, transaction_id string, op string, ts string, table_schema string, table_name string, record variant, old_record variant>) as body
 from {{ lines }}
 {%- endmacro %}

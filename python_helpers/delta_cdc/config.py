@@ -626,8 +626,13 @@ FORMATS: dict[str, Format] = {
         names_tables=False,
     ),
     "trigger_audit": Format(
-        settings={"sequence_by": ["_audit_id"], "occurred_at": "_timestamp", "key_changes": True},
-        fields={"_audit_id": "bigint", "_timestamp": "timestamp"},
+        settings={
+            "sequence_by": ["_audit_id"],
+            "transaction": "_transaction_id",
+            "occurred_at": "_timestamp",
+            "key_changes": True,
+        },
+        fields={"_audit_id": "bigint", "_transaction_id": "string", "_timestamp": "timestamp"},
     ),
     "change_event": Format(
         settings={"sequence_by": ["_timestamp"], "key_changes": True},

@@ -861,7 +861,7 @@ def test_powerexchange_records(spark):
 def test_trigger_audit_rows(spark):
     about = {"id": 7, "ts": "2024-01-02T03:04:05Z", "table_schema": "public", "table_name": "t"}
     messages = [
-        {**about, "op": "INSERT", "record": {"id": 1, "b": "\\x00ff"}},
+        {**about, "op": "INSERT", "transaction_id": "740", "record": {"id": 1, "b": "\\x00ff"}},
         {**about, "op": "UPDATE", "record": '{"id": 2}', "old_record": {"id": 1}},
         {**about, "op": "DELETE", "record": None, "old_record": {"id": 2}},
         {**about, "op": "TRUNCATE"},
@@ -873,6 +873,7 @@ def test_trigger_audit_rows(spark):
         ("D", 2, None, None, None),
         ("T", None, None, None, None),
     ]
+    assert values(found, "_cdc_transaction") == [("740",), (None,), (None,), (None,)]
     assert tables(spark, "trigger_audit", messages) == ["public.t"] * 4
 
 
