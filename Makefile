@@ -37,8 +37,10 @@ test: $(STAMP) ## all tests
 	  $(PY) -m pytest tests/$$part -q -n $(WORKERS) --dist loadfile --max-worker-restart 0 || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
-test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read by wal2json's slot and by triggers, while dbt runs
-	@$(JAVA) && $(PY) -m pytest tests/e2e/test_live.py -q
+test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read while dbt runs; docs and report in a real Chromium
+	@$(JAVA) && failed=""; for part in live browser; do \
+	  $(PY) -m pytest tests/e2e/test_$$part.py -q || failed="$$failed $$part"; \
+	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 nightly: $(STAMP) ## what takes hours: HISTORIES=300 random histories, every final compared with its rebuild, all cases, mutants, killed runs
 	@$(JAVA) && DELTA_CDC_HISTORIES=$(HISTORIES) \
