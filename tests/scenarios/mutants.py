@@ -120,38 +120,20 @@ MUTANTS = (
         "{{ own }}",
         ("history_follows_a_key_change", "keys_chain", "life_created_and_updated"),
     ),
-    Mutant("O3", "ordering/order_by.sql", "'_cdc_ordinal', '_cdc_batch_id', '_cdc_row']", "'_cdc_ordinal']", ()),
-    Mutant("O4", "apply/staging.sql", "where not exists (  -- only late", "where true or not exists (  -- only late", ()),
+    Mutant(
+        "O4",
+        "apply/staging.sql",
+        "where not exists (  -- only late",
+        "where true or not exists (  -- only late",
+        ("keys_alternate", "multiset_late_inserts_meet_their_deletes"),
+    ),
     Mutant(
         "A6",
         "apply/replace_partitions.sql",
         "  union\n  select {% for part in parts %}old_",
         "  intersect\n  select {% for part in parts %}old_",
-        (),
+        ("soft_delete_replaces_partitions",),
     ),
-    Mutant("A10", "apply/shape.sql", "first_value(_cdc_occurred_at) over life", "last_value(_cdc_occurred_at) over life", ()),
-    Mutant("K7", "history/entity_states.sql", "if(k.displaced_entity is null, null,", "if(true, null,", ()),
-    Mutant(
-        "K8", "apply/alternate_keys.sql", "and held._cdc_from < e._cdc_place and", "and held._cdc_to is null and", ()
-    ),
-    Mutant(
-        "P2",
-        "history/entity_states.sql",
-        "    rows between unbounded preceding and current row)\n)",
-        "    rows between current row and current row)\n)",
-        (),
-    ),
-    Mutant("P4", "history/entity_states.sql", "_cdc_entity, _cdc_epoch, _cdc_life order", "_cdc_entity, _cdc_epoch order", ()),
-    Mutant("H1", "history/history.sql", "*, max(_cdc_occurred_at) over (", "*, min(_cdc_occurred_at) over (", ()),
-    Mutant(
-        "H2",
-        "history/history.sql",
-        "lead(_cdc_began) over (partition by _cdc_entity order by _cdc_version)",
-        "lead(_cdc_began) over (partition by _cdc_entity order by _cdc_batch_id, _cdc_row)",
-        (),
-    ),
-    Mutant("H3", "history/history.sql", "or row_number() over entity = 1 as", "or true as", ()),
-    Mutant("N1", "apply/multiset.sql", "least(0, min(_cdc_sum) over same)", "0", ()),
 )
 
 
