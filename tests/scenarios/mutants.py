@@ -134,6 +134,13 @@ MUTANTS = (
         "  intersect\n  select {% for part in parts %}old_",
         ("soft_delete_replaces_partitions",),
     ),
+    Mutant(
+        "K7",
+        "history/entity_states.sql",
+        "if(k.displaced_entity is null, null,",
+        "if(true, null,",
+        ("keys_displaced_row_changes_once_more",),
+    ),
 )
 
 
