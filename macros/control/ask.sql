@@ -127,7 +127,7 @@ order by {{ delta_cdc.order_by() }}
 {#- A row a staging table: how many changes came after newer ones of their table, and by how much of the source's time. -#}
 {% macro late(staging) %}
   {%- set parts = [] -%}
-  {%- for table in delta_cdc._staging_tables() if table.staging.identifier in staging %}{% do parts.append(delta_cdc._lateness(table)) %}{% endfor -%}
+  {%- for table in delta_cdc._staging_tables(names=staging) %}{% do parts.append(delta_cdc._lateness(table)) %}{% endfor -%}
   {%- do print(tojson(adapter.query_rows(parts | join('\nunion all\n')) if parts else [])) -%}
 {% endmacro %}
 

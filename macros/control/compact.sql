@@ -12,6 +12,12 @@
   {%- if problems -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ' cannot be compacted: ' ~ problems | join('; ') ~ '.') -%}
   {%- endif -%}
+  {%- do delta_cdc._fold(table, state, before) -%}
+{% endmacro %}
+
+
+{#- The compaction of a table that nothing speaks against. -#}
+{% macro _fold(table, state, before) %}
   {%- set time_type = delta_cdc._time_type(table.staging) -%}
   {%- set moment = 'try_cast(' ~ delta_cdc.literal(before) ~ ' as ' ~ time_type ~ ')' -%}
   {%- if adapter.query_rows('select ' ~ moment ~ ' is null as bad')[0].bad -%}
@@ -132,14 +138,15 @@ from {{ below }} where _cdc_op = 'T'
 {#- `compact_after_days`: what is older than so many days, by the time of the source, is folded; a table that cannot be says why not. -#}
 {% macro _compact_by_policy(table) %}
   {%- set time_type = delta_cdc._time_type(table.staging) -%}
-  {%- set problems = delta_cdc._against_compaction(table, delta_cdc.progress(table.staging)) -%}
+  {%- set state = delta_cdc.progress(table.staging) -%}
+  {%- set problems = delta_cdc._against_compaction(table, state) -%}
   {%- if time_type not in ('timestamp', 'timestamp_ntz', 'date') -%}
     {%- do problems.append('the time of its changes is a ' ~ time_type ~ ', which is not counted in days') -%}
   {%- endif -%}
   {%- if problems -%}
     {%- do print('table ' ~ table.name ~ ' has `compact_after_days`, and is not compacted: ' ~ problems | join('; ') ~ '.') -%}
   {%- else -%}
-    {%- do delta_cdc.compact(table.staging.identifier, adapter.query_rows('select cast(cast(current_timestamp() - make_dt_interval(' ~ table.settings.compact_after_days
+    {%- do delta_cdc._fold(table, state, adapter.query_rows('select cast(cast(current_timestamp() - make_dt_interval(' ~ table.settings.compact_after_days
           ~ ') as ' ~ time_type ~ ') as string) as horizon')[0].horizon) -%}
   {%- endif -%}
 {% endmacro %}

@@ -84,7 +84,7 @@ when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(',
 {% macro replay(staging) %}
   {%- set ledger = delta_cdc._ledger() -%}
   {%- set problems = [] -%}
-  {%- for table in delta_cdc._staging_tables() if table.staging.identifier in staging and delta_cdc._says_not_replayed(table) -%}
+  {%- for table in delta_cdc._staging_tables(names=staging) if delta_cdc._says_not_replayed(table) -%}
     {%- set waiting = "(select _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row_number, _cdc_raw as message from " ~ table.staging
           ~ " where _cdc_error not in ('retracted', 'erased', 'too_late', 'duplicate_key') and _cdc_raw is not null)" -%}
     {%- set content = delta_cdc._content_columns(table.settings) -%}
@@ -240,14 +240,14 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {% endmacro %}
 
 
-{#- The staging tables that exist: [{name, settings, staging, raw}]. -#}
-{% macro _staging_tables(feed=none) %}
+{#- The staging tables that exist: [{name, settings, staging, raw}]; names: of these only, the others are not looked at. -#}
+{% macro _staging_tables(feed=none, names=none) %}
   {%- set out = [] -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and feed in (none, node.source_name) -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
     {%- set staging = delta_cdc._model_relation('stg_' ~ settings.feed ~ '__' ~ settings.table) -%}
-    {%- set state = adapter.table_state(staging, staging.identifier) -%}
-    {%- if state.exists -%}
+    {%- set state = adapter.table_state(staging, staging.identifier) if names is none or staging.identifier in names else none -%}
+    {%- if state and state.exists -%}
       {%- do delta_cdc.read_as_multiset(settings) -%}
       {%- set evolved = delta_cdc._staged_columns(settings, delta_cdc.progress(staging)) -%}
       {%- do delta_cdc._keep_out(settings, staging, state) -%}
@@ -260,7 +260,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 
 
 {% macro _staging_table(staging) %}
-  {%- set table = delta_cdc._staging_tables() | selectattr('staging.identifier', 'equalto', staging) | list | first -%}
+  {%- set table = delta_cdc._staging_tables(names=[staging]) | first -%}
   {%- if not table -%}
     {%- do exceptions.raise_compiler_error('There is no table ' ~ staging ~ ' yet: nothing was loaded. Run `dbt run` first.') -%}
   {%- endif -%}

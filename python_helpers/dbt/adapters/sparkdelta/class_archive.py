@@ -87,8 +87,7 @@ def _train(archive: str, jars: Sequence[str]) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        conf = spark_settings(root, {"spark.sql.warehouse.dir": str(root / "warehouse")})
-        conf = settings_with_jars(conf, jars)
+        conf = settings_with_jars(spark_settings(root, {}), jars)
         _add_java_options(conf, f'"-XX:ArchiveClassesAtExit={archive}" {QUIET}')
         start_java(conf, root)
         session = SparkSession.builder.config(map=conf).getOrCreate()
