@@ -1,4 +1,5 @@
-"""A model that reads or writes much has generated code and adaptive plans, although the process is tuned for small tables.
+"""A model that reads or writes much has generated code, adaptive plans and a task a core, although the process is tuned for small
+tables.
 
 Without generated code a merge into 10 million rows takes nine times as long, into 200,000 rows twice; making it costs a small one
 half a second (2 cores, docs/performance.md). Every model has a session of its own, so the settings end with the model.
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# Spark's own, in place of SMALL_TABLES.
+# In place of SMALL_TABLES.
 LARGE_TABLES = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "true",
 }
+A_TASK_A_CORE = ("spark.sql.shuffle.partitions", "spark.sql.leafNodeDefaultParallelism")
 
 # At which both ways take about as long (docs/performance.md). A table's rows are read once, a file's parsed and compared too.
 MUCH = {"table": 4 << 20, "text": 4 << 20, "packed": 512 << 10}  # bytes
@@ -42,8 +44,10 @@ def tune_for(
     tables: Delta tables (schema, name). rows: how many. change_sets: files (`change_set`, `size` in bytes or None).
     given: the profile's server_side_parameters: they stay as they are.
     """
-    wanted = {key: value for key, value in LARGE_TABLES.items() if key not in (given or {})}
-    if all(session.conf.get(key) != SMALL_TABLES[key] for key in wanted):
+    cores = str(session.sparkContext.defaultParallelism)
+    large = LARGE_TABLES | dict.fromkeys(A_TASK_A_CORE, cores)
+    wanted = {key: value for key, value in large.items() if key not in (given or {})}
+    if all(session.conf.get(key, None) != SMALL_TABLES[key] for key in wanted):
         return
     files = sum((each["size"] or 0) / MUCH["packed" if _PACKED.search(each["change_set"]) else "text"] for each in change_sets)
     if (
