@@ -39,20 +39,8 @@ CASES = (
     "keys_update_delete_reinsert",
     "pitfalls_reverse_order",
     "keys_alternate",
-    "keys_late_key_change",
-    "keys_shift_in_one_transaction",
-    "life_in_history",
-    "life_on_time",
     "multiset_late_inserts_meet_their_deletes",
-    "pitfalls_all_in_one_batch",
-    "pitfalls_replay_of_all",
-    "soft_delete_all_in_one_batch",
     "soft_delete_replaces_partitions",
-    "soft_late_upsert_below_the_delete",
-    "soft_truncate_flags_all",
-    "truncate_comes_late",
-    "change_set_of_table_T",
-    "columns_in_another_case",
 )
 
 

@@ -12,8 +12,8 @@ METASTORE = "spark.hadoop.javax.jdo.option.ConnectionURL"
 
 # Small tables spend their time in class loading and compilation: the first compiler alone and no generated
 # code made a run of 48 tables a sixth shorter (2 cores); adaptive execution plans every stage of a small query
-# anew (a third fewer Spark jobs without); every task costs some milliseconds, and one that reads Delta's log generates code for it,
-# so a stage is one task (a tenth less CPU). Large scans want the opposite: large_tables.
+# anew (a third fewer Spark jobs without); every task unpacks its plan, and one that reads Delta's log generates code
+# for it, so a stage is one task (a tenth less CPU). Large scans want the opposite: large_tables.
 # A heap and a metaspace that start small are collected and enlarged time and again: a tenth of a cold run.
 SMALL_TABLES_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=400m"
 SMALL_TABLES = {
