@@ -141,3 +141,17 @@ def test_a_log_that_cannot_be_read_is_an_error(table: Table) -> None:
     shutil.rmtree(table.path / "_delta_log")
     with pytest.raises(DbtRuntimeError, match=r"The Delta log of state\..* cannot be read"):
         table.state()
+
+
+def test_a_log_is_read_again_when_there_is_another_commit(table: Table) -> None:
+    table.write("app.x@1", 1, CREATE)
+    uri = delta_log.location(table.session, "state", table.name)
+    read = delta_log.open_log(table.session, uri)
+    assert delta_log.open_log(table.session, uri) is read
+    table.write("app.x@1", 2)
+    assert table.state()["txn_version"] == 2
+    table.sql("drop table {t}")
+    table.write("app.x@1", 1, CREATE)
+    assert delta_log.open_log(table.session, uri).version == read.version == 0
+    table.write("app.x@1", 7)  # as many commits as the dropped one had
+    assert table.state()["txn_version"] == 7

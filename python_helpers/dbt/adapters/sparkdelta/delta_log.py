@@ -320,6 +320,21 @@ class _LocalLog:
         from deltalake import DeltaTable
 
         self._table = DeltaTable(str(path))
+        self._folder = path / "_delta_log"
+        self._read = self._commit(self.version)
+        self._histories: dict[int | None, list[dict[str, Any]]] = {}
+
+    def _commit(self, version: int) -> tuple[int, int] | None:
+        """What tells a commit's file from another one of its name; None if there is none."""
+        try:
+            found = (self._folder / f"{version:020d}.json").stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
+    def is_newest(self) -> bool:
+        """Whether nothing was committed since it was read: versions have no gaps."""
+        return self._read is not None and self._commit(self.version) == self._read and self._commit(self.version + 1) is None
 
     @property
     def version(self) -> int:
@@ -333,7 +348,9 @@ class _LocalLog:
         return dict(self._table.metadata().configuration)
 
     def history(self, limit: int | None) -> list[dict[str, Any]]:
-        return list(self._table.history(limit))
+        if limit not in self._histories:
+            self._histories[limit] = list(self._table.history(limit))
+        return self._histories[limit]
 
     def transaction_version(self, app_id: str) -> int | None:
         return self._table.transaction_version(app_id)
@@ -400,12 +417,21 @@ class _SparkLog:
         return found
 
 
+# As they were read last: five models of a run ask for the same table, all of them for the ledger.
+_local_logs: dict[Path, _LocalLog] = {}
+
+
 def open_log(session: SparkSession, uri: str) -> _LocalLog | _SparkLog:
+    """The log of the table there, at its newest version."""
     path = local_path(uri)
     if path is not None:
+        known = _local_logs.get(path)
+        if known is not None and known.is_newest():
+            return known
         try:
             log = _LocalLog(path)
             log.columns  # noqa: B018  (a type that delta-rs does not know)
+            _local_logs[path] = log
             return log
         except Exception:
             pass  # a table feature that delta-rs does not know, or no log: Delta itself tells which

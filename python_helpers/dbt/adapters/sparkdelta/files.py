@@ -77,9 +77,15 @@ def create_lines_view(
     else:
         read = row_messages.messages(session, paths, feed)
     lines = reduce(lambda one, other: one.unionAll(other), map(_placed, read))
-    sets = F.broadcast(session.createDataFrame(files, "path string, batch_id bigint, change_set string"))
+    lines = lines.where("trim(message) <> ''")
+    if len(files) == 1:  # as it mostly is; and this is planned twice
+        _, batch, change_set = files[0]
+        placed = lines.withColumns({"batch_id": F.lit(batch).cast("bigint"), "change_set": F.lit(change_set)})
+    else:
+        sets = session.createDataFrame(files, "path string, batch_id bigint, change_set string")
+        placed = lines.join(F.broadcast(sets), "path")
     order = Window.partitionBy("batch_id").orderBy("path", "block_start", "line")
-    lines.where("trim(message) <> ''").join(sets, "path").select(
+    placed.select(
         "batch_id", "change_set", F.row_number().over(order).cast("bigint").alias("row_number"), "message"
     ).createOrReplaceTempView(quoted(name))
 
