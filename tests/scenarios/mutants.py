@@ -64,10 +64,12 @@ MUTANTS = (
         (
             "autocdc__scd2_late_event_older_than_all_history",
             "history_follows_a_key_change",
+            "keys_alternate",
             "partial_late_fills_only_what_is_open",
             "partial_null_means_absent",
             "pitfalls_delete_first",
             "pitfalls_reverse_order",
+            "soft_delete_replaces_partitions",
         ),
     ),
     Mutant(
@@ -75,21 +77,27 @@ MUTANTS = (
         "apply/shape.sql",
         "'if(array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends, null,",
         "'if(_cdc_ends, null,",
-        ("keys_chain", "partial_late_fills_only_what_is_open", "partial_null_means_absent"),
+        ("keys_alternate", "keys_chain", "partial_late_fills_only_what_is_open", "partial_null_means_absent"),
     ),
     Mutant(
         "A1",
         "history/entity_states.sql",
         "s._cdc_op = 'D' as _cdc_ends, 0 as _cdc_after\n",
         "false as _cdc_ends, 0 as _cdc_after\n",
-        ("pitfalls_delete_first",),
+        ("pitfalls_delete_first", "soft_delete_replaces_partitions"),
     ),
     Mutant(
         "A2",
         "apply/final.sql",
         "{%- elif found.late > 0 or resolved ",
         "{%- elif resolved ",
-        ("partial_late_fills_only_what_is_open", "partial_null_means_absent", "pitfalls_delete_first"),
+        (
+            "keys_alternate",
+            "partial_late_fills_only_what_is_open",
+            "partial_null_means_absent",
+            "pitfalls_delete_first",
+            "soft_delete_replaces_partitions",
+        ),
     ),
     Mutant(
         "A8", "history/entity_states.sql", "_cdc_op = 'T' and _cdc_error is null", "false", ("truncate_keeps_what_comes_after",)
@@ -99,14 +107,14 @@ MUTANTS = (
         "apply/final.sql",
         "{%- set soft = settings.get('delete_mode') == 'soft' -%}",
         "{%- set soft = false -%}",
-        ("soft_delete_and_revival",),
+        ("soft_delete_and_revival", "soft_delete_replaces_partitions"),
     ),
     Mutant(
         "K1",
         "history/entity_states.sql",
         "coalesce(k.entity, {{ own }})",
         "{{ own }}",
-        ("history_follows_a_key_change", "keys_chain", "life_created_and_updated"),
+        ("history_follows_a_key_change", "keys_alternate", "keys_chain", "life_created_and_updated"),
     ),
     Mutant(
         "O4",
