@@ -117,11 +117,11 @@ class Settings(BaseModel):
         example="true",
         level="feed",
     )
-    file_format: Literal["json", "csv", "parquet", "orc"] = _setting(
+    file_format: Literal["json", "csv", "parquet", "orc", "avro"] = _setting(
         "json",
         "The kind of the files: lines of JSON, or files of which each row is one message, a JSON object of its columns "
         "(docs/formats/files.md). JSON and CSV may be compressed (.gz).",
-        wants="`json`, `csv`, `parquet` or `orc`",
+        wants="`json`, `csv`, `parquet`, `orc` or `avro`",
         example="parquet",
         level="feed",
     )

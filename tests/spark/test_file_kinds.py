@@ -1,4 +1,4 @@
-"""Files of CSV, Parquet and ORC as messages: nothing is lost, shifted or rounded, and a broken file is told by its name."""
+"""Files of CSV, Parquet, ORC and Avro as messages: nothing is lost, shifted or rounded, and a broken file is told by its name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from tests.spark.test_formats import MACROS, settings
@@ -129,6 +130,59 @@ def test_typed_values_come_back_as_they_were(spark, tmp_path, kind):
     assert '"nothing at all":null' in messages(spark, kind, path)[0]
 
 
+AVRO = {
+    "type": "record", "name": "shop.Change", "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "big", "type": {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 10}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "wall", "type": ["null", {"type": "long", "logicalType": "local-timestamp-millis"}]},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "no_number", "type": "double"}, {"name": "tiny", "type": "double"}, {"name": "bytes", "type": "bytes"},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["I", "D"]}},
+        {"name": "nothing", "type": ["null", "string"]},
+        {"name": "nested", "type": {"type": "record", "name": "N", "fields": [
+            {"name": "n", "type": ["null", "double"]}, {"name": "b", "type": "bytes"}]}},
+        {"name": "list", "type": {"type": "array", "items": ["null", "long"]}},
+        {"name": "pairs", "type": {"type": "map", "values": "string"}},
+    ],
+}  # fmt: skip
+RECORD: dict[str, Any] = {
+    "id": 2**62 + 1, "big": Decimal("1234567890123456789012345678.0123456789"),
+    "at": dt.datetime(1582, 1, 1, 1, 2, 3, 1, tzinfo=dt.timezone.utc), "wall": dt.datetime(9999, 12, 31, 23, 59, 59, 999000),
+    "day": dt.date(1, 1, 1), "no_number": float("nan"), "tiny": 1e-300, "bytes": b"\x00\xff", "kind": "I", "nothing": None,
+    "nested": {"n": 0.1, "b": b"\x00"}, "list": [1, None], "pairs": {"k": "v"},
+}  # fmt: skip
+AVRO_TYPES = {
+    "id": "bigint", "big": "decimal(38,10)", "at": "timestamp", "wall": "timestamp_ntz", "day": "date", "no_number": "double",
+    "tiny": "double", "bytes": "binary", "kind": "string", "nothing": "string", "nested": "struct<n: double, b: binary>",
+    "list": "array<bigint>", "pairs": "map<string, string>",
+}  # fmt: skip
+
+
+def avro(path: Path, *records: dict[str, Any], codec: str = "deflate") -> Path:
+    with path.open("wb") as file:
+        fastavro.writer(file, AVRO, records, codec=codec)
+    return path
+
+
+def test_avro_values_come_back_as_they_were(spark, tmp_path):
+    path = avro(tmp_path / "a b+c%.avro", RECORD)
+    view(spark, "avro", path)
+    table = settings("rows", AVRO_TYPES, sequence_by=["id"], file_format="avro")
+    (row,) = spark.sql(MACROS["_staging_sql"](table, "kinds")).collect()
+    assert (row._cdc_error, row._cdc_undeclared, list(row._cdc_missing)) == (None, None, [])
+    found = {name: row[name].asDict() if name == "nested" else row[name] for name in AVRO_TYPES}
+    expected = RECORD | {"at": found["at"]}  # collect() gives local time, which 1582 has no offset for
+    assert repr(found) == repr(expected)
+    assert '"at": "1582-01-01T01:02:03.000001Z"' in messages(spark, "avro", path)[0]
+
+
+def test_avro_records_keep_their_order_over_files_and_blocks(spark, tmp_path):
+    one = avro(tmp_path / "1.avro", *(RECORD | {"id": n} for n in range(3000)), codec="null")
+    two = avro(tmp_path / "2.avro", *(RECORD | {"id": n} for n in range(3000, 3010)))
+    assert [each["id"] for each in objects(spark, "avro", one, two)] == list(range(3010))
+
+
 def test_rows_of_a_parquet_file_of_several_splits_keep_its_order(spark, tmp_path):
     before = spark.conf.get("spark.sql.files.maxPartitionBytes")
     sql = "select id, repeat(uuid(), 30) as filler from range(0, 20000, 1, 1)"
@@ -159,6 +213,8 @@ def _with_small_row_groups(spark, folder: Path, sql: str) -> Path:
         ("csv", "a.csv", b"PAR1\x15\x04\x15\x10\x00,\n", "its first line is no text"),
         ("csv", "a.csv", b"id,n,id\n1,2,3\n", "its header names `id` twice"),
         ("csv", "a.csv.gz", b"id,n\n1,2\n", "Unexpected end of input stream"),
+        ("avro", "a.avro", b"", "it is empty"),
+        ("avro", "a.avro", b"id,n\n1,2\n", "cannot read header - is it an avro file?"),
     ],
 )
 def test_S4_a_file_that_is_not_of_its_kind_is_told(spark, tmp_path, kind, name, content, reason):
@@ -169,6 +225,16 @@ def test_S4_a_file_that_is_not_of_its_kind_is_told(spark, tmp_path, kind, name, 
     assert text.startswith(f"feed shop, file file:{path}: `file_format` is {kind}, and no ")
     assert reason in text
     assert "run again" in text
+
+
+def test_S4_an_avro_file_that_is_cut_off_or_has_no_records_is_told(spark, tmp_path):
+    whole = avro(tmp_path / "a.avro", RECORD).read_bytes()
+    with pytest.raises(DbtRuntimeError, match=r"feed shop, file file:.*/cut\.avro: .*no Avro file can be read there: \S"):
+        view(spark, "avro", tmp_path / "a.avro", written(tmp_path / "cut.avro", whole[:-30]))
+    with (tmp_path / "numbers.avro").open("wb") as file:
+        fastavro.writer(file, "long", [1, 2])
+    with pytest.raises(DbtRuntimeError, match=r"numbers\.avro: .*its schema is no record"):
+        view(spark, "avro", tmp_path / "numbers.avro")
 
 
 def test_S4_a_file_that_is_cut_off_is_told(spark, tmp_path):

@@ -1,8 +1,8 @@
-"""Rows of CSV, Parquet and ORC files as messages: each row is one JSON object of all its columns, nulls included.
+"""Rows of CSV, Parquet, ORC and Avro files as messages: each row is one JSON object of all its columns, nulls included.
 
 Every file is read by its own columns: what a file does not have is absent from its messages, not null.
 
-In a Parquet or ORC file: a decimal is text, exact at any size; a float is text (NaN and Infinity have no number in
+In a Parquet, ORC or Avro file: a decimal is text, exact at any size; a float is text (NaN and Infinity have no number in
 JSON), but a number inside a struct, an array or a map; a timestamp is ISO text of UTC, one without a zone its own text, to the
 microsecond; bytes are hexadecimal digits, but base64 inside a struct, an array or a map.
 """
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.sparkdelta.avro_messages import UnreadableFile, frame_of_messages
 from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.session import short_message
 
@@ -40,6 +41,11 @@ def messages(session: SparkSession, paths: Iterable[str], feed: Mapping[str, Any
     paths: with escaped glob characters. feed: {feed, file_format, csv_options, columns: those of the table as listed}. Files
     of equal columns are one DataFrame. Raises DbtRuntimeError, which names feed and file, where one is not of its kind.
     """
+    if feed["file_format"] == "avro":
+        try:
+            return [frame_of_messages(session, list(paths))]
+        except UnreadableFile as error:
+            raise _unreadable(error.path, feed, error.reason) from error
     shapes: dict[str, tuple[Any, list[str]]] = {}
     for path in paths:
         shape = _csv_columns(session, path, feed) if feed["file_format"] == "csv" else _schema(session, path, feed)
@@ -136,7 +142,7 @@ def _csv_messages(session: SparkSession, paths: list[str], names: list[str], fee
 
 
 def _unreadable(path: str, feed: Mapping[str, Any], reason: str) -> DbtRuntimeError:
-    kind = {"csv": "CSV", "parquet": "Parquet", "orc": "ORC"}[feed["file_format"]]
+    kind = {"csv": "CSV", "parquet": "Parquet", "orc": "ORC", "avro": "Avro"}[feed["file_format"]]
     plain = re.sub(r"\\(.)", r"\1", path)
     return DbtRuntimeError(
         f"feed {feed['feed']}, file {plain}: `file_format` is {feed['file_format']}, and no {kind} file can be read there: "

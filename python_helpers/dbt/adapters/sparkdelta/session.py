@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -108,6 +109,8 @@ def start_java(conf: Mapping[str, str], root: Path) -> None:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
+    if conf["spark.master"].startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # not any `python3`: functions in Python want this one's packages
     spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
     log = root / "spark.log"
     with open(log, "w", encoding="utf-8") as file:

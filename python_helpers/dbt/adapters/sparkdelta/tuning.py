@@ -29,7 +29,7 @@ A_TASK_A_CORE = ("spark.sql.shuffle.partitions", "spark.sql.leafNodeDefaultParal
 # At which both ways take about as long (docs/performance.md). A table's rows are read once, a file's parsed and compared too.
 MUCH = {"table": 4 << 20, "text": 4 << 20, "packed": 512 << 10}  # bytes
 MANY_ROWS = 20_000  # that are looked at, applied and written
-_PACKED = re.compile(r"\.(gz|bz2|zst|zstd|xz|snappy|lz4|deflate|parquet|orc)$", re.IGNORECASE)
+_PACKED = re.compile(r"\.(gz|bz2|zst|zstd|xz|snappy|lz4|deflate|parquet|orc|avro)$", re.IGNORECASE)
 
 
 def tune_for(

@@ -1,0 +1,89 @@
+"""Records of Avro files as messages, read by fastavro: Spark's own reader is a jar, and there is none for Spark 4.2.0.
+
+Values are as `row_messages` tells of Parquet. A 32-bit float is told as the double that it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import io
+import json
+import math
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class UnreadableFile(Exception):
+    """path, as Spark spells it, and reason of a file that cannot be read to its end."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path, self.reason = path, reason
+
+
+def frame_of_messages(session: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """A DataFrame with a column `message` beside the files' metadata: their records, in their order.
+
+    paths: with escaped glob characters. Raises UnreadableFile.
+    """
+    from pyspark.sql import functions as F
+
+    files = session.read.format("binaryFile").load(list(paths))
+    reasons = dict(files.select("path", F.udf(problem, "string", useArrow=False)("content")).collect())
+    for path in (re.sub(r"\\(.)", r"\1", path) for path in paths):
+        reason = reasons.get(re.sub("^file:/+", "file:/", path), "it is empty")  # Spark leaves those out
+        if reason:
+            raise UnreadableFile(path, reason)
+    return files.withColumn("message", F.explode(F.udf(_all_messages, "array<string>", useArrow=False)("content")))
+
+
+def problem(content: bytes) -> str | None:
+    """Why a file cannot be read to its end; None if it can."""
+    try:
+        for _ in messages(content):
+            pass
+    except Exception as error:  # whatever fastavro meets in bytes that are no Avro
+        return f"{error}" or type(error).__name__
+    return None
+
+
+def _all_messages(content: bytes) -> list[str]:
+    return list(messages(content))
+
+
+def messages(content: bytes) -> Iterator[str]:
+    """Each record of a file as a JSON object. Raises what fastavro raises where the file is not whole or not Avro."""
+    import fastavro
+
+    for record in fastavro.reader(io.BytesIO(content)):
+        if not isinstance(record, dict):
+            raise ValueError("its schema is no record")
+        yield json.dumps({name: _json_value(value, top=True) for name, value in record.items()}, ensure_ascii=False)
+
+
+def _json_value(value: Any, top: bool = False) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _json_value(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_json_value(each) for each in value]
+    if isinstance(value, bytes):
+        return value.hex().upper() if top else base64.b64encode(value).decode()
+    if isinstance(value, float):
+        return str(value) if top or not math.isfinite(value) else value
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, dt.datetime):
+        text = value.replace(tzinfo=None) if value.tzinfo is None else value.astimezone(dt.timezone.utc).replace(tzinfo=None)
+        return text.isoformat(timespec="microseconds") + ("Z" if value.tzinfo else "")
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    return value
