@@ -2,7 +2,7 @@
   Debezium change events as JSON (https://debezium.io/documentation/reference/stable/): the envelope alone, with its
   schema ({schema, payload}), or as a Kafka record ({topic, key, value, headers}) of either kind. Or the row alone with `__op` or
   `__deleted` among its columns, as the transform ExtractNewRecordState writes it.
-  No row change, so in no table: tombstones (null value), heartbeats, transaction metadata, schema changes.
+  No row change, so in no table: tombstones (null value), heartbeats, transaction metadata, schema changes, logical messages.
   An unchanged TOAST value comes as a placeholder: its column is absent.
   A key change comes as a delete and a create; the create's header __debezium.oldkey names the key before.
 -#}
@@ -59,14 +59,16 @@ from (
         {{ delta_cdc._lines_with('(' ~ delta_cdc._debezium_payloads(lines, is_row) ~ ')', 'envelope', envelope) }}
       )
     )
-    where {{ enveloped }} or not coalesce(
+    where if({{ enveloped }},
+      not (contains(message, '"prefix"') and try_variant_get(envelope, '$.op', 'string') <=> 'm'),  -- a logical message of PostgreSQL
+      not coalesce(
       message_is_json and (
         envelope is null or is_variant_null(envelope)                              -- a tombstone
         or (try_variant_get(envelope, '$.op', 'string') is null and (
           try_variant_get(envelope, '$.status', 'string') in ('BEGIN', 'END')      -- transaction metadata
           or try_variant_get(envelope, '$.ddl', 'string') is not null              -- a schema change
           or (try_variant_get(envelope, '$.ts_ms', 'bigint') is not null and try_variant_get(envelope, '$.source', 'variant') is null)))),  -- a heartbeat
-      false)
+      false))
 {%- endmacro %}
 
 

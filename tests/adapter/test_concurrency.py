@@ -101,13 +101,14 @@ class Table:
         Table.made += 1
         self.spark, self.name = spark.newSession(), f"concurrency.{name}_{Table.made}"
         self.spark.sql("create schema if not exists concurrency")
+        self.spark.conf.set("spark.sql.leafNodeDefaultParallelism", "2")  # two files an insert
         # VACUUM lists a folder with as many tasks: 10,000, half a minute
         self.spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "1")
 
     def create(self, partitioned: bool = False, deletion_vectors: bool = False) -> None:
         by = "partitioned by (p)" if partitioned else ""
         marks = f"'delta.enableDeletionVectors' = '{str(deletion_vectors).lower()}'"
-        rows = "(0, 0, 0), (2, 2, 0) as v (id, n, p)"  # a file for each: Spark has two slots
+        rows = "(0, 0, 0), (2, 2, 0) as v (id, n, p)"  # a file for each
         self.sql(f"create table {{t}} using delta {by} tblproperties ({marks}) as select * from values {rows}")
         self.sql("insert into {t} values (1, 1, 1), (3, 3, 1), (4, 4, 0), (5, 5, 1)")
 

@@ -629,6 +629,17 @@ def test_debezium_tombstones_change_no_row(spark):
     assert {row["_cdc_error"] for row in rows} == {None}
 
 
+def test_debezium_logical_messages_change_no_row(spark):
+    """https://debezium.io/documentation/reference/stable/connectors/postgresql.html#postgresql-message-events"""
+    source = {"db": "shop", "lsn": 46523128, "txId": 556, "ts_ms": 1559033904863}
+    said = {"op": "m", "source": source | {"schema": "", "table": ""}, "message": {"prefix": "foo", "content": "Ymfy"}}
+    row = {"op": "c", "source": source | {"schema": "public", "table": "t"}, "before": None, "after": {"id": 1, "prefix": "m"}}
+    messages = [said, {"schema": {}, "payload": said}, row]
+    rows = staged(spark, "debezium", messages, {"id": "int", "prefix": "string"})
+    assert values(rows, "id", "prefix", "_cdc_error") == [(1, "m", None)]
+    assert tables(spark, "debezium", messages) == ["public.t"]
+
+
 def test_debezium_every_type_of_mysql(spark):
     """A capture of apache/paimon, with its schema and decimals as numbers; expected is what the database held."""
     types = {

@@ -80,8 +80,9 @@ def _json_value(value: Any, top: bool = False) -> Any:
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, dt.datetime):
-        text = value.replace(tzinfo=None) if value.tzinfo is None else value.astimezone(dt.timezone.utc).replace(tzinfo=None)
-        return text.isoformat(timespec="microseconds") + ("Z" if value.tzinfo else "")
+        if value.tzinfo is None:
+            return value.isoformat(timespec="microseconds")
+        return value.astimezone(dt.timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()
     if isinstance(value, uuid.UUID):
