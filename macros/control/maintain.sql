@@ -4,12 +4,7 @@
   the last days need stays: VACUUM keeps what `delta.deletedFileRetentionDuration` says, 7 days if nothing does.
 -#}
 {% macro maintain(models=none, vacuum=true, min_files=16) %}
-  {%- set aging = [] -%}
-  {%- for node in graph.sources.values() if (delta_cdc._cdc_meta(node) or {}).get('compact_after_days') -%}
-    {%- set name = 'stg_' ~ node.source_name ~ '__' ~ node.name -%}
-    {%- if models is none or name in models %}{% do aging.append(name) %}{% endif -%}
-  {%- endfor -%}
-  {%- for table in delta_cdc._staging_tables(names=aging) %}{% do delta_cdc._compact_by_policy(table) %}{% endfor -%}
+  {%- for table in delta_cdc._staging_tables(names=models, setting='compact_after_days') %}{% do delta_cdc._compact_by_policy(table) %}{% endfor -%}
   {%- set relations = [] -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental'
         and delta_cdc._layer(node.name) and (models is none or node.name in models) -%}

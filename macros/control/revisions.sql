@@ -240,14 +240,16 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {% endmacro %}
 
 
-{#- The staging tables that exist: [{name, settings, staging, raw}]; names: of these only, the others are not looked at. -#}
-{% macro _staging_tables(feed=none, names=none) %}
+{#- The staging tables that exist: [{name, settings, staging, raw}]. names: of these only; setting: of tables that have it; the others
+    are not looked at. -#}
+{% macro _staging_tables(feed=none, names=none, setting=none) %}
   {%- set out = [] -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and feed in (none, node.source_name) -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
     {%- set staging = delta_cdc._model_relation('stg_' ~ settings.feed ~ '__' ~ settings.table) -%}
-    {%- set state = adapter.table_state(staging, staging.identifier) if names is none or staging.identifier in names else none -%}
-    {%- if state and state.exists -%}
+    {%- set wanted = (names is none or staging.identifier in names) and (setting is none or settings.get(setting)) -%}
+    {%- set state = adapter.table_state(staging, staging.identifier) if wanted else {'exists': false} -%}
+    {%- if state.exists -%}
       {%- do delta_cdc.read_as_multiset(settings) -%}
       {%- set evolved = delta_cdc._staged_columns(settings, delta_cdc.progress(staging)) -%}
       {%- do delta_cdc._keep_out(settings, staging, state) -%}
