@@ -12,7 +12,7 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +28,14 @@ class UnreadableFile(Exception):
         self.path, self.reason = path, reason
 
 
-def frame_of_messages(session: SparkSession, paths: Sequence[str]) -> DataFrame:
+def frame_of_messages(session: SparkSession, paths: list[str]) -> DataFrame:
     """A DataFrame with a column `message` beside the files' metadata: their records, in their order.
 
     paths: with escaped glob characters. Raises UnreadableFile.
     """
     from pyspark.sql import functions as F
 
-    files = session.read.format("binaryFile").load(list(paths))
+    files = session.read.format("binaryFile").load(paths)
     reasons = dict(files.select("path", F.udf(problem, "string", useArrow=False)("content")).collect())
     for path in (re.sub(r"\\(.)", r"\1", path) for path in paths):
         reason = reasons.get(re.sub("^file:/+", "file:/", path), "it is empty")  # Spark leaves those out

@@ -58,6 +58,11 @@ def operation_metrics(session: SparkSession, table: str, version: int) -> dict[s
     return None
 
 
+def rows_put_in(metrics: Mapping[str, int]) -> int:
+    """The rows that a commit put in, of its operation metrics: numOutputRows has those too that a replaced file keeps."""
+    return metrics.get("numOutputRows", 0) - metrics.get("numCopiedRows", 0)
+
+
 # Where tables are, as dbt's listing at the start of a run found them: a request to the metastore costs more than
 # everything else that an idle table needs.
 _locations: dict[tuple[str, str], str] = {}

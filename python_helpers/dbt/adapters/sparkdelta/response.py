@@ -54,7 +54,7 @@ def response_of(session: SparkSession, kind: str, table: str, frame: DataFrame, 
         metrics = delta_log.operation_metrics(session, table, version)
         if metrics is None:
             return SparkdeltaResponse(_message=kind.upper(), code=kind.upper(), table_version=version)
-        inserted = metrics.get("numOutputRows", 0) - metrics.get("numCopiedRows", 0)  # replace where keeps rows of the same file
+        inserted = delta_log.rows_put_in(metrics)
         deleted = metrics.get("numDeletedRows", 0)
         updated = None
         affected = inserted + deleted

@@ -49,8 +49,8 @@ def table_log(session: SparkSession, schema: str, identifier: str, limit: int | 
 def commit(entry: Mapping[str, Any], checkpoints: Mapping[int, bool]) -> dict[str, Any]:
     """One commit of `table_log`, from an entry of Delta's history."""
     metrics = {name: int(value) for name, value in (entry.get("operationMetrics") or {}).items() if str(value).isdigit()}
-    if "numOutputRows" in metrics:  # with the rows of the same files that it keeps
-        metrics["numOutputRows"] -= metrics.get("numCopiedRows", 0)
+    if "numOutputRows" in metrics:
+        metrics["numOutputRows"] = delta_log.rows_put_in(metrics)
     try:
         said = json.loads(entry.get("userMetadata") or "{}")
     except ValueError:
