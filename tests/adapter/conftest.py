@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-SPARK_SETTINGS = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "1"}
+SPARK_SETTINGS = {"spark.master": "local[2]"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

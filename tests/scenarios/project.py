@@ -13,12 +13,8 @@ from delta_cdc import scaffold
 from delta_cdc.config import load_project
 from delta_cdc.errors import ConfigError, Problem
 
-# Tables of a few rows: more partitions are more tasks. A process runs for minutes: the second compiler pays.
-SPARK_SETTINGS = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4",
-}
+# A process runs for minutes: the second compiler pays.
+SPARK_SETTINGS = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
 PACKAGE = Path(__file__).resolve().parents[2]
 
 
