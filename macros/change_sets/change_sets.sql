@@ -15,9 +15,10 @@
   {%- endif -%}
   {%- set last = (state.txn_version or 0) if not lost else delta_cdc._highest_batch_of_tables() -%}
   {%- set patterns = [] -%}
+  {%- set newest = {} if lost else delta_cdc._newest_names(feeds) -%}
   {%- for feed in feeds.values() -%}
     {%- for pattern in delta_cdc._listing_patterns(feed) -%}
-      {%- do patterns.append({'feed': feed.feed, 'pattern': pattern}) -%}
+      {%- do patterns.append({'feed': feed.feed, 'pattern': pattern, 'after': newest.get(feed.feed, {})}) -%}
     {%- endfor -%}
   {%- endfor -%}
   {%- do adapter.create_listing_view('cdc_listing', patterns) -%}
@@ -32,6 +33,20 @@
         'report': {'rows_read': new, 'first_batch_id': last + 1, 'last_batch_id': last + new},
       }) -%}
   {{ return(sql) }}
+{% endmacro %}
+
+
+{#- {feed: {folder: the highest name that is recorded}} of the feeds with `list_after`. -#}
+{% macro _newest_names(feeds) %}
+  {%- set newest = {} -%}
+  {%- set ascending = feeds.values() | selectattr('list_after') | map(attribute='feed') | list -%}
+  {%- if ascending -%}
+    {%- for row in adapter.cached_query(this, "select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, "
+          ~ "max(element_at(split(change_set, '/'), -1)) as name from " ~ this ~ ' where feed in (' ~ delta_cdc._literals(ascending) ~ ') group by all') -%}
+      {%- do newest.setdefault(row.feed, {}).update({row.folder: row.name}) -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {{ return(newest) }}
 {% endmacro %}
 
 
@@ -52,7 +67,8 @@ where false
     {%- if table.feed not in feeds -%}
       {%- do feeds.update({table.feed: {
             'feed': table.feed, 'location': table.location, 'unit': table.unit, 'ready': table.ready,
-            'order': table.change_set_order, 'settle_seconds': table.settle_seconds,
+            'file_format': table.file_format, 'list_after': table.list_after,
+            'order': 'name' if table.file_format == 'delta' or table.list_after else table.change_set_order, 'settle_seconds': table.settle_seconds,
             'start_from': table.start_from, 'expect_contiguous': table.expect_contiguous, 'tables': []}}) -%}
     {%- endif -%}
     {%- do feeds[table.feed].tables.append(table.source_table) -%}
@@ -62,7 +78,8 @@ where false
 
 
 {% macro _listing_patterns(feed) %}
-  {%- set suffix = '/*/*' if feed.unit == 'folder' else '/*' -%}
+  {#- the commits of a Delta table: twenty digits, and no checkpoint or checksum -#}
+  {%- set suffix = '/_delta_log/' ~ '?' * 20 ~ '.json' if feed.file_format == 'delta' else '/*/*' if feed.unit == 'folder' else '/*' -%}
   {%- set out = [] -%}
   {%- if '{table}' in feed.location -%}
     {%- for table in feed.tables -%}
@@ -78,7 +95,9 @@ where false
 {% macro table_folder(location, source_table) %}{{ return(location.replace('{table}', source_table).rstrip('/')) }}{% endmacro %}
 
 {#- The folder of a table as the ledger spells it. -#}
-{% macro qualified_folder(settings) %}{{ return(adapter.qualified_path(delta_cdc.table_folder(settings.location, settings.source_table))) }}{% endmacro %}
+{% macro qualified_folder(settings) %}
+  {{ return(adapter.qualified_path(delta_cdc.table_folder(settings.location, settings.source_table)) ~ ('/_delta_log' if settings.file_format == 'delta' else '')) }}
+{% endmacro %}
 
 
 {% macro _new_change_sets(feeds, known, last) -%}
@@ -93,34 +112,43 @@ change_sets as (
   select
     feed, folder as change_set, 'folder' as unit, sum(size) as size, max(modified_at) as modified_at,
     element_at(split(folder, '/'), -1) as name, regexp_replace(folder, '/[^/]*$', '') as folder,
-    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'max(modified_at)' }} as found_order
+    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'max(modified_at)' }} as found_order,
+    count_if(name = {{ delta_cdc.literal(feed.ready) }}) > 0 as is_whole
   from listed
   where feed = {{ delta_cdc.literal(feed.feed) }}
   group by feed, folder
-  having count_if(name = {{ delta_cdc.literal(feed.ready) }}) > 0
   {%- else %}
   select
     feed, path as change_set, 'file' as unit, size, modified_at, name, folder,
-    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'modified_at' }} as found_order
+    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'modified_at' }} as found_order, true as is_whole
   from listed
   where feed = {{ delta_cdc.literal(feed.feed) }}
   {%- endif %}
 {%- else %}
-  select *, path as change_set, 'file' as unit, cast(null as timestamp) as found_order from listed where false
+  select *, path as change_set, 'file' as unit, cast(null as timestamp) as found_order, true as is_whole from listed where false
 {%- endfor %}
 ),
-ready as (
-  select *, try_cast(regexp_extract(name, '(\\d+)\\D*$', 1) as bigint) as number
+wanted as (
+  select *, try_cast(regexp_extract(name, '(\\d+)\\D*$', 1) as bigint) as number,
+    is_whole
+    {%- for feed in feeds.values() if feed.settle_seconds %}
+    and (feed <> {{ delta_cdc.literal(feed.feed) }} or modified_at <= current_timestamp() - interval {{ feed.settle_seconds }} seconds)
+    {%- endfor %} as is_ready
   from change_sets
   where not startswith(name, '_') and not startswith(name, '.')
-  {%- for feed in feeds.values() %}
-    {%- if feed.settle_seconds %}
-    and (feed <> {{ delta_cdc.literal(feed.feed) }} or modified_at <= current_timestamp() - interval {{ feed.settle_seconds }} seconds)
-    {%- endif %}
-    {%- if feed.start_from %}
+  {%- for feed in feeds.values() if feed.start_from %}
     and (feed <> {{ delta_cdc.literal(feed.feed) }} or {{ 'change_set' if '/' in feed.start_from | string else 'name' }} >= {{ delta_cdc.literal(feed.start_from) }})
-    {%- endif %}
   {%- endfor %}
+),
+{%- set ascending = feeds.values() | selectattr('list_after') | map(attribute='feed') | list %}
+ready as (
+  select * from
+  {%- if ascending %} (  -- what is recorded hides all below it
+    select *, bool_or(not is_ready) over (partition by feed, folder order by name) as waits_for_another from wanted
+  )
+  where is_ready and not (waits_for_another and feed in ({{ delta_cdc._literals(ascending) }}))
+  {%- else %} wanted where is_ready
+  {%- endif %}
 ),
 new_change_sets as (
   select found.* from ready as found

@@ -31,7 +31,8 @@
 {% macro _lines_of_change_sets(view, change_sets, settings) %}
   {%- do adapter.tune_for(change_sets=change_sets) -%}
   {%- do adapter.create_lines_view(view, change_sets, {
-        'feed': settings.feed, 'file_format': settings.file_format, 'csv_options': settings.csv_options, 'columns': settings.listed_columns}) -%}
+        'feed': settings.feed, 'format': settings.format, 'file_format': settings.file_format, 'csv_options': settings.csv_options,
+        'columns': settings.listed_columns, 'message_column': settings.message_column, 'row_order': settings.row_order}) -%}
   {{ return(delta_cdc.format_lines(view, settings.format)) }}
 {% endmacro %}
 

@@ -23,7 +23,7 @@ from {{ delta_cdc._flat_rows(lines) }}
 
 {#- Bytes of a Parquet or ORC file come in hexadecimal digits. -#}
 {% macro rows_value(text, type, settings, column) %}
-  {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')" if settings.get('file_format') in ('parquet', 'orc', 'avro') else none)) }}
+  {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')" if settings.get('file_format') in ('parquet', 'orc', 'avro', 'delta') else none)) }}
 {% endmacro %}
 
 

@@ -110,6 +110,15 @@ class Settings(BaseModel):
         example='"2026-01-01.jsonl"',
         level="feed",
     )
+    list_after: bool = _setting(
+        False,
+        "The names of the change sets only grow: in a folder only those are looked at whose name sorts above the newest that is "
+        "recorded, so that one which keeps a year of them is listed quickly. None is recorded before those below it are ready. "
+        "One that comes under a lower name, or is written anew, is not noticed.",
+        wants="true or false",
+        example="true",
+        level="feed",
+    )
     expect_contiguous: bool = _setting(
         False,
         "The names of the change sets are numbered without gaps: number N waits until N-1 is there.",
@@ -117,11 +126,12 @@ class Settings(BaseModel):
         example="true",
         level="feed",
     )
-    file_format: Literal["json", "csv", "parquet", "orc", "avro"] = _setting(
+    file_format: Literal["json", "csv", "parquet", "orc", "avro", "delta"] = _setting(
         "json",
         "The kind of the files: lines of JSON, or files of which each row is one message, a JSON object of its columns "
-        "(docs/formats/files.md). JSON and CSV may be compressed (.gz).",
-        wants="`json`, `csv`, `parquet`, `orc` or `avro`",
+        "(docs/formats/files.md). JSON and CSV may be compressed (.gz). With `delta`, `location` is a Delta table with a change "
+        "data feed, and each of its commits is a change set (docs/formats/delta_cdf.md).",
+        wants="`json`, `csv`, `parquet`, `orc`, `avro` or `delta`",
         example="parquet",
         level="feed",
     )
@@ -131,6 +141,22 @@ class Settings(BaseModel):
         "With `header: false` the columns are those of the table, in the order in which it lists them.",
         wants="a mapping of `sep`, `quote`, `escape`, `header`, `nullValue`, `encoding`, `comment` to text or true or false",
         example='{sep: ";", header: false}',
+        level="feed",
+    )
+    message_column: Text | None = _setting(
+        None,
+        "The column that holds the message, where a row has more than it: `value` of what Kafka landed. By default the row "
+        "is the message (with `file_format` parquet, orc or delta).",
+        wants="a column name",
+        example="value",
+        level="feed",
+    )
+    row_order: list[Text] = _setting(
+        [],
+        "The columns that order the rows of a commit, which has no order of its own (with `file_format: delta`). It counts only "
+        "where `sequence_by` leaves two changes of a row equal.",
+        wants="a list of column names",
+        example="[topic, partition, offset]",
         level="feed",
     )
     decimal_handling: Literal["precise", "string", "double"] = _setting(
@@ -633,6 +659,18 @@ FORMATS: dict[str, Format] = {
             "key_changes": True,
         },
         fields={"_audit_id": "bigint", "_transaction_id": "string", "_timestamp": "timestamp"},
+    ),
+    "delta_cdf": Format(
+        settings={
+            "file_format": "delta",
+            "sequence_by": ["_commit_version"],
+            "ordinal": "_order",
+            "transaction": "_commit_version",
+            "occurred_at": "_commit_timestamp",
+            "key_changes": False,
+        },
+        fields={"_commit_version": "bigint", "_order": "int", "_commit_timestamp": "timestamp"},
+        names_tables=False,
     ),
     "change_event": Format(
         settings={"sequence_by": ["_timestamp"], "key_changes": True},

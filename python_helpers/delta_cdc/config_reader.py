@@ -245,6 +245,17 @@ class _Reader:
         csv = given.get("csv_options", {})
         if csv and given.get("file_format", "json") != "csv" and "file_format" not in block.broken:
             problem("`csv_options` is for CSV files. Set `file_format: csv`, or take it out.", "csv_options")
+        of_format = FORMATS.get(given.get("format", ""), Format()).settings
+        file_format = given.get("file_format", of_format.get("file_format", "json"))
+        if "file_format" not in block.broken:
+            if given.get("message_column") and file_format not in ("parquet", "orc", "delta"):
+                message = f"`message_column` is for rows of columns, and `file_format` is {file_format}. Take it out."
+                problem(message, "message_column")
+            if given.get("row_order") and file_format != "delta":
+                message = f"`row_order` is for Delta tables, and `file_format` is {file_format}. A file's rows have its order."
+                problem(message, "row_order")
+            if file_format == "delta" and given.get("unit", "file") != "file":
+                problem("`unit` is folder, and a commit of a Delta table is one file. Take it out.", "unit")
         if given.get("location") is None:
             if "location" not in block.broken:
                 problem(

@@ -30,6 +30,7 @@ def feeds(project: UserProject) -> UserProject:
         "folders": {"unit": "folder"},
         "numbered": {"expect_contiguous": True, "start_from": "set-05"},
         "settling": {"settle_seconds": 600},
+        "ascending": {"unit": "folder", "list_after": True},
         "alone": {"location": "landing/alone"},  # the only table of its folder
     }.items():
         project.configure(
@@ -46,6 +47,10 @@ def feeds(project: UserProject) -> UserProject:
     _write(landing / "folders/t/b/part-1.jsonl", 3)
     for number in (4, 5, 6, 8):
         _write(landing / f"numbered/t/set-0{number}.jsonl", number)
+    for name in ("2026-01-02", "2026-01-03", "2026-01-04"):
+        _write(landing / f"ascending/t/{name}/part.jsonl", int(name[-1]))
+        if name != "2026-01-03":  # is still being written
+            _write(landing / f"ascending/t/{name}/_SUCCESS")
     _write(landing / "settling/t/old.jsonl", 1)
     _write(landing / "settling/t/new.jsonl", 2, age=0)
     _write(landing / "settling/t/_hidden.jsonl", 3)
@@ -118,12 +123,17 @@ def test_S4_a_change_set_is_taken_when_it_is_there(feeds: UserProject) -> None:
     assert _final(feeds, "numbered") == [5, 6]
     assert _final(feeds, "settling") == [1]
     assert _final(feeds, "alone") == [1, 2]
+    assert _final(feeds, "ascending") == [2]  # 4 is there, and would hide 3
     landing = feeds.path / "landing"
     _write(landing / "folders/t/b/_SUCCESS")
+    _write(landing / "ascending/t/2026-01-03/_SUCCESS")
+    _write(landing / "ascending/t/2026-01-01/part.jsonl", 1)
+    _write(landing / "ascending/t/2026-01-01/_SUCCESS")
     _write(landing / "numbered/t/set-07.jsonl", 7)
     os.utime(landing / "settling/t/new.jsonl", (time.time() - 3600,) * 2)
     feeds.dbt("run", quiet=True)
     assert _final(feeds, "folders") == [1, 2, 3]
+    assert _final(feeds, "ascending") == [2, 3, 4]  # 1 came below what was recorded
     assert _final(feeds, "numbered") == [5, 6, 7, 8]
     assert _final(feeds, "settling") == [1, 2]
 

@@ -366,7 +366,7 @@ def test_Q5_a_mistake_in_a_table(tmp_path: Path, settings: dict[str, Any], expec
         ({"settle_seconds": 1.5}, "`settle_seconds` is 1.5. It takes"),
         ({"start_from": 20260101}, "`start_from` is 20260101. It takes a name or a path, as text (quote it"),
         ({"expect_contiguous": "no"}, "`expect_contiguous` is 'no'. It takes true or false."),
-        ({"file_format": "parket"}, "`file_format` is 'parket'. It takes `json`, `csv`, `parquet`, `orc` or `avro`"),
+        ({"file_format": "parket"}, "`file_format` is 'parket'. It takes `json`, `csv`, `parquet`, `orc`, `avro` or `delta`"),
         ({"file_format": "csv", "csv_options": {"delimiter": ";"}}, "It takes a mapping of `sep`, `quote`, `escape`, `header`"),
         ({"csv_options": {"sep": ";"}}, "`csv_options` is for CSV files. Set `file_format: csv`, or take it out."),
         ({"keys": ["id"]}, "`keys` is a setting of the table, not of the feed. Move it there."),

@@ -10,7 +10,7 @@ microsecond; bytes are hexadecimal digits, but base64 inside a struct, an array 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -65,11 +65,56 @@ def _schema(session: SparkSession, path: str, feed: Mapping[str, Any]) -> Struct
 
 
 def _typed_messages(session: SparkSession, paths: list[str], schema: StructType, feed: Mapping[str, Any]) -> DataFrame:
+    frame = session.read.format(feed["file_format"]).schema(schema).load(paths)
+    return frame.withColumn("message", message_of(frame, schema.fieldNames(), feed, paths[0]))
+
+
+def message_of(frame: DataFrame, columns: Sequence[str], feed: Mapping[str, Any], where: str) -> Column:
+    """The message of each row (string): `message_column`, or a JSON object of the named columns.
+
+    The format debezium takes a Kafka record whole: with `message_column` and columns `key` and `headers` beside it the message is
+    {topic, key, headers, value}. Raises DbtRuntimeError where `where`, a file or table, has no such column.
+    """
     from pyspark.sql import functions as F
 
-    frame = session.read.format(feed["file_format"]).schema(schema).load(paths)
-    values = [_json_value(frame[quoted(field.name)], field.dataType).alias(field.name) for field in schema]
-    return frame.withColumn("message", F.to_json(F.struct(*values), _JSON))
+    name = feed.get("message_column")
+    if name is None:
+        values = [_json_value(frame[quoted(column)], frame.schema[column].dataType).alias(column) for column in columns]
+        return F.to_json(F.struct(*values), _JSON)
+    if name not in columns:
+        raise DbtRuntimeError(
+            f"feed {feed['feed']}, {where}: `message_column` is `{name}`, and its columns are {', '.join(columns)}. Name the one "
+            "that holds the messages."
+        )
+    value = frame[quoted(name)].cast("string")
+    if feed["format"] != "debezium" or not {"key", "headers"} <= set(columns):
+        return value
+    topic = frame["topic"] if "topic" in columns else F.lit(None)
+    return F.concat(
+        F.lit('{"topic": '), _json_of(topic), F.lit(', "key": '), _json_of(frame["key"]), F.lit(', "headers": {'),
+        F.concat_ws(", ", F.transform(F.map_entries(frame["headers"]), _header)),
+        F.lit('}, "value": '), F.coalesce(value, F.lit("null")), F.lit("}"),
+    )  # fmt: skip
+
+
+def _header(entry: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.concat(_json_text(entry["key"]), F.lit(": "), _json_of(entry["value"]))
+
+
+def _json_of(text: Column) -> Column:
+    """A text as JSON: as it is where it is some, else as JSON's string; `null` for none."""
+    from pyspark.sql import functions as F
+
+    text = text.cast("string")
+    return F.coalesce(F.when(F.try_parse_json(text).isNotNull(), text), _json_text(text), F.lit("null"))
+
+
+def _json_text(text: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.when(text.isNotNull(), F.regexp_extract(F.to_json(F.array(text)), r"(?s)^\[(.*)\]$", 1))
 
 
 def _json_value(value: Column, data_type: DataType) -> Column:

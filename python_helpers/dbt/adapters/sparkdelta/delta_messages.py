@@ -1,0 +1,91 @@
+"""Commits of a Delta table as change sets: the rows that a commit put in, each one message.
+
+A change set is the commit's file in the table's log, `<table>/_delta_log/<version>.json`. The rows come from Delta's change data
+feed, so the table needs `delta.enableChangeDataFeed`; it costs a table that is only appended to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.sparkdelta import row_messages
+from dbt.adapters.sparkdelta.columns import quoted
+from dbt.adapters.sparkdelta.session import short_message
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CHANGE_TYPE = "_change_type"  # of Delta's change data feed, like _commit_version and _commit_timestamp
+
+
+def numbered_messages(session: SparkSession, change_sets: Sequence[tuple[str, int]], feed: Mapping[str, Any]) -> DataFrame:
+    """The messages of commits as (batch_id bigint, change_set string, row_number bigint, message string).
+
+    change_sets: (path of the commit's file, batch_id). feed: {feed, format, message_column, row_order}. A row is a JSON object
+    of its columns; of the format delta_cdf with what Delta tells of it, of every other only if the commit put it in. Rows are
+    numbered by `row_order`, then by their text. Raises DbtRuntimeError, which names feed and table, where Delta cannot tell.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    tables: dict[str, list[tuple[int, int, str]]] = {}
+    for path, batch in change_sets:
+        table, _, name = path.rpartition("/_delta_log/")
+        tables.setdefault(table, []).append((int(name.split(".")[0]), batch, path))
+    read = []
+    for table, commits in tables.items():
+        sets = session.createDataFrame(commits, "_commit_version bigint, batch_id bigint, change_set string")
+        read.append(_messages(session, table, [commit[0] for commit in commits], feed).join(F.broadcast(sets), "_commit_version"))
+    rows = reduce(lambda one, other: one.unionByName(other), read)
+    order = Window.partitionBy("batch_id").orderBy("place", "message")
+    return rows.where("trim(message) <> ''").select(
+        "batch_id", "change_set", F.row_number().over(order).cast("bigint").alias("row_number"), "message"
+    )
+
+
+def _messages(session: SparkSession, table: str, versions: Iterable[int], feed: Mapping[str, Any]) -> DataFrame:
+    """(_commit_version bigint, place string: `row_order` as sortable, message string) of a table's commits."""
+    from pyspark.sql import functions as F
+
+    first, last = min(versions), max(versions)
+    try:
+        frame = (
+            session.read.format("delta")
+            .options(readChangeFeed="true", startingVersion=first, endingVersion=last)
+            .load(table)
+        )
+        frame._jdf.queryExecution().sparkPlan()  # planned now: what is wrong with the table is told here
+    except Exception as error:
+        raise _unreadable(table, first, last, feed, error) from error
+    if feed["format"] != "delta_cdf":
+        inserted = frame.where(F.col(CHANGE_TYPE) == "insert")
+        columns = [name for name in frame.columns if name not in (CHANGE_TYPE, "_commit_version", "_commit_timestamp")]
+        frame = inserted.select(*map(quoted, columns), "_commit_version")
+        message = row_messages.message_of(frame, columns, feed, table)
+    else:
+        message = row_messages.message_of(frame, frame.columns, feed, table)
+    missing = [name for name in feed["row_order"] if name not in frame.columns]
+    if missing:
+        raise DbtRuntimeError(
+            f"feed {feed['feed']}, Delta table {table}: `row_order` names {', '.join(f'`{name}`' for name in missing)}, and its "
+            f"columns are {', '.join(frame.columns)}. Name columns that it has."
+        )
+    place = F.struct(*map(quoted, feed["row_order"])) if feed["row_order"] else F.lit(None).cast("string")
+    return frame.select("_commit_version", place.alias("place"), message.alias("message"))
+
+
+def _unreadable(table: str, first: int, last: int, feed: Mapping[str, Any], error: Exception) -> DbtRuntimeError:
+    said = short_message(error)
+    which = f"version {first}" if first == last else f"versions {first} to {last}"
+    remedy = "Nothing of it was loaded; `delta-cdc retract` goes on without a change set."
+    if "DELTA_MISSING_CHANGE_DATA" in said or "CHANGE_DATA_FEED" in said:
+        remedy = (
+            "Its change data feed has to be on before a version that is to be read is written: set "
+            "`delta.enableChangeDataFeed` = true on the table, and `start_from` to the first version after it, as "
+            f"{last + 1:020}.json. {remedy}"
+        )
+    return DbtRuntimeError(f"feed {feed['feed']}, Delta table {table}: {which} cannot be read: {said}\n{remedy}")

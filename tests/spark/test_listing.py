@@ -1,0 +1,56 @@
+"""Listing change sets: local files are told as Hadoop tells them, in less time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dbt.adapters.sparkdelta import files
+
+NAMES = (
+    "a.jsonl", "b c.jsonl", "100%25.jsonl", "x+y.jsonl", "[1]*?{}.jsonl", "é\U0001f600.jsonl", ".hidden", "_SUCCESS",
+    "isDirectory=true; length=9",
+)  # fmt: skip
+PATTERNS = (
+    "/*", "/*/*", "/two/*", "/one \\[1\\]/*", "/a.jsonl", "/\\[1\\]\\*\\?\\{\\}.jsonl", "/two", "/nothing/*", "/?.jsonl",
+)  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for sub in ("", "one [1]/", "two/", "two/three/"):
+        (tmp_path / sub).mkdir(exist_ok=True)
+        for size, name in enumerate(NAMES):
+            (tmp_path / sub / name).write_text("x" * size)
+            os.utime(tmp_path / sub / name, (1_700_000_000 + size, 1_700_000_000.987654 + size))
+    (tmp_path / "pointing").symlink_to(tmp_path / "a.jsonl")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    return tmp_path
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
+def test_local_files_are_told_as_hadoop_tells_them(spark, folder: Path, scheme: str, pattern: str) -> None:
+    found = files.list_files(spark, f"{scheme}{folder}{pattern}")
+    system, path = files._file_system(spark, f"{scheme}{folder}{pattern}")
+    of_hadoop = list(files._found_files(spark, system.globStatus(path)))
+    by_path = lambda each: each["path"]  # noqa: E731
+    assert sorted(found, key=by_path) == sorted(of_hadoop, key=by_path)
+    assert bool(found) == (pattern not in ("/two", "/nothing/*"))
+
+
+@pytest.mark.parametrize("pattern", ["/*", "/*/*"])
+def test_only_what_sorts_above_a_name_is_listed(spark, folder: Path, pattern: str) -> None:
+    after = {f"file:{folder}": "one [1]"}
+    found = {each["path"].removeprefix(f"file:{folder}/") for each in files.list_files(spark, f"{folder}{pattern}", after)}
+    system, path = files._file_system(spark, f"{folder}{pattern}")
+    everything = [each["path"] for each in files._found_files(spark, system.globStatus(path))]
+    nested = pattern == "/*/*"
+    assert found == {
+        each.removeprefix(f"file:{folder}/") for each in everything if files._is_after(each, nested, after)
+    }
+    assert found
+    assert min(found) > "one [1]"
+    assert len(found) < len(everything)
