@@ -31,9 +31,17 @@ def qualified_path(session: SparkSession, path: str) -> str:
 
 
 def list_files(session: SparkSession, pattern: str) -> list[dict[str, Any]]:
-    """The files that a glob pattern matches: {path, size (bytes), modified_at (datetime, UTC)}; none if nothing does."""
+    """The files that a glob pattern matches: {path, size (bytes), modified_at (datetime, UTC)}; none if nothing does.
+
+    Raises DbtRuntimeError where its file system is not known or does not answer.
+    """
+    from py4j.protocol import Py4JJavaError
+
     system, hadoop_path = _file_system(session, pattern)
-    found = system.globStatus(hadoop_path) or []
+    try:
+        found = system.globStatus(hadoop_path) or []
+    except Py4JJavaError as error:
+        raise _unreadable(pattern, error) from None
     return [_status(status) for status in found if status.isFile()]
 
 
@@ -158,13 +166,21 @@ _kept_lock = threading.Lock()
 
 
 def _file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
+    from py4j.protocol import Py4JJavaError
+
     jvm = session._jvm
     assert jvm is not None
     try:
         hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
         return hadoop_path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), hadoop_path
-    except Exception as error:
-        raise DbtRuntimeError(f"The location {path} cannot be opened: {error}") from error
+    except Py4JJavaError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: str, error: Exception) -> DbtRuntimeError:
+    wants = "\nWhich jar, settings and credentials an object store wants: docs/object_stores.md of delta_cdc."
+    said = f"The location {path} cannot be read: {short_message(error)}"
+    return DbtRuntimeError(said if delta_log.local_path(path) else said + wants)
 
 
 def _status(status: Any) -> dict[str, Any]:
