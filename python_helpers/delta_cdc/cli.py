@@ -162,6 +162,11 @@ def init(project_dir: Path, feed: str, message_format: str, location: str, table
     path = project.root / project.model_path / feed / "_sources.yml"
     if path.exists() or feed in {known.name for known in project.feeds}:
         raise OperationError(f"There is a feed {feed} already. Add tables to {path}, or give the new feed another name.")
+    if "://" in location:
+        raise OperationError(
+            f"`--location` is {location}; init looks at files on this machine. Copy some change sets here, name their folder, "
+            f"and put {location} into {path} afterwards."
+        )
     found, own_folders = discovery.discover_folder(message_format, project.root / location, feed)
     if not found.tables:
         raise OperationError(f"No message in {location} could be read as `{message_format}` ({_count(found.unread, 'line')}).")

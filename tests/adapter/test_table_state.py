@@ -155,3 +155,22 @@ def test_a_log_is_read_again_when_there_is_another_commit(table: Table) -> None:
     assert delta_log.open_log(table.session, uri).version == read.version == 0
     table.write("app.x@1", 7)  # as many commits as the dropped one had
     assert table.state()["txn_version"] == 7
+
+
+def test_a_log_on_another_file_system_tells_the_same(table: Table) -> None:
+    """It is read by Delta in the JVM, which reads this one too."""
+    table.sql("create or replace table {t} using delta as select 1 as id, timestamp'2024-01-01 10:00:00.5' as at")
+    table.write("app.x@1", 7, "insert into {t} values (5, timestamp'2024-01-02 00:00:00')")
+    uri = delta_log.location(table.session, "state", table.name)
+    local, anywhere = delta_log._LocalLog(table.path), delta_log._SparkLog(table.session, uri)
+    for column in ("id", "at", "no_such_column"):
+        assert anywhere.statistics(column) == local.statistics(column)
+    for said in ("version", "columns"):
+        assert getattr(anywhere, said) == getattr(local, said)
+    assert anywhere.properties() == local.properties()
+    assert anywhere.transaction_version("app.x@1") == 7
+    commits = [(commit["version"], commit["operation"], commit.get("userMetadata")) for commit in local.history(1)]
+    assert [(commit["version"], commit["operation"], commit["userMetadata"]) for commit in anywhere.history(1)] == commits
+    assert anywhere.is_of(delta_log._SparkLog(table.session, uri))
+    table.sql("insert into {t} values (6, null)")
+    assert not anywhere.is_of(delta_log._SparkLog(table.session, uri))

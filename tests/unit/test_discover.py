@@ -218,6 +218,12 @@ def test_init_writes_the_source_of_a_feed_and_its_models(new_project):
     assert "There is a feed shop already. Add tables to " in again.stderr
 
 
+def test_init_says_that_it_reads_files_of_this_machine(new_project):
+    done = init(new_project, "shop", "wal2json_v2", "s3a://bucket/landing")
+    assert done.exit_code == 1
+    assert done.stderr.startswith("`--location` is s3a://bucket/landing; init looks at files on this machine.")
+
+
 def test_init_knows_a_feed_with_a_folder_for_each_table(new_project):
     event = {"op": "c", "ts_ms": 1, "source": {"lsn": 1}, "after": {"id": 1}}
     for table in ("one", "two"):

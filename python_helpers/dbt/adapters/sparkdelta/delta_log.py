@@ -1,9 +1,10 @@
-"""Reading Delta's log beside Spark: no Spark job, milliseconds."""
+"""Reading Delta's log beside Spark: no Spark job, milliseconds; through Spark where the log is not on this machine."""
 
 from __future__ import annotations
 
 import json
 import re
+from datetime import timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -50,12 +51,12 @@ def operation_metrics(session: SparkSession, table: str, version: int) -> dict[s
     found = location(session, names[-2] if len(names) > 1 else session.catalog.currentDatabase(), names[-1])
     if found is None:
         return None
-    for line in _commit_lines(session, found, version):
-        info = json.loads(line).get("commitInfo")
-        if info is not None:
-            metrics = info.get("operationMetrics") or {}
-            return {key: int(value) for key, value in metrics.items() if str(value).lstrip("-").isdigit()}
-    return None
+    line = first_line(session, found, f"{version:020d}.json")
+    info = json.loads(line).get("commitInfo") if line else None
+    if info is None:
+        return None
+    metrics = info.get("operationMetrics") or {}
+    return {key: int(value) for key, value in metrics.items() if str(value).lstrip("-").isdigit()}
 
 
 def rows_put_in(metrics: Mapping[str, int]) -> int:
@@ -146,24 +147,41 @@ def local_path(uri: str) -> Path | None:
     return Path(unquote(parts.path)) if parts.scheme in ("", "file") else None
 
 
-def _commit_lines(session: SparkSession, uri: str, version: int) -> list[str]:
-    name = f"_delta_log/{version:020d}.json"
+def files_of(session: SparkSession, uri: str) -> list[str]:
+    """Names of the files of a table's log, on any file system."""
+    system, folder = _log_folder(session, uri)
+    return sorted(str(each.getPath().getName()) for each in system.listStatus(folder))
+
+
+def first_line(session: SparkSession, uri: str, name: str) -> str | None:
+    """First line of a file of a table's log, on any file system; None where there is none."""
     path = local_path(uri)
-    if path is not None:
+    if path is not None:  # a commit's metrics are read after each write
         try:
-            with open(path / name, encoding="utf-8") as lines:
-                return [next(lines)]
-        except (OSError, StopIteration):
-            return []
+            with open(path / "_delta_log" / name, encoding="utf-8") as lines:
+                return next(lines, None)
+        except OSError:
+            return None
+    system, folder = _log_folder(session, uri)
     jvm = session._jvm
     assert jvm is not None
-    file = jvm.org.apache.hadoop.fs.Path(jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri)), name)
-    system = file.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+    file = jvm.org.apache.hadoop.fs.Path(folder, name)
+    if not system.exists(file):
+        return None
     reader = jvm.java.io.BufferedReader(jvm.java.io.InputStreamReader(system.open(file), "UTF-8"))
     try:
-        return [reader.readLine()]
+        line = reader.readLine()
+        return None if line is None else str(line)
     finally:
         reader.close()
+
+
+def _log_folder(session: SparkSession, uri: str) -> tuple[Any, Any]:
+    """Hadoop's file system of a table, and the folder of its log in it."""
+    jvm = session._jvm
+    assert jvm is not None
+    folder = jvm.org.apache.hadoop.fs.Path(jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri)), "_delta_log")
+    return folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), folder
 
 
 def no_state() -> dict[str, Any]:
@@ -185,11 +203,12 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
         log = open_log(session, uri)
         state.update(exists=True, version=log.version, columns=log.columns, properties=log.properties())
         ours = re.compile(re.escape(app_prefix) + r"@(\d+)$")
-        commits, app_id = log.history(20), None
-        newest = _newest_of_ours(commits, ours)
-        if newest is None and len(commits) >= 20:
-            commits = log.history(None)
+        app_id = None
+        for limit in (1, 20, None):  # the newest mostly is ours, and on an object store each commit is a request
+            commits = log.history(limit)
             newest = _newest_of_ours(commits, ours)
+            if newest is not None or (limit is not None and len(commits) < limit):
+                break
         if newest is not None:
             app_id = newest["app_id"]
             state.update(
@@ -384,6 +403,11 @@ class _SparkLog:
         self._path = log.dataPath().toString()
         if self.version < 0:
             raise DbtRuntimeError(f"there is no Delta log in {self._path}")
+        self._histories: dict[int | None, list[dict[str, Any]]] = {}
+
+    def is_of(self, other: _SparkLog) -> bool:
+        """Whether the other one is of the same snapshot: of Delta's one object for it, in this JVM."""
+        return self._session._jvm is other._session._jvm and bool(self._snapshot.equals(other._snapshot))
 
     @property
     def version(self) -> int:
@@ -402,16 +426,34 @@ class _SparkLog:
         return found
 
     def history(self, limit: int | None) -> list[dict[str, Any]]:
-        path = self._path.replace("`", "``")
-        rows = self._session.sql(f"describe history delta.`{path}`" + (f" limit {limit}" if limit else ""))
-        return [row.asDict() for row in rows.collect()]
+        if limit not in self._histories:
+            path = self._path.replace("`", "``")
+            rows = self._session.sql(f"describe history delta.`{path}`" + (f" limit {limit}" if limit else ""))
+            self._histories[limit] = [row.asDict() for row in rows.collect()]
+        return self._histories[limit]
 
     def transaction_version(self, app_id: str) -> int | None:
         return self.transactions().get(app_id)
 
     def statistics(self, column: str | None) -> dict[str, Any]:
-        snapshot = self._snapshot
-        return {"files": int(snapshot.numOfFiles()), "bytes": int(snapshot.sizeInBytes()), "rows": None, "highest": None}
+        from pyspark.sql import DataFrame
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import TimestampType
+
+        files = DataFrame(self._snapshot.withStats(), self._session)
+        stats = files.schema["stats"].dataType
+        rows, highest = F.col("stats.numRecords"), F.lit(None)
+        if "maxValues" in stats.names and column in stats["maxValues"].dataType.names:
+            highest = F.col(f"stats.maxValues.{quoted(column)}")
+        found = files.agg(
+            F.count("*").alias("files"), F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
+            F.when(F.count("*") == F.count(rows), F.coalesce(F.sum(rows), F.lit(0))).alias("rows"),
+            F.when(F.count("*") == F.count(highest), F.max(highest)).alias("highest"),
+        )
+        told = found.collect()[0].asDict()
+        if isinstance(found.schema["highest"].dataType, TimestampType):  # handed over as a naive local time
+            told["highest"] = told["highest"] and told["highest"].astimezone(timezone.utc)
+        return told
 
     def transactions(self) -> dict[str, int]:
         found = {}
@@ -424,6 +466,7 @@ class _SparkLog:
 
 # As they were read last: five models of a run ask for the same table, all of them for the ledger.
 _local_logs: dict[Path, _LocalLog] = {}
+_spark_logs: dict[str, _SparkLog] = {}
 
 
 def open_log(session: SparkSession, uri: str) -> _LocalLog | _SparkLog:
@@ -440,4 +483,7 @@ def open_log(session: SparkSession, uri: str) -> _LocalLog | _SparkLog:
             return log
         except Exception:
             pass  # a table feature that delta-rs does not know, or no log: Delta itself tells which
-    return _SparkLog(session, uri)
+    read = _SparkLog(session, uri)
+    if uri not in _spark_logs or not _spark_logs[uri].is_of(read):
+        _spark_logs[uri] = read
+    return _spark_logs[uri]

@@ -36,15 +36,22 @@ def list_files(session: SparkSession, pattern: str, after: Mapping[str, str] | N
     """The files that a glob pattern matches: {path, size (bytes), modified_at (datetime, UTC)}; none if nothing does.
 
     after: of a folder (its qualified path) only files and folders whose names sort above this one, by their code points.
+    Raises DbtRuntimeError where its file system is not known or does not answer.
     """
+    from py4j.protocol import Py4JJavaError
+
     system, hadoop_path = _file_system(session, pattern)
     after = after or {}
     folder, _, name = pattern.rpartition("/")
     nested = folder.endswith("/*")
     folder = folder.removesuffix("/*")
-    if system.getUri().getScheme() == "file" and not _GLOB.search(folder):
-        return list(_local_files(_unescaped(folder), name, nested, after))
-    return [found for found in _found_files(session, system.globStatus(hadoop_path)) if _is_after(found["path"], nested, after)]
+    try:
+        if system.getUri().getScheme() == "file" and not _GLOB.search(folder):
+            return list(_local_files(_unescaped(folder), name, nested, after))
+        found = _found_files(session, system.globStatus(hadoop_path))
+        return [each for each in found if _is_after(each["path"], nested, after)]
+    except (Py4JJavaError, OSError) as error:
+        raise _unreadable(pattern, error) from None
 
 
 def _is_after(path: str, nested: bool, after: Mapping[str, str]) -> bool:
@@ -229,13 +236,21 @@ _kept_lock = threading.Lock()
 
 
 def _file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
+    from py4j.protocol import Py4JJavaError
+
     jvm = session._jvm
     assert jvm is not None
     try:
         hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
         return hadoop_path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), hadoop_path
-    except Exception as error:
-        raise DbtRuntimeError(f"The location {path} cannot be opened: {error}") from error
+    except Py4JJavaError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: str, error: Exception) -> DbtRuntimeError:
+    wants = "\nWhich jar, settings and credentials an object store wants: docs/object_stores.md of delta_cdc."
+    said = f"The location {path} cannot be read: {short_message(error)}"
+    return DbtRuntimeError(said if delta_log.local_path(path) else said + wants)
 
 
 def _utc(moment: datetime) -> datetime:

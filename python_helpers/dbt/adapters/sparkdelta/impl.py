@@ -190,7 +190,7 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
 
     @available.parse(_no_state)
     def table_state(self, relation: BaseRelation, app_prefix: str) -> dict[str, Any]:
-        """What Delta's log says of a table, read without a Spark job.
+        """What Delta's log says of a table, read without a Spark job where it is on this machine.
 
         app_prefix: our transactions' application ids are `<app_prefix>@<generation>`, an integer.
         Returns exists (bool), version (int), app_id and txn_version (of the highest generation; None if
@@ -207,10 +207,10 @@ class SparkdeltaAdapter(FilesMixin, SparkAdapter):
 
     @available.parse(lambda *_: {})
     def table_statistics(self, relation: BaseRelation, column: str | None = None) -> dict[str, Any]:
-        """What Delta's log knows of a table's newest version, read without a Spark job; empty for one that is not there.
+        """What Delta's log knows of a table's newest version; empty for one that is not there. Read as `table_state` is.
 
         Returns files and bytes; rows (those that deletion vectors mark included) and highest (a column's highest value), each
-        None where not every file has statistics, or the log is not on this machine.
+        None where not every file has statistics.
         """
         if not self._in_process or not _is_table(relation):
             return {}

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.sparkdelta import delta_log
@@ -36,13 +35,11 @@ def table_log(session: SparkSession, schema: str, identifier: str, limit: int | 
     if uri is None:
         return None
     log = delta_log.open_log(session, uri)
-    path = delta_log.local_path(uri)
-    files = sorted(each.name for each in (path / "_delta_log").iterdir()) if path is not None else []
+    files = delta_log.files_of(session, uri)
     checkpoints = checkpoints_of(files)
     commits = [commit(each, checkpoints) for each in log.history(limit)]
     findings = findings_of_files(log.statistics(None), log.properties())
-    if path is not None:
-        findings += findings_of_log(files, log.version, log.properties(), _last_checkpoint(path))
+    findings += findings_of_log(files, log.version, log.properties(), _last_checkpoint(session, uri))
     return {"location": uri, "commits": commits, "findings": findings}
 
 
@@ -146,8 +143,8 @@ def findings_of_files(statistics: Mapping[str, Any], properties: Mapping[str, st
     return out
 
 
-def _last_checkpoint(path: Path) -> int | None:
+def _last_checkpoint(session: SparkSession, uri: str) -> int | None:
     try:
-        return int(json.loads((path / "_delta_log" / "_last_checkpoint").read_text())["version"])
-    except (OSError, ValueError, KeyError):
+        return int(json.loads(delta_log.first_line(session, uri, "_last_checkpoint") or "{}")["version"])
+    except (ValueError, KeyError):
         return None
