@@ -26,13 +26,13 @@ LISTING = "feed string, path string, size bigint, modified_at timestamp"
 
 def qualified_path(session: SparkSession, path: str) -> str:
     """A path as Hadoop spells it, with its scheme: `file:/data/x`."""
-    system, hadoop_path = _file_system(session, path)
+    system, hadoop_path = file_system(session, path)
     return str(hadoop_path.makeQualified(system.getUri(), system.getWorkingDirectory()).toString())
 
 
 def list_files(session: SparkSession, pattern: str) -> list[dict[str, Any]]:
     """The files that a glob pattern matches: {path, size (bytes), modified_at (datetime, UTC)}; none if nothing does."""
-    system, hadoop_path = _file_system(session, pattern)
+    system, hadoop_path = file_system(session, pattern)
     found = system.globStatus(hadoop_path) or []
     return [_status(status) for status in found if status.isFile()]
 
@@ -157,7 +157,7 @@ _kept: dict[tuple[str, str, str], tuple[int, list[dict[str, Any]]]] = {}
 _kept_lock = threading.Lock()
 
 
-def _file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
+def file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
     jvm = session._jvm
     assert jvm is not None
     try:
