@@ -10,12 +10,19 @@ import tempfile
 import time
 import uuid
 from base64 import urlsafe_b64encode
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from pyspark.find_spark_home import _find_spark_home
 
 from dbt.adapters.sparkdelta import jars
 
+# One Spark for all tests of a process: they all want these.
+SPARK_SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.jars.packages": f"org.apache.spark:spark-sql-kafka-0-10_2.13:{metadata.version('pyspark')}",
+}
 # of the version of the client that Spark's source brings
 PACKAGES = ["org.apache.kafka:kafka_2.13:3.9.2", "org.slf4j:slf4j-simple:1.7.36"]
 
@@ -92,3 +99,35 @@ def _free_ports(number: int) -> list[int]:
     for each in sockets:
         each.close()
     return ports
+
+
+class Topics:
+    """What a test does with a broker's topics, by Kafka's client in Spark's JVM."""
+
+    def __init__(self, spark: Any, broker: Broker) -> None:
+        self._spark = spark
+        self._address = broker.address
+        self._jvm = spark._jvm
+        self._package = self._jvm.org.apache.kafka.clients.admin
+        self._admin = self._package.AdminClient.create(self._jvm.java.util.HashMap({"bootstrap.servers": broker.address}))
+
+    def create(self, name: str, partitions: int = 1) -> None:
+        self._admin.createTopics([self._package.NewTopic(name, partitions, 1)]).all().get()
+
+    def produce(self, topic: str, *messages: tuple[str | None, str | None, list[tuple[str, bytes | None]] | None, int]) -> None:
+        """messages: (key, value, headers, partition)."""
+        schema = "key string, value string, headers array<struct<key: string, value: binary>>, partition int"
+        frame = self._spark.createDataFrame(list(messages), schema).coalesce(1)
+        options = {"kafka.bootstrap.servers": self._address, "topic": topic, "includeHeaders": "true"}
+        frame.write.format("kafka").options(**options).save()
+
+    def drop_before(self, topic: str, partition: int, offset: int) -> None:
+        """What the topic's retention does."""
+        # by reflection: py4j does not find a static method that a method of the object hides
+        gateway, java = self._spark.sparkContext._gateway, self._jvm.java.lang
+        types, values = gateway.new_array(java.Class, 1), gateway.new_array(java.Object, 1)
+        types[0], values[0] = java.Long.TYPE, java.Long.valueOf(offset)
+        loader = java.Thread.currentThread().getContextClassLoader()
+        before = loader.loadClass("org.apache.kafka.clients.admin.RecordsToDelete").getMethod("beforeOffset", types)
+        place = self._jvm.org.apache.kafka.common.TopicPartition(topic, partition)
+        self._admin.deleteRecords({place: before.invoke(None, values)}).all().get()

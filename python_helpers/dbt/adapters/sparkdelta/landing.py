@@ -194,7 +194,8 @@ def _partitions(
     except DbtRuntimeError:
         raise
     except Exception as error:
-        raise DbtRuntimeError(f"`kafka.bootstrap_servers` ({servers}) told no topics within {PATIENCE} s: {_cause(error)}") from None
+        said = f"told no topics within {PATIENCE} s: {_cause(error)}"
+        raise DbtRuntimeError(f"`kafka.bootstrap_servers` ({servers}) {said}") from None
     finally:
         if client is not None:
             client.close(jvm.java.time.Duration.ZERO)
@@ -315,8 +316,8 @@ def _fitted(read: DataFrame, landed: StructType, change_table: str) -> DataFrame
         if merged.cast or merged.type != kept.dataType:
             was, now = kept.dataType.simpleString(), field.dataType.simpleString()
             raise DbtRuntimeError(
-                f"column `{field.name}` of {change_table} is {now}, and was landed as {was}, which cannot hold it. Let a view of "
-                f"the database cast it to {was} and name that view; or give the feed another `location`, where all is landed anew."
+                f"column `{field.name}` of {change_table} is {now}, and was landed as {was}, which cannot hold it. Let a view "
+                f"of the database cast it to {was} and name that view; or give the feed another `location`: all is landed anew."
             )
         columns.append(column.cast(kept.dataType).alias(kept.name))
     return read.select(*columns)
