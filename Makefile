@@ -33,7 +33,7 @@ demo: $(STAMP) ## a real PostgreSQL history, change set by change set, into Delt
 
 test: $(STAMP) ## all tests
 	@# one Spark a process: the parts of the suite want it configured differently; two processes share a part's files
-	@$(JAVA) && failed=""; for part in unit spark adapter scenarios; do \
+	@$(JAVA) && failed=""; for part in unit spark adapter landing scenarios; do \
 	  $(PY) -m pytest tests/$$part -q -n $(WORKERS) --dist loadfile --max-worker-restart 0 || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 

@@ -221,7 +221,7 @@ def test_brokers_that_do_not_answer_are_told(shop: Shop, monkeypatch: pytest.Mon
     monkeypatch.setattr(landing, "PATIENCE", 2)
     place = shop.place(["one"], name="nowhere")
     place["kafka"]["bootstrap_servers"] = "127.0.0.1:9"
-    with pytest.raises(DbtRuntimeError, match=r"feed shop: `kafka.bootstrap_servers` \(127\.0\.0\.1:9\) told no topics within 2 s"):
+    with pytest.raises(DbtRuntimeError, match=r"`kafka.bootstrap_servers` \(127\.0\.0\.1:9\) told no topics within 2 s"):
         shop.land(place)
     with pytest.raises(DbtRuntimeError, match=r"spark\.jars\.packages: org\.x:y:1$"):
         landing._need_class(shop.project.spark(), "org.x.Y", "org.x:y:1", "It")

@@ -162,12 +162,12 @@ def _land_kafka(session: SparkSession, landing: Mapping[str, Any], environment: 
 
 def _checkpoint(session: SparkSession, location: str, options: Mapping[str, str]) -> str:
     """The folder of the stream's state. Each choice of topics has one of its own, and those of other choices go: a topic that is
-    left out and comes back would begin anew in a state that was kept."""
+    left out and comes back would begin anew in a state that was kept. One without its `metadata` goes too: Spark refuses it."""
     chosen = json.dumps([",".join(sorted(options.get("subscribe", "").split(","))), options.get("subscribePattern")])
     name = hashlib.sha256(chosen.encode()).hexdigest()[:12]
     system, folder = files.file_system(session, f"{location}/{CHECKPOINTS}")
     for found in system.listStatus(folder) if system.exists(folder) else []:
-        if found.getPath().getName() != name:
+        if found.getPath().getName() != name or not _exists(session, f"{found.getPath().toString()}/metadata"):
             system.delete(found.getPath(), True)
     return f"{location}/{CHECKPOINTS}/{name}"
 
