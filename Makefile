@@ -38,7 +38,7 @@ test: $(STAMP) ## all tests
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read while dbt runs; docs and report in a real Chromium
-	@$(JAVA) && failed=""; for part in live browser; do \
+	@$(JAVA) && failed=""; for part in live landing browser; do \
 	  $(PY) -m pytest tests/e2e/test_$$part.py -q || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 

@@ -246,7 +246,7 @@ def _land_jdbc(
     lowest = None if highest is None else Decimal(highest) - (jdbc["overlap"] if overlap is None else overlap)
 
     columns = "t.*" if plain else f"t.*, {serial} as {SERIAL}"
-    condition = f"{serial} is not null" if lowest is None else f"{serial} > {lowest:f}"
+    condition = f"{serial} is not null" if lowest is None else f"{serial} >= {lowest:f}"
     options = {
         **JDBC_OPTIONS,
         **environment.options("jdbc.options", jdbc.get("options") or {}),
@@ -266,7 +266,7 @@ def _land_jdbc(
         name = _column_of(read, name)
     of_row = F.col(quoted(name))
     if highest is not None:
-        landed = _table(session, location).where(of_row > F.lit(lowest)).select(of_row.alias("landed_serial"))
+        landed = _table(session, location).where(of_row >= F.lit(lowest)).select(of_row.alias("landed_serial"))
         read = read.join(landed, of_row == F.col("landed_serial"), "left_anti")
     return _append(session, location, version, read, of_row, highest, jdbc["overlap"])
 
@@ -282,18 +282,13 @@ def _append(
         below = F.lit(highest) - serial
         counts += [
             F.count_if(below > 0).alias("late"), F.max(F.when(below > 0, below)).alias("late_by"),
-            F.count_if(below >= overlap).alias("beyond"),
+            F.count_if(below > overlap).alias("beyond"),
         ]
     new = new.cache()  # read from the database once, to be counted and written
     try:
         told = new.agg(*counts).collect()[0].asDict()
         if told["rows"]:
-            session.conf.unset(LAST_COMMIT)
-            # of two landings that began at the same version one commits: Delta knows the transaction
-            transaction = {"txnAppId": "land", "txnVersion": str(version + 1), "mergeSchema": "true"}
-            new.write.format("delta").mode("append").options(**transaction).save(location)
-            if session.conf.get(LAST_COMMIT, None) is None:
-                raise DbtRuntimeError("another landing was at work on the same table. Nothing is lost: land again.")
+            _write(session, location, version, new)
     finally:
         new.unpersist()
     late_by = told.get("late_by")
@@ -301,6 +296,19 @@ def _append(
         "rows": told["rows"], "late": told.get("late") or 0, "late_by": int(late_by) if late_by is not None else 0,
         "beyond": told.get("beyond") or 0, "overlap": overlap,
     }
+
+
+def _write(session: SparkSession, location: str, version: int, new: DataFrame) -> None:
+    """Of two landings that began at the same version one commits: to Delta they are the same transaction."""
+    session.conf.unset(LAST_COMMIT)
+    transaction = {"txnAppId": "land", "txnVersion": str(version + 1), "mergeSchema": "true"}
+    try:
+        new.write.format("delta").mode("append").options(**transaction).save(location)
+    except Exception as error:
+        if "CONCURRENT" not in str(error).upper():
+            raise
+    if session.conf.get(LAST_COMMIT, None) is None:
+        raise DbtRuntimeError("another landing was at work on the same table. Nothing is lost: land again.")
 
 
 def _fitted(read: DataFrame, landed: StructType, change_table: str) -> DataFrame:
