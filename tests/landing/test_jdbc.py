@@ -64,7 +64,7 @@ class Shop:
 
     def place(self, table: str, overlap: int = 5, serial: str = "id", name: str | None = None) -> dict[str, Any]:
         """What the macro hands over for a change table."""
-        location = (self.project.path / "landing" / (name or table)).as_uri().replace("file://", "file:")
+        location = f"file:{self.project.path}/landing/{name or table}"
         jdbc = {"url": URL, "table": table, "serial": serial, "overlap": overlap}
         return {"feed": "shop", "table": "invoice", "location": location, "change_table": table, "jdbc": jdbc}
 

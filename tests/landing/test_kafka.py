@@ -43,7 +43,7 @@ class Shop:
 
     def place(self, topics: list[str], options: dict[str, Any] | None = None, name: str | None = None) -> dict[str, Any]:
         """What the macro hands over for a feed of these topics."""
-        location = (self.project.path / "landing" / (name or topics[0])).as_uri().replace("file://", "file:")
+        location = f"file:{self.project.path}/landing/{name or topics[0]}"
         kafka = {"bootstrap_servers": self.broker.address, "options": options or {}}
         return {"feed": "shop", "table": None, "location": location, "topics": topics, "kafka": kafka}
 
@@ -181,7 +181,7 @@ def test_other_topics_a_lost_checkpoint_and_vacuum_double_nothing(shop: Shop) ->
     for topic in ("one", "two"):
         shop.topics.create(topic)
         shop.topics.produce(topic, *numbered(0, 2))
-    both, one = shop.place(["one", "two"], name="both"), shop.place(["one"], name="both")
+    both, one = shop.place(["one", "two"], name="both ways"), shop.place(["one"], name="both ways")
     assert shop.land(one) == 2
     assert shop.land(both) == 2
     shop.topics.produce("one", *numbered(2, 3))

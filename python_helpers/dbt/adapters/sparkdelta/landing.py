@@ -277,25 +277,23 @@ def _append(
     """Append rows in one commit, none if there are no rows, and count those that are late."""
     from pyspark.sql import functions as F
 
-    counts = [F.count(F.lit(1)).alias("rows")]
-    if highest is not None:
-        below = F.lit(highest) - serial
-        counts += [
-            F.count_if(below > 0).alias("late"), F.max(F.when(below > 0, below)).alias("late_by"),
-            F.count_if(below > overlap).alias("beyond"),
-        ]
+    if highest is None:  # perhaps the whole of a large table: it is not kept
+        if not new.isEmpty():
+            _write(session, location, version, new)
+        return {"rows": _rows_since(session, location, version), "late": 0, "late_by": 0, "beyond": 0, "overlap": overlap}
+    below = F.lit(highest) - serial
+    counts = {
+        "rows": F.count(F.lit(1)), "late": F.count_if(below > 0), "late_by": F.max(F.greatest(below, F.lit(0))),
+        "beyond": F.count_if(below > overlap),
+    }
     new = new.cache()  # read from the database once, to be counted and written
     try:
-        told = new.agg(*counts).collect()[0].asDict()
+        told = new.agg(*(count.alias(name) for name, count in counts.items())).collect()[0].asDict()
         if told["rows"]:
             _write(session, location, version, new)
     finally:
         new.unpersist()
-    late_by = told.get("late_by")
-    return {
-        "rows": told["rows"], "late": told.get("late") or 0, "late_by": int(late_by) if late_by is not None else 0,
-        "beyond": told.get("beyond") or 0, "overlap": overlap,
-    }
+    return {name: int(count or 0) for name, count in told.items()} | {"overlap": overlap}
 
 
 def _write(session: SparkSession, location: str, version: int, new: DataFrame) -> None:
@@ -398,7 +396,7 @@ def _table(session: SparkSession, location: str) -> DataFrame:
 
 def _version(session: SparkSession, location: str) -> int | None:
     """The newest version of the Delta table there; None if there is none."""
-    version = int(delta_log.delta_log(session, location)[1].version())
+    version = int(delta_log.delta_log(session, _uri(session, location))[1].version())
     return version if version >= 0 else None
 
 
@@ -416,10 +414,14 @@ def _create(session: SparkSession, location: str, schema: StructType) -> int:
 
 def _rows_since(session: SparkSession, location: str, version: int) -> int:
     """The rows that commits after a version put in."""
-    log = delta_log.open_log(session, location)
+    log = delta_log.open_log(session, _uri(session, location))
     commits = log.history(log.version - version) if log.version > version else []
     return sum(int((commit.get("operationMetrics") or {}).get("numOutputRows") or 0) for commit in commits
-               if commit["operation"] == "STREAMING UPDATE")
+               if commit["operation"] in ("STREAMING UPDATE", "WRITE"))
+
+
+def _uri(session: SparkSession, location: str) -> str:
+    return str(files.file_system(session, location)[1].toUri().toString())
 
 
 def _exists(session: SparkSession, path: str) -> bool:
