@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import landing
+from dbt.adapters.sparkdelta import delta_log, landing
 from delta_cdc.cli import main
 from tests.landing.broker import SPARK_SETTINGS, Broker, Topics
 from tests.scenarios.project import UserProject
@@ -131,7 +131,7 @@ def test_run_lands_first_and_a_landing_that_fails_holds_nothing_up(shop: Shop, m
 KILLED = """
 import json, sys
 from pathlib import Path
-from dbt.adapters.sparkdelta import landing
+from dbt.adapters.sparkdelta import delta_log, landing
 from dbt.adapters.sparkdelta.session import root_session
 root, settings, place = json.loads(sys.argv[1])
 landing.land(root_session(root=Path(root), overrides=settings), place)
@@ -177,7 +177,6 @@ def test_a_batch_that_is_in_the_table_but_not_noted_in_the_checkpoint_comes_once
 
 
 def test_other_topics_a_lost_checkpoint_and_vacuum_double_nothing(shop: Shop) -> None:
-    spark = shop.project.spark()
     for topic in ("one", "two"):
         shop.topics.create(topic)
         shop.topics.produce(topic, *numbered(0, 2))
@@ -188,9 +187,8 @@ def test_other_topics_a_lost_checkpoint_and_vacuum_double_nothing(shop: Shop) ->
     shop.topics.produce("two", *numbered(2, 3))
     assert shop.land(one) == 1
     assert shop.land(both | {"topics": [], "topic_pattern": "(one|two)"}) == 1
-    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    spark.sql(f"vacuum delta.`{both['location']}` retain 0 hours")
-    spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    unchecked = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+    delta_log._vacuum(shop.project.spark(), f"delta.`{both['location']}`", "retain 0 hours", unchecked)
     folder = Path(both["location"].removeprefix("file:")) / "_checkpoints"
     state, = folder.iterdir()
     assert (state / "metadata").exists()
