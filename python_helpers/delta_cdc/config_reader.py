@@ -49,8 +49,9 @@ _NO_OPTIONS = {
     "jdbc": {"url", "dbtable", "query"},
 }
 _VARIABLE = re.compile(r"\$\{[A-Za-z_]\w*\}")
-_SECRET = re.compile(r"password|secret|jaas|token", re.IGNORECASE)
-_SECRET_IN_URL = re.compile(r"password=(?!\$\{)|://[^/@:]*:(?!\$\{)[^/@]*@", re.IGNORECASE)
+_SECRET = re.compile(r"password|secret", re.IGNORECASE)
+# in a URL, or in what Kafka's client takes as `sasl.jaas.config`
+_SECRET_IN_TEXT = re.compile(r"password\s*=(?!\s*[\"']?\$\{)|://[^/@:]*:(?!\$\{)[^/@]*@", re.IGNORECASE)
 
 CONTROL_MODELS = ("cdc_change_sets", "cdc_runs", "cdc_quarantine", "cdc_tables")
 HISTORY_COLUMNS = ("valid_from", "valid_to", "is_current")
@@ -308,10 +309,10 @@ class _Reader:
         for option, value in landed.get("options", {}).items():
             if option.casefold() in _NO_OPTIONS[name]:
                 problem(f"`{name}.options` names `{option}`, which `delta-cdc land` sets itself. Take it out.", name)
-            if _SECRET.search(option) and not _VARIABLE.search(str(value)):
+            if (_SECRET.search(option) and not _VARIABLE.search(str(value))) or _SECRET_IN_TEXT.search(str(value)):
                 message = f"`{name}.options` has `{option}` in plain text. Put it into the environment, and `${{NAME}}` here."
                 problem(message, name)
-        if _SECRET_IN_URL.search(landed.get("url", "")):
+        if _SECRET_IN_TEXT.search(landed.get("url", "")):
             message = "`jdbc.url` has a password in plain text. Put it into the environment, and `${NAME}` here."
             problem(message, name)
         if name == "kafka":

@@ -408,6 +408,7 @@ JDBC = {"url": "jdbc:x", "table": "audit", "serial": "id", "overlap": 10}
         ({"kafka": KAFKA | {"topics": ["a", "x.{table}"]}}, "`{table}` stands in one of `location` (landing) and"),
         ({"jdbc": JDBC, "location": "landing/{table}"}, "in one of `location` (landing/{table}) and `jdbc.table` (audit)."),
         ({"jdbc": JDBC | {"options": {"password": "x"}}}, "`jdbc.options` has `password` in plain text. Put it"),
+        ({"kafka": KAFKA | {"options": {"kafka.sasl.jaas.config": 'M required password="x";'}}}, "in plain text. Put it"),
         ({"jdbc": JDBC | {"url": "jdbc:x://h/d?password=x"}}, "`jdbc.url` has a password in plain text."),
         ({"change_table": "ct"}, "`change_table` is a setting of the table, not of the feed. Move it there."),
     ],
@@ -421,7 +422,10 @@ def test_Q5_a_mistake_in_what_is_landed(tmp_path: Path, feed: Any, expected: str
 
 def test_what_is_landed_may_hold_variables_of_the_environment(tmp_path: Path) -> None:
     landed = {"format": "debezium", "location": "landing", "file_format": "delta"}
-    jaas = {"kafka.sasl.jaas.config": 'org.x.Module required password="${PASSWORD}";', "maxOffsetsPerTrigger": 5}
+    jaas = {
+        "kafka.sasl.jaas.config": 'org.x.Module required password="${PASSWORD}";', "maxOffsetsPerTrigger": 5,
+        "kafka.sasl.oauthbearer.token.endpoint.url": "https://x",
+    }
     for named in ({"kafka": KAFKA | {"options": jaas}}, {"jdbc": JDBC | {"url": "jdbc:x://h?password=${P}"}}):
         (feed,) = loaded(tmp_path, source(feed=landed | named, tables={"invoice": {"keys": ["id"]}})).feeds
         assert feed.is_landed
