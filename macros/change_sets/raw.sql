@@ -32,7 +32,8 @@
   {%- do adapter.tune_for(change_sets=change_sets) -%}
   {%- do adapter.create_lines_view(view, change_sets, {
         'feed': settings.feed, 'format': settings.format, 'file_format': settings.file_format, 'csv_options': settings.csv_options,
-        'columns': settings.listed_columns, 'message_column': settings.message_column, 'row_order': settings.row_order}) -%}
+        'columns': settings.listed_columns, 'message_column': settings.message_column or ('value' if settings.kafka else none),
+        'row_order': settings.row_order or delta_cdc._landing_order(settings)}) -%}
   {{ return(delta_cdc.format_lines(view, settings.format)) }}
 {% endmacro %}
 

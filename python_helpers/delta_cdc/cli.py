@@ -16,11 +16,13 @@ from rich.text import Text
 
 from delta_cdc import ask, operations, scaffold
 from delta_cdc import discover as discovery
+from delta_cdc import land as landing
 from delta_cdc import report as reports
 from delta_cdc import run as runs
 from delta_cdc import table_list as table_lists
 from delta_cdc.config import Project, load_project
 from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError
+from delta_cdc.warm_dbt import WarmDbt
 
 PROJECT_DIR = click.option(
     "--project-dir",
@@ -225,13 +227,34 @@ def _interval(_ctx: click.Context, _option: click.Parameter, text: str | None) -
 @click.option("--every", callback=_interval, metavar="INTERVAL", help="Stay, and run at this interval: 90s, 15m, 1h.")
 @with_dbt
 def run(dbt: operations.Dbt, select: tuple[str, ...], every: int | None) -> None:
-    """`dbt run` with a summary that fits a screen, never two at once.
+    """`dbt run` with a summary that fits a screen, never two at once. Feeds with `kafka` or `jdbc` are landed first.
 
     Exit codes: 0 done; 1 something failed; 2 the configuration is wrong; 3 done, but a change set is held; 75 another run is
     at work.
     """
     project = load_project(dbt.project_dir)
     raise SystemExit(runs.run(project, dbt.options, select=select, every=every, console=_console()))
+
+
+@main.command()
+@click.argument("feeds", metavar="[FEED]...", nargs=-1)
+@click.option("--overlap", type=click.IntRange(min=0), metavar="NUMBER",
+              help="For change tables: look this once so far below the highest serial, in place of `jdbc.overlap`.")
+@with_dbt
+def land(dbt: operations.Dbt, feeds: tuple[str, ...], overlap: int | None) -> None:
+    """Land what is new in Kafka topics and change tables: of FEED, or of all feeds with `kafka` or `jdbc`.
+
+    `run` does so by itself before each run. Exit code 1 if a landing failed; the others went on.
+    """
+    project = load_project(dbt.project_dir)
+    names = landing.landed_feeds(project, feeds)
+    if not names:
+        say("No feed has `kafka` or `jdbc`: nothing is to be landed.")
+        return
+    with runs.locked(project.root):
+        landed = landing.land(WarmDbt(project.root, dbt.options), names, _console(), overlap)
+    landing.show(landed, _console())
+    raise SystemExit(1 if any(each.get("error") for each in landed) else 0)
 
 
 @main.command()

@@ -16,13 +16,37 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 # --------------------------------------------------------------------------------
 # The settings
 
 Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 ExceptColumns = TypedDict("ExceptColumns", {"except": Annotated[list[Text], Field(min_length=1)]})
+Options = dict[Text, str | int | bool]
+
+
+class Kafka(TypedDict):
+    """Where a feed's messages are: topics by their names, or all whose name a pattern (Java's) matches."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+    bootstrap_servers: Text
+    topics: NotRequired[Annotated[list[Text], Field(min_length=1)]]
+    topic_pattern: NotRequired[Text]
+    options: NotRequired[Options]
+
+
+class Jdbc(TypedDict):
+    """Where a feed's change tables are, and the number that orders their rows."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+    url: Text
+    table: Text
+    serial: Text
+    overlap: Annotated[int, Field(ge=0)]
+    options: NotRequired[Options]
+
+
 CsvOption = Literal["sep", "quote", "escape", "header", "nullValue", "encoding", "comment"]
 Level = Literal["feed", "table", "both"]
 
@@ -145,19 +169,47 @@ class Settings(BaseModel):
     )
     message_column: Text | None = _setting(
         None,
-        "The column that holds the message, where a row has more than it: `value` of what Kafka landed. By default the row "
-        "is the message (with `file_format` parquet, orc or delta).",
+        "The column that holds the message, where a row has more than it (with `file_format` parquet, orc or delta). By default "
+        "the row is the message; of what `kafka` landed it is `value`.",
         wants="a column name",
-        example="value",
+        example="payload",
         level="feed",
     )
     row_order: list[Text] = _setting(
         [],
-        "The columns that order the rows of a commit, which has no order of its own (with `file_format: delta`). It counts only "
-        "where `sequence_by` leaves two changes of a row equal.",
+        "The columns that order the rows of a commit, which has no order of its own (with `file_format: delta`; of what was "
+        "landed by default topic, partition and offset, or the serial). It counts only where `sequence_by` leaves two changes of a row "
+        "equal.",
         wants="a list of column names",
         example="[topic, partition, offset]",
         level="feed",
+    )
+    kafka: Kafka | None = _setting(
+        None,
+        "Topics that `delta-cdc land` lands in the Delta table at `location` (docs/landing.md). `options` are those of Spark's "
+        "source, `kafka.*` those of Kafka's client; `${NAME}` is a variable of the environment. With `{table}` in `location` "
+        "it stands in `topics` too.",
+        wants="a mapping of `bootstrap_servers`, `topics` (a list) or `topic_pattern`, and, where needed, `options`",
+        example='{bootstrap_servers: "kafka:9092", topics: [shop.invoice, shop.customer]}',
+        level="feed",
+    )
+    jdbc: Jdbc | None = _setting(
+        None,
+        "A database's change table that `delta-cdc land` lands in the Delta table at `location` (docs/landing.md). `serial` is a "
+        "number that grows, `overlap` how far below the highest landed one it is looked for rows that came late. `options` are "
+        "those of Spark's JDBC source; `${NAME}` is a variable of the environment. With `{table}` in `location` it stands in "
+        "`table` too.",
+        wants="a mapping of `url`, `table`, `serial`, `overlap` (a whole number, 0 or more) and, where needed, `options`",
+        example='{url: "jdbc:postgresql://db/shop", table: audit.record_version, serial: id, overlap: 10000, '
+        'options: {user: reader, password: "${SHOP_PASSWORD}"}}',
+        level="feed",
+    )
+    change_table: Text | None = _setting(
+        None,
+        "The change table of this table, where its name is not that of `jdbc.table` with `{table}` filled in.",
+        wants="a name",
+        example="cdc.ct_invoice_lines",
+        level="table",
     )
     decimal_handling: Literal["precise", "string", "double"] = _setting(
         "precise",
@@ -879,6 +931,11 @@ class Feed:
     @property
     def raw_name(self) -> str | None:
         return f"raw_{self.name}" if self.mixed else None
+
+    @property
+    def is_landed(self) -> bool:
+        """`delta-cdc land` fetches its change sets."""
+        return any(table.settings.kafka or table.settings.jdbc for table in self.tables)
 
 
 @dataclass(frozen=True)

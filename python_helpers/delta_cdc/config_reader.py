@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from delta_cdc.config import (
     Column,
     Feed,
     Format,
+    Jdbc,
+    Kafka,
     Project,
     Settings,
     Table,
@@ -37,6 +39,19 @@ from delta_cdc.source_files import (
     read_source_files,
 )
 from delta_cdc.spark_types import why_not_a_type
+
+LANDED_BY: Mapping[str, Any] = {"kafka": Kafka, "jdbc": Jdbc}
+_NO_OPTIONS = {
+    "kafka": {
+        "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "includeheaders", "checkpointlocation",
+        "kafka.bootstrap.servers",
+    },
+    "jdbc": {"url", "dbtable", "query"},
+}
+_VARIABLE = re.compile(r"\$\{[A-Za-z_]\w*\}")
+_SECRET = re.compile(r"password|secret", re.IGNORECASE)
+# in a URL, or in what Kafka's client takes as `sasl.jaas.config`
+_SECRET_IN_TEXT = re.compile(r"password\s*=(?!\s*[\"']?\$\{)|://[^/@:]*:(?!\$\{)[^/@]*@", re.IGNORECASE)
 
 CONTROL_MODELS = ("cdc_change_sets", "cdc_runs", "cdc_quarantine", "cdc_tables")
 HISTORY_COLUMNS = ("valid_from", "valid_to", "is_current")
@@ -220,9 +235,10 @@ class _Reader:
         try:
             Settings.model_validate(block.given)
         except ValidationError as error:
+            inner = {str(detail["loc"][0]): _inside(detail) for detail in reversed(error.errors())}
             for name in dict.fromkeys(str(detail["loc"][0]) for detail in error.errors()):
                 value = block.given.pop(name)
-                better = did_you_mean_value(name, value)
+                better = inner[name] or did_you_mean_value(name, value)
                 problem(name, f"`{name}` is {shown(value)}. It takes {wants(name)}.{better}")
         return block
 
@@ -256,6 +272,7 @@ class _Reader:
                 problem(message, "row_order")
             if file_format == "delta" and given.get("unit", "file") != "file":
                 problem("`unit` is folder, and a commit of a Delta table is one file. Take it out.", "unit")
+        self.check_landing(feed, given, block, problem)
         if given.get("location") is None:
             if "location" not in block.broken:
                 problem(
@@ -285,6 +302,45 @@ class _Reader:
                     f"are of. Give each a folder: {location.rstrip('/')}/{{table}}."
                 )
                 problem(message, "location")
+
+    def check_landing(
+        self, feed: str, given: Mapping[str, Any], block: _Block, problem: Callable[[str, str | None], None]
+    ) -> None:
+        """`kafka` and `jdbc`: what must hold inside of them, and between them and `location`."""
+        names = [name for name in LANDED_BY if given.get(name) is not None]
+        if len(names) == 2:
+            problem("`kafka` and `jdbc` are both given. A feed is landed by one of them: make two feeds.", "jdbc")
+            return
+        if not names:
+            return
+        name = names[0]
+        landed, location = given[name], given.get("location") or ""
+        if given.get("file_format") != "delta" and "file_format" not in block.broken:
+            problem(f"`{name}` lands in a Delta table. Set `file_format: delta`.", name)
+        for option, value in landed.get("options", {}).items():
+            if option.casefold() in _NO_OPTIONS[name]:
+                problem(f"`{name}.options` names `{option}`, which `delta-cdc land` sets itself. Take it out.", name)
+            if (_SECRET.search(option) and not _VARIABLE.search(str(value))) or _SECRET_IN_TEXT.search(str(value)):
+                message = f"`{name}.options` has `{option}` in plain text. Put it into the environment, and `${{NAME}}` here."
+                problem(message, name)
+        if _SECRET_IN_TEXT.search(landed.get("url", "")):
+            message = "`jdbc.url` has a password in plain text. Put it into the environment, and `${NAME}` here."
+            problem(message, name)
+        if name == "kafka":
+            topics = landed.get("topics")
+            if (topics is None) == (landed.get("topic_pattern") is None):
+                problem("`kafka` takes `topics` or `topic_pattern`, one of them.", name)
+                return
+            parts = topics or [landed["topic_pattern"]]
+            what = "`kafka.topics`" if topics else "`kafka.topic_pattern`"
+        else:
+            parts, what = [landed["table"]], "`jdbc.table`"
+        if location and any(("{table}" in part) != ("{table}" in location) for part in parts):
+            problem(
+                f"`{{table}}` stands in one of `location` ({location}) and {what} ({', '.join(parts)}). In both, each table is "
+                "landed by itself; in neither, all in one.",
+                name,
+            )
 
     def check_feed_lists(self, feed: str, block: _Block, columns: list[list[str]]) -> None:
         """Column lists that hold for all tables: each name must be a column of at least one of them."""
@@ -690,6 +746,10 @@ class _TableCheck:
 
     def contradictions(self) -> None:
         settings = self.settings
+        if settings.change_table is not None and (settings.jdbc is None or "{table}" not in (settings.location or "")):
+            message = "`change_table` is for a feed with `jdbc` and `{table}` in `location`. Take it out."
+            if not {"jdbc", "location"} & self.broken:
+                self.problem(message, "change_table")
         if settings.final_name is not None and not IDENTIFIER.fullmatch(settings.final_name):
             message = f"`final_name` is {shown(settings.final_name)}. It takes {wants('final_name')}."
             self.problem(message, "final_name")
@@ -719,6 +779,17 @@ _NOT_OF_SNAPSHOTS = (
     "sequence_by", "ordinal", "transaction", "operation_codes", "deleted_when", "truncated_when", "key_changes",
     "split_key_changes", "ignore_null_updates", "insert_only", "keyless", "alternate_keys",
 )
+
+
+def _inside(detail: Mapping[str, Any]) -> str:
+    """What is wrong inside of `kafka` or `jdbc`, as a sentence with a space before it; nothing for other settings."""
+    name, *inside = (str(part) for part in detail["loc"])
+    if name not in LANDED_BY or not inside:
+        return ""
+    place = ".".join((name, *inside))
+    if detail["type"] == "extra_forbidden":
+        return f" `{place}` is not known. {did_you_mean(inside[-1], LANDED_BY[name].__annotations__)}"
+    return f" `{place}` is missing." if detail["type"] == "missing" else f" `{place}` is {shown(detail['input'])}."
 
 
 def did_you_mean_value(name: str, value: object) -> str:

@@ -29,14 +29,14 @@ class Dbt:
         key: a row's, for `adapter.secret('key')`: dbt would write an argument into logs and artifacts.
         """
         with _secret(key):
-            self._invoke(*_operation(macro, arguments))
+            self._invoke(*operation(macro, arguments))
 
     def ask(self, macro: str, arguments: Mapping[str, Any], *, key: Sequence[str] = (), private: bool = False) -> Any:
         """What a macro of this package prints as JSON. With a key, or private, nothing of the answer is logged."""
         said: list[str] = []
         unlogged = ["--log-level-file", "none"] if key or private else []
         with _secret(key):
-            self._invoke(*unlogged, *_operation(macro, arguments), tell=said.append)
+            self._invoke(*unlogged, *operation(macro, arguments), tell=said.append)
         return json.loads("".join(said))
 
     def run(self, *selected: str) -> None:
@@ -65,7 +65,8 @@ class Dbt:
             raise OperationError(plain(text))
 
 
-def _operation(macro: str, arguments: Mapping[str, Any]) -> list[str]:
+def operation(macro: str, arguments: Mapping[str, Any]) -> list[str]:
+    """dbt's command that runs a macro of this package."""
     return ["run-operation", f"delta_cdc.{macro}", "--args", json.dumps(dict(arguments))]
 
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from delta_cdc import land as landing
 from delta_cdc.config import Project, load_project
 from delta_cdc.errors import CdcError, OperationError
 from delta_cdc.operations import plain
@@ -63,7 +64,7 @@ class TableReport:
 
 @dataclass
 class Summary:
-    """One run. tables: those of the feeds. others: failures of models that belong to no table."""
+    """One run. tables: those of the feeds. others: failures of models that belong to no table, and of landings."""
 
     tables: list[TableReport]
     others: list[str]
@@ -99,7 +100,11 @@ def run(
         while True:
             started = time.monotonic()
             try:
-                summary = run_once(dbt, load_project(project.root), command, console)
+                now = load_project(project.root)
+                landed = land_first(dbt, now, console)
+                summary = run_once(dbt, now, command, console)
+                summary.others += [each["error"] for each in landed if each.get("error")]
+                landing.show([each for each in landed if each.get("rows")], console)
                 show(summary, console)
                 code = summary.exit_code
             except CdcError as error:
@@ -112,6 +117,15 @@ def run(
             # ticks keep their distance; one that took too long is followed at once
             if every is None or stop.is_set() or stop.wait(max(0.0, every - (time.monotonic() - started))):
                 return code
+
+
+def land_first(dbt: WarmDbt, project: Project, console: Console) -> list[dict[str, Any]]:
+    """Land the feeds that are to be landed. What cannot be landed holds up nothing: it is told as {error}."""
+    feeds = landing.landed_feeds(project)
+    try:
+        return landing.land(dbt, feeds, console) if feeds else []
+    except OperationError as error:
+        return [{"error": f"nothing was landed: {error}"}]
 
 
 def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Console) -> Summary:

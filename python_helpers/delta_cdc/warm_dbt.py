@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,11 @@ class WarmDbt:
         self._manifest: Any = None
         self._parsed: Files = {}
 
-    def run(self, progress: Progress, title: str, *command: str) -> Any:
-        """A dbt command (`run`, `--select`, …) with a bar; returns dbt's result, whatever became of it."""
+    def run(self, progress: Progress, title: str, *command: str, tell: Callable[[str], None] = lambda _: None) -> Any:
+        """A dbt command (`run`, `--select`, …) with a bar; returns dbt's result, whatever became of it.
+
+        tell: gets what macros print.
+        """
         from dbt.cli.main import dbtRunner
 
         task = progress.add_task(title, total=None, now="starting")
@@ -33,6 +36,8 @@ class WarmDbt:
             if event.info.name == "LogModelResult":
                 now = f"{event.data.node_info.node_name}: {event.data.status}"
                 progress.update(task, completed=event.data.index, total=event.data.total, now=now)
+            elif event.info.name == "PrintEvent":
+                tell(event.info.msg)
             elif event.info.name == "LogStartLine":
                 progress.update(task, total=event.data.total)
 

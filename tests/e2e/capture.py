@@ -17,9 +17,11 @@ LATE = "below one of an earlier window"
 
 
 class Capture(ABC):
-    """landing: the folder of the change sets. counts: what went into them. commit_order: `sequence_by` of tables whose keys are
-    checked at commit, where the place of a change is not its order. must_occur: what the test shows nothing without."""
+    """name: of the database. landing: the folder of the change sets. counts: what went into them. commit_order: `sequence_by` of
+    tables whose keys are checked at commit, where the place of a change is not its order. must_occur: what the test shows nothing
+    without."""
 
+    name: ClassVar[str]
     format: ClassVar[str]
     commit_order: ClassVar[tuple[str, ...]]
     must_occur: ClassVar[tuple[str, ...]] = (LATE, "key changes", "truncates")
@@ -32,6 +34,10 @@ class Capture(ABC):
         self._newest = -1
         landing.mkdir(parents=True)
         self.prepare()
+
+    def settings(self) -> dict[str, Any]:
+        """Those of the feed."""
+        return {"format": self.format, "location": str(self.landing), "change_set_order": "name"}
 
     @abstractmethod
     def prepare(self) -> None:
@@ -81,7 +87,7 @@ class Capture(ABC):
 
 
 class Slot(Capture):
-    format = "wal2json_v2"
+    name = format = "wal2json_v2"
     commit_order = ("_timestamp", "_lsn")
     must_occur = (*Capture.must_occur, "without a TOAST value", "windows that came twice")
 
@@ -122,7 +128,7 @@ class Slot(Capture):
 
 
 class Audit(Capture):
-    format = "trigger_audit"
+    name = format = "trigger_audit"
     commit_order = ("_timestamp", "_audit_id")
 
     def prepare(self) -> None:
@@ -177,3 +183,30 @@ class Audit(Capture):
             yield "truncates"
         if message["op"] == "UPDATE" and any(message["record"][key] != message["old_record"][key] for key in table.keys):
             yield "key changes"
+
+
+class LandedAudit(Audit):
+    """The same table, read by `delta-cdc run` over JDBC: rows whose transactions commit late are within `overlap`."""
+
+    name = "landed_audit"
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.source.sql("create role reader login superuser password 'reader'")
+
+    def settings(self) -> dict[str, Any]:
+        columns = "id, transaction_id::text as transaction_id, op, table_schema, table_name, record, old_record"
+        port = self.source.server.environment["PGPORT"]
+        return {
+            "format": self.format, "file_format": "delta", "location": str(self.landing / "audit"),
+            "jdbc": {
+                "url": f"jdbc:postgresql://127.0.0.1:{port}/{self.source.name}",
+                "table": f"(select {columns}, {self._moment} as ts from audit.record_version)",
+                "serial": "id", "overlap": 100_000, "options": {"user": "reader", "password": "${DELTA_CDC_E2E_PASSWORD}"},
+            },
+        }
+
+    def deliver(self) -> None:
+        """Only counted: the run itself lands."""
+        for lines in self.windows():
+            self._count(lines)

@@ -14,15 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from deltalake import DeltaTable
 
-from tests.e2e.capture import Audit, Capture, Slot
+from delta_cdc.cli import main
+from tests.e2e.capture import Audit, Capture, LandedAudit, Slot
 from tests.e2e.postgres import Postgres
 from tests.e2e.source import CLIENTS, TABLES, Source, Table
 from tests.scenarios.project import UserProject
 
 pytestmark = [pytest.mark.dbt, pytest.mark.spark]
 SECONDS = float(os.environ.get("DELTA_CDC_E2E_SECONDS", "60"))
+SPARK_SETTINGS = {"spark.jars.packages": "org.postgresql:postgresql:42.7.7"}
 SPARK_TYPES = {
     "text": "string", "bytea": "binary", "integer": "int", "numeric(38,10)": "decimal(38,10)", "numeric(12,4)": "decimal(12,4)",
     "real": "float", "double precision": "double", "time": "string", "timestamp": "timestamp_ntz", "timestamptz": "timestamp",
@@ -39,15 +42,15 @@ class Live:
     """One source, its capture and the tables that dbt makes of it."""
 
     def __init__(self, kind: type[Capture], server: Postgres, folder: Path, lake: Path) -> None:
-        name = kind.format
+        name = kind.name
         self.source = Source(server, name)
-        self.project = UserProject(folder / name, lake=lake, schema=name)
+        self.project = UserProject(folder / name, lake=lake, schema=name, spark_settings=SPARK_SETTINGS)
         self.capture = kind(self.source, self.project.path / "landing")
-        self.types = {**SPARK_TYPES, **ARRAYS[name]}
+        self.types = {**SPARK_TYPES, **ARRAYS[kind.format]}
         self.runs_while_writing = 0
         self.project.configure(
             "live",
-            settings={"format": name, "location": str(self.capture.landing), "change_set_order": "name"},
+            settings=self.capture.settings(),
             tables=[
                 {
                     "name": table.name,
@@ -62,11 +65,19 @@ class Live:
         )
         self.project.generate()
 
+    def run(self) -> None:
+        if not isinstance(self.capture, LandedAudit):
+            self.project.dbt("run", quiet=True)
+            return
+        folder = str(self.project.path)
+        result = CliRunner().invoke(main, ["run", "--project-dir", folder, "--profiles-dir", folder])
+        assert result.exit_code == 0, result.output
+
     def write_and_run(self, errors: Path) -> None:
         """Clients write, changes are read, dbt runs: for SECONDS, and until two runs fell into that time."""
         self.source.seed()
         self.capture.deliver()
-        self.project.dbt("run", quiet=True)
+        self.run()
         self.source.writing.set()
         self.capture.reading.set()
         with ThreadPoolExecutor(CLIENTS + 2) as pool:
@@ -76,7 +87,7 @@ class Live:
                 started = time.monotonic()
                 shape = pool.submit(self.source.change_shape, SECONDS / 2)
                 while self.runs_while_writing < 2 or time.monotonic() < started + SECONDS or not shape.done():
-                    self.project.dbt("run", quiet=True)
+                    self.run()
                     self.runs_while_writing += 1
             finally:
                 self.source.writing.clear()
@@ -87,7 +98,7 @@ class Live:
             done.result()
         self.source.overtake()
         self.capture.deliver()
-        self.project.dbt("run", quiet=True)
+        self.run()
 
     def rows_of_source(self, table: Table) -> Counter[tuple[Any, ...]]:
         texts = {
@@ -143,13 +154,16 @@ class Live:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("kind", [Slot, Audit], ids=lambda kind: kind.format)
-def test_final_tables_equal_the_source(kind: type[Capture], server: Postgres, lake: Path, tmp_path: Path, capsys: Any) -> None:
+@pytest.mark.parametrize("kind", [Slot, Audit, LandedAudit], ids=lambda kind: kind.name)
+def test_final_tables_equal_the_source(
+    kind: type[Capture], server: Postgres, lake: Path, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DELTA_CDC_E2E_PASSWORD", "reader")
     live = Live(kind, server, tmp_path, lake)
     live.write_and_run(tmp_path)
     with capsys.disabled():
         counts = ", ".join(f"{number:,} {what}" for what, number in sorted(live.capture.counts.items()))
-        print(f"\n{kind.format}: {counts}; {live.runs_while_writing} runs while clients wrote")
+        print(f"\n{kind.name}: {counts}; {live.runs_while_writing} runs while clients wrote")
 
     wrong = [problem for table in TABLES for problem in (*_values(live, table), *_history(live, table))]
     assert not wrong, "\n".join(wrong)
@@ -157,7 +171,7 @@ def test_final_tables_equal_the_source(kind: type[Capture], server: Postgres, la
     assert [what for what in live.capture.must_occur if not live.capture.counts[what]] == []
 
     before = live.versions()
-    live.project.dbt("run", quiet=True)
+    live.run()
     assert live.versions() == before
 
 

@@ -20,14 +20,14 @@ PACKAGE = Path(__file__).resolve().parents[2]
 
 class UserProject:
     """path: its folder, made anew. lake: warehouse and metastore, one for all projects of a process. package: what it
-    installs. settings: Spark settings beside SPARK_SETTINGS."""
+    installs. spark_settings: beside SPARK_SETTINGS, the same for all projects of a process."""
 
     def __init__(
         self, path: Path, *, lake: Path, schema: str, threads: int = 3, package: Path = PACKAGE,
-        settings: Mapping[str, str] | None = None,
+        spark_settings: Mapping[str, str] | None = None,
     ) -> None:
+        self.spark_settings = {**SPARK_SETTINGS, **(spark_settings or {})}
         self.path = path
-        self.settings = {**SPARK_SETTINGS, **(settings or {})}
         self.lake = lake
         self.schema = schema
         self._manifest: Any = None
@@ -40,7 +40,7 @@ class UserProject:
         self._write("packages.yml", {"packages": [{"local": str(package)}]})
         self._write("profiles.yml", {"user": {"target": "dev", "outputs": {"dev": {
             "type": "sparkdelta", "method": "session", "schema": schema, "threads": threads,
-            "root": str(lake), "server_side_parameters": self.settings,
+            "root": str(lake), "server_side_parameters": self.spark_settings,
         }}}})
         self.dbt("deps", quiet=True)
 
@@ -130,4 +130,4 @@ class UserProject:
     def spark(self) -> Any:
         from dbt.adapters.sparkdelta.session import root_session
 
-        return root_session(root=self.lake, overrides=self.settings)
+        return root_session(root=self.lake, overrides=self.spark_settings)

@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("scheme", ["", "file:", "file://"])
 def test_local_files_are_told_as_hadoop_tells_them(spark, folder: Path, scheme: str, pattern: str) -> None:
     found = files.list_files(spark, f"{scheme}{folder}{pattern}")
-    system, path = files._file_system(spark, f"{scheme}{folder}{pattern}")
+    system, path = files.file_system(spark, f"{scheme}{folder}{pattern}")
     of_hadoop = list(files._found_files(spark, system.globStatus(path)))
     by_path = lambda each: each["path"]  # noqa: E731
     assert sorted(found, key=by_path) == sorted(of_hadoop, key=by_path)
@@ -45,7 +45,7 @@ def test_local_files_are_told_as_hadoop_tells_them(spark, folder: Path, scheme: 
 def test_only_what_sorts_above_a_name_is_listed(spark, folder: Path, pattern: str) -> None:
     after = {f"file:{folder}": "one [1]"}
     found = {each["path"].removeprefix(f"file:{folder}/") for each in files.list_files(spark, f"{folder}{pattern}", after)}
-    system, path = files._file_system(spark, f"{folder}{pattern}")
+    system, path = files.file_system(spark, f"{folder}{pattern}")
     everything = [each["path"] for each in files._found_files(spark, system.globStatus(path))]
     nested = pattern == "/*/*"
     assert found == {

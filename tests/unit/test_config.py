@@ -388,6 +388,53 @@ def test_Q5_a_mistake_in_a_feed(tmp_path: Path, feed: Any, expected: str) -> Non
     assert len(found) == 1 or feed == "rows"
 
 
+KAFKA = {"bootstrap_servers": "k:9092", "topics": ["shop.invoice"]}
+JDBC = {"url": "jdbc:x", "table": "audit", "serial": "id", "overlap": 10}
+
+
+@pytest.mark.parametrize(
+    ("feed", "expected"),
+    [
+        ({"kafka": {"topics": ["a"]}}, "It takes a mapping of `bootstrap_servers`, `topics` (a list) or"),
+        ({"kafka": {"topics": ["a"]}}, " `kafka.bootstrap_servers` is missing."),
+        ({"kafka": KAFKA | {"topic": "a"}}, "`kafka.topic` is not known. Did you mean `topics`?"),
+        ({"kafka": KAFKA | {"topics": []}}, "`kafka.topics` is []."),
+        ({"jdbc": JDBC | {"overlap": "10"}}, "`jdbc.overlap` is '10'."),
+        ({"kafka": KAFKA, "jdbc": JDBC}, "`kafka` and `jdbc` are both given."),
+        ({"kafka": KAFKA, "file_format": "json"}, "`kafka` lands in a Delta table. Set `file_format: delta`."),
+        ({"kafka": KAFKA | {"topic_pattern": "a.*"}}, "`kafka` takes `topics` or `topic_pattern`, one of them."),
+        ({"kafka": {"bootstrap_servers": "k"}}, "`kafka` takes `topics` or `topic_pattern`, one of them."),
+        ({"kafka": KAFKA | {"options": {"subscribe": "a"}}}, "`kafka.options` names `subscribe`, which `delta-cdc land` sets"),
+        ({"kafka": KAFKA | {"topics": ["a", "x.{table}"]}}, "`{table}` stands in one of `location` (landing) and"),
+        ({"jdbc": JDBC, "location": "landing/{table}"}, "in one of `location` (landing/{table}) and `jdbc.table` (audit)."),
+        ({"jdbc": JDBC | {"options": {"password": "x"}}}, "`jdbc.options` has `password` in plain text. Put it"),
+        ({"kafka": KAFKA | {"options": {"kafka.sasl.jaas.config": 'M required password="x";'}}}, "in plain text. Put it"),
+        ({"jdbc": JDBC | {"url": "jdbc:x://h/d?password=x"}}, "`jdbc.url` has a password in plain text."),
+        ({"change_table": "ct"}, "`change_table` is a setting of the table, not of the feed. Move it there."),
+    ],
+)
+def test_Q5_a_mistake_in_what_is_landed(tmp_path: Path, feed: Any, expected: str) -> None:
+    landed = {"format": "debezium", "location": "landing", "file_format": "delta"}
+    (problem,) = problems(tmp_path, source(feed=landed | feed, tables={"invoice": {"keys": ["id"]}}))
+    assert problem.startswith("feed shop: ")
+    assert expected in problem
+
+
+def test_what_is_landed_may_hold_variables_of_the_environment(tmp_path: Path) -> None:
+    landed = {"format": "debezium", "location": "landing", "file_format": "delta"}
+    jaas = {
+        "kafka.sasl.jaas.config": 'org.x.Module required password="${PASSWORD}";', "maxOffsetsPerTrigger": 5,
+        "kafka.sasl.oauthbearer.token.endpoint.url": "https://x",
+    }
+    for named in ({"kafka": KAFKA | {"options": jaas}}, {"jdbc": JDBC | {"url": "jdbc:x://h?password=${P}"}}):
+        (feed,) = loaded(tmp_path, source(feed=landed | named, tables={"invoice": {"keys": ["id"]}})).feeds
+        assert feed.is_landed
+    each = landed | {"format": "oracle_cdc", "location": "landing/{table}", "jdbc": JDBC | {"table": "ct_{table}"}}
+    assert loaded(tmp_path, source(feed=each, tables={"invoice": {"keys": ["id"], "change_table": "odd"}})).feeds
+    (problem,) = problems(tmp_path, source(tables={"invoice": TABLE | {"change_table": "odd"}}))
+    assert "`change_table` is for a feed with `jdbc` and `{table}` in `location`. Take it out." in problem
+
+
 def test_format_and_location_must_be_given(tmp_path: Path) -> None:
     assert problems(tmp_path, source(feed={})) == [
         f"feed shop: `format` is missing. Known: {', '.join(f'`{name}`' for name in sorted(FORMATS))}.",

@@ -236,7 +236,7 @@ def size_in_bytes(session: SparkSession, schema: str, identifier: str) -> int:
     uri = location(session, schema, identifier)
     if uri is None:
         return 0
-    snapshot = _delta_log(session, uri)[1]
+    snapshot = delta_log(session, uri)[1]
     checksum = snapshot.checksumOpt()  # where it is not there, working the size out is a Spark job
     return int(checksum.get().tableSizeBytes() if checksum.isDefined() else snapshot.sizeInBytes())
 
@@ -278,7 +278,7 @@ def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) 
     _vacuum(session, table, "retain 0 hours", {"spark.databricks.delta.retentionDurationCheck.enabled": "false"})
     with settings_on(session, {USER_METADATA: json.dumps(said)} if state["app_id"] else {}):
         session.sql(f"alter table {table} set tblproperties ('sparkdelta.purged_before' = '{state['version']}')")
-    log, _ = _delta_log(session, location(session, schema, identifier))
+    log, _ = delta_log(session, location(session, schema, identifier))
     log.checkpoint()
     # so far in the future that py4j makes it a Long; entries at and above the checkpoint stay
     retention = jvm.scala.Option.apply(-(2**31) - 1)
@@ -287,7 +287,7 @@ def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) 
     log.cleanUpExpiredLogs(log.update(False, nothing, nothing), nothing, retention, minute)
 
 
-def _delta_log(session: SparkSession, uri: str | None) -> tuple[Any, Any]:
+def delta_log(session: SparkSession, uri: str | None) -> tuple[Any, Any]:
     """Delta's own DeltaLog of a table, brought up to date, and its newest snapshot."""
     jvm = session._jvm
     assert jvm is not None
@@ -399,7 +399,7 @@ class _SparkLog:
 
     def __init__(self, session: SparkSession, uri: str) -> None:
         self._session = session
-        log, self._snapshot = _delta_log(session, uri)
+        log, self._snapshot = delta_log(session, uri)
         self._path = log.dataPath().toString()
         if self.version < 0:
             raise DbtRuntimeError(f"there is no Delta log in {self._path}")

@@ -6,13 +6,15 @@ feed, so the table needs `delta.enableChangeDataFeed`; it costs a table that is 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import row_messages
+from dbt.adapters.sparkdelta import delta_log, row_messages
 from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.session import short_message
 
@@ -47,6 +49,14 @@ def numbered_messages(session: SparkSession, change_sets: Sequence[tuple[str, in
     )
 
 
+def size_of_commit(session: SparkSession, path: str) -> int:
+    """The bytes of data that a commit added, by its own metrics; 0 where it tells none. path: of the commit's file."""
+    table, _, name = path.rpartition("/_delta_log/")
+    line = delta_log.first_line(session, quote(table, safe="/:"), name)
+    metrics = (json.loads(line).get("commitInfo") or {}).get("operationMetrics") or {} if line else {}
+    return max(int(metrics.get(name) or 0) for name in ("numOutputBytes", "numTargetBytesAdded", "numAddedBytes"))
+
+
 def _messages(session: SparkSession, table: str, versions: Iterable[int], feed: Mapping[str, Any]) -> DataFrame:
     """(_commit_version bigint, place string: `row_order` as sortable, message string) of a table's commits."""
     from pyspark.sql import functions as F
@@ -68,7 +78,8 @@ def _messages(session: SparkSession, table: str, versions: Iterable[int], feed: 
         message = row_messages.message_of(frame, columns, feed, table)
     else:
         message = row_messages.message_of(frame, frame.columns, feed, table)
-    missing = [name for name in feed["row_order"] if name not in frame.columns]
+    there = {name.casefold() for name in frame.columns}
+    missing = [name for name in feed["row_order"] if name.casefold() not in there]
     if missing:
         raise DbtRuntimeError(
             f"feed {feed['feed']}, Delta table {table}: `row_order` names {', '.join(f'`{name}`' for name in missing)}, and its "

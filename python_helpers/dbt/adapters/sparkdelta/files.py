@@ -28,7 +28,7 @@ LISTING = "feed string, path string, size bigint, modified_at timestamp"
 
 def qualified_path(session: SparkSession, path: str) -> str:
     """A path as Hadoop spells it, with its scheme: `file:/data/x`."""
-    system, hadoop_path = _file_system(session, path)
+    system, hadoop_path = file_system(session, path)
     return str(hadoop_path.makeQualified(system.getUri(), system.getWorkingDirectory()).toString())
 
 
@@ -40,7 +40,7 @@ def list_files(session: SparkSession, pattern: str, after: Mapping[str, str] | N
     """
     from py4j.protocol import Py4JJavaError
 
-    system, hadoop_path = _file_system(session, pattern)
+    system, hadoop_path = file_system(session, pattern)
     after = after or {}
     folder, _, name = pattern.rpartition("/")
     nested = folder.endswith("/*")
@@ -235,7 +235,7 @@ _kept: dict[tuple[str, str, str], tuple[int, list[dict[str, Any]]]] = {}
 _kept_lock = threading.Lock()
 
 
-def _file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
+def file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
     from py4j.protocol import Py4JJavaError
 
     jvm = session._jvm

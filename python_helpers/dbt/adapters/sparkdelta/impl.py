@@ -22,6 +22,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.sparkdelta import columns, delta_log, narrowing, table_log, tuning
 from dbt.adapters.sparkdelta.connections import SparkdeltaConnectionManager
 from dbt.adapters.sparkdelta.files import FilesMixin
+from dbt.adapters.sparkdelta.landing import LandingMixin
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, reported
 from dbt.adapters.sparkdelta.seeds import seed_rows
 from dbt.adapters.sparkdelta.write_plan import WritePlan
@@ -76,7 +77,7 @@ def _no_state(*_: Any, **__: Any) -> dict[str, Any]:
     return delta_log.no_state()
 
 
-class SparkdeltaAdapter(FilesMixin, SparkAdapter):
+class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
     """Talks to Spark in this process (method session), or to a server as dbt-spark does."""
 
     ConnectionManager = SparkdeltaConnectionManager

@@ -66,15 +66,18 @@ def jar_paths(extra_packages: Sequence[str] = (), settings: Mapping[str, str] | 
     return sorted(str(path) for path in folder.glob("*.jar"))
 
 
-def resolve(packages: Sequence[str], folder: Path, settings: Mapping[str, str]) -> None:
-    """Resolve packages with Spark's own Ivy and copy the jars that Spark itself lacks into `folder`."""
+def resolve(packages: Sequence[str], folder: Path, settings: Mapping[str, str], *, beside_spark: bool = True) -> None:
+    """Resolve packages with Spark's own Ivy and copy the jars that Spark itself lacks into `folder`.
+
+    beside_spark: False copies all of them, for a process that has none of Spark's.
+    """
     conf = {key: value for key, value in settings.items() if key.startswith("spark.jars.")}
     conf["spark.jars.packages"] = ",".join(packages)
     done = subprocess.run([sys.executable, "-c", _RESOLVE, json.dumps(conf)], capture_output=True, text=True, check=False)
     found = re.search(r"^JARS=(.*)$", done.stdout, re.MULTILINE)
     if not found:
         raise DbtRuntimeError(_why(done.stderr, packages, folder))
-    ours = {_artifact(path.name) for path in (_spark_home() / "jars").glob("*.jar")}
+    ours = {_artifact(path.name) for path in (_spark_home() / "jars").glob("*.jar")} if beside_spark else set()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         staging = Path(scratch) / "jars"

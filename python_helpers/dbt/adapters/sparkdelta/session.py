@@ -130,7 +130,7 @@ def _open_metastore(session: SparkSession, root: Path) -> None:
     try:
         session._jsparkSession.sessionState().catalog().databaseExists("default")
     except Exception as error:
-        text = _whole_text(error)
+        text = whole_text(error)
         if "XSDB6" in text:
             raise DbtRuntimeError(
                 f"Another run holds the metastore in {root} (Derby admits one process at a time): wait for "
@@ -140,7 +140,7 @@ def _open_metastore(session: SparkSession, root: Path) -> None:
         raise DbtRuntimeError(f"The metastore cannot be opened: {short_message(error)}") from error
 
 
-def _whole_text(error: BaseException) -> str:
+def whole_text(error: BaseException) -> str:
     """All that a Java error says, its causes included."""
     trace = getattr(error, "_stackTrace", "") or getattr(error, "stackTrace", "")
     return f"{error}\n{trace}"

@@ -8,9 +8,10 @@ half a second (2 cores, docs/performance.md). Every model has a session of its o
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta import delta_log, delta_messages
 from dbt.adapters.sparkdelta.settings import SMALL_TABLES
 
 if TYPE_CHECKING:
@@ -32,6 +33,13 @@ MANY_ROWS = 20_000  # that are looked at, applied and written
 _PACKED = re.compile(r"\.(gz|bz2|zst|zstd|xz|snappy|lz4|deflate|parquet|orc|avro)$", re.IGNORECASE)
 
 
+def _share_of_much(session: SparkSession, change_set: Mapping[str, Any]) -> float:
+    path = change_set["change_set"]
+    if "/_delta_log/" in path:
+        return delta_messages.size_of_commit(session, path) / MUCH["packed"]
+    return float((change_set["size"] or 0) / MUCH["packed" if _PACKED.search(path) else "text"])
+
+
 def tune_for(
     session: SparkSession,
     tables: Iterable[tuple[str, str]] = (),
@@ -49,9 +57,8 @@ def tune_for(
     wanted = {key: value for key, value in large.items() if key not in (given or {})}
     if all(session.conf.get(key, None) != SMALL_TABLES[key] for key in wanted):
         return
-    files = sum((each["size"] or 0) / MUCH["packed" if _PACKED.search(each["change_set"]) else "text"] for each in change_sets)
     if (
-        files >= 1
+        any(part >= 1 for part in accumulate(_share_of_much(session, each) for each in change_sets))
         or (rows or 0) >= MANY_ROWS
         or any(delta_log.size_in_bytes(session, *name) >= MUCH["table"] for name in tables)
     ):

@@ -87,7 +87,7 @@ def s3() -> Iterator[Bucket]:
 def project(s3: Bucket, tmp_path_factory: pytest.TempPathFactory) -> UserProject:
     """Feeds of files and of folders after their first run. In one table keys change, in the other history is a table."""
     lake = tmp_path_factory.mktemp("lake")
-    project = UserProject(tmp_path_factory.mktemp("s3"), lake=lake, schema="s3", settings={
+    project = UserProject(tmp_path_factory.mktemp("s3"), lake=lake, schema="s3", spark_settings={
         "spark.driver.extraJavaOptions": "",  # a few runs: the second compiler does not pay
         "spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.5.0",
         "spark.sql.warehouse.dir": f"s3a://{BUCKET}/warehouse",

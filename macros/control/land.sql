@@ -1,0 +1,46 @@
+{#-
+  `delta-cdc land`: what is new in the topics and change tables of feeds with `kafka` or `jdbc` goes into their Delta tables.
+  feeds: names (none: all). overlap: for change tables, in place of `jdbc.overlap`. Prints a JSON list, an object a landed table:
+  {feed, table, rows, seconds, …} as `adapter.land` says, or {feed, table, error}: one that fails does not hold up others.
+-#}
+{% macro land(feeds=none, overlap=none) %}
+  {%- set out = [] -%}
+  {%- for landing in delta_cdc._landings(feeds) %}{% do out.append(adapter.land(landing, overlap)) %}{% endfor -%}
+  {%- do print(tojson(out)) -%}
+{% endmacro %}
+
+
+{#- What is to be landed: a table of a feed with `{table}` in its location, else the feed. -#}
+{% macro _landings(feeds=none) %}
+  {%- set out = {} -%}
+  {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and (feeds is none or node.source_name in feeds) -%}
+    {%- set settings = delta_cdc._table_settings(node) -%}
+    {%- if settings.kafka or settings.jdbc -%}
+      {%- set each = '{table}' in settings.location -%}
+      {%- set name = settings.source_table -%}
+      {%- set landing = {'feed': settings.feed, 'table': settings.table if each else none,
+            'location': delta_cdc.table_folder(settings.location, name)} -%}
+      {%- if settings.kafka -%}
+        {%- set topics = [] -%}
+        {%- for topic in settings.kafka.topics or [] %}{% do topics.append(topic.replace('{table}', name)) %}{% endfor -%}
+        {%- do landing.update({'kafka': settings.kafka, 'topics': topics,
+              'topic_pattern': (settings.kafka.topic_pattern or '').replace('{table}', name)}) -%}
+      {%- else -%}
+        {%- do landing.update({'jdbc': settings.jdbc, 'change_table': settings.change_table or settings.jdbc.table.replace('{table}', name)}) -%}
+      {%- endif -%}
+      {%- do out.update({(landing.feed, landing.table): landing}) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(out.values() | list) }}
+{% endmacro %}
+
+
+{#- The columns that order the rows of what is landed: they are there without being configured. -#}
+{% macro _landing_order(settings) %}
+  {%- if settings.kafka -%}{{ return(['topic', 'partition', 'offset']) }}{%- endif -%}
+  {%- if settings.jdbc -%}
+    {#- an expression is landed as a column of its own -#}
+    {{ return([settings.jdbc.serial if modules.re.fullmatch('[A-Za-z_][A-Za-z0-9_$#]*', settings.jdbc.serial) else 'cdc_serial']) }}
+  {%- endif -%}
+  {{ return([]) }}
+{% endmacro %}

@@ -1,0 +1,446 @@
+"""What stands in Kafka topics and in change tables of databases, landed in append-only Delta tables: each row once.
+
+A landing is {feed, table (None where the feed's tables share it), location, kafka or jdbc (as the feed's settings have them),
+topics or change_table}. docs/landing.md says why nothing comes twice and what can be lost.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base import available
+from dbt.adapters.base.meta import AdapterMeta
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.sparkdelta import delta_log, files
+from dbt.adapters.sparkdelta.columns import merge, quoted
+from dbt.adapters.sparkdelta.session import LAST_COMMIT, short_message, whole_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructField, StructType
+
+CHECKPOINTS = "_checkpoints"  # in the table's folder: Delta and its VACUUM look at no name that begins with `_`
+SERIAL = "cdc_serial"
+PROPERTIES = {"delta.enableChangeDataFeed": "true", "delta.appendOnly": "true"}
+KAFKA_COLUMNS = (
+    "topic string, partition int, offset bigint, timestamp timestamp, key string, value string, headers map<string, string>"
+)
+PATIENCE = 20  # seconds for the first answer of the brokers
+# Messages of transactions that were aborted are none.
+KAFKA_OPTIONS = {"kafka.isolation.level": "read_committed", "failOnDataLoss": "true"}
+# A time without a zone stays one: else Java's zone is put to it. Oracle's driver fetches 10 rows at a time by itself.
+JDBC_OPTIONS = {"preferTimestampNTZ": "true", "fetchsize": "10000"}
+DRIVERS = {
+    "postgresql": ("org.postgresql.Driver", "org.postgresql:postgresql"),
+    "sqlserver": ("com.microsoft.sqlserver.jdbc.SQLServerDriver", "com.microsoft.sqlserver:mssql-jdbc"),
+    "oracle": ("oracle.jdbc.OracleDriver", "com.oracle.database.jdbc:ojdbc11"),
+    "mysql": ("com.mysql.cj.jdbc.Driver", "com.mysql:mysql-connector-j"),
+    "mariadb": ("org.mariadb.jdbc.Driver", "org.mariadb.jdbc:mariadb-java-client"),
+    "db2": ("com.ibm.db2.jcc.DB2Driver", "com.ibm.db2:jcc"),
+    "derby": ("org.apache.derby.iapi.jdbc.AutoloadedDriver", "org.apache.derby:derby"),
+}
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_$#]*")
+_ADVICE = re.compile(r"If you don't want your streaming query to fail.*?(to false\.|$)", re.DOTALL)
+# What Kafka's source says where offsets are gone: retention, a topic that was deleted, or made anew.
+_GONE = re.compile(r"Some data may have been lost|some data may have been missed|KAFKA_DATA_LOSS|OffsetOutOfRange", re.IGNORECASE)
+
+
+def land(session: SparkSession, landing: Mapping[str, Any], overlap: int | None = None) -> dict[str, Any]:
+    """Land what is new. overlap: in place of the setting of that name.
+
+    Returns {feed, table, rows, seconds} and, for a change table, late (rows below the highest serial that was there before),
+    late_by (by so many serials at most), beyond (rows that the setting's window would not have seen) and overlap (the setting).
+    Raises DbtRuntimeError that names feed and table, and holds no value of the environment.
+    """
+    started = time.monotonic()
+    where = f"feed {landing['feed']}" + (f", table {landing['table']}" if landing.get("table") else "")
+    environment = _Environment(where)
+    try:
+        if "kafka" in landing:
+            told = _land_kafka(session, landing, environment)
+        else:
+            told = _land_jdbc(session, landing, overlap, environment)
+    except Exception as error:
+        text = str(error.msg) if isinstance(error, DbtRuntimeError) else _cause(error)
+        text = text if text.startswith(where) else f"{where}: {text}"
+        raise DbtRuntimeError(environment.hidden(text)) from None
+    return {"feed": landing["feed"], "table": landing.get("table"), **told, "seconds": time.monotonic() - started}
+
+
+class _Environment:
+    """Puts variables of the environment where a setting has `${NAME}`, and takes their values out of what is told."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._used: dict[str, str] = {}
+
+    def filled(self, setting: str, value: Any) -> str:
+        """The value as text. Raises DbtRuntimeError that names setting and variable."""
+
+        def variable(found: re.Match[str]) -> str:
+            name = found[1]
+            if name not in os.environ:
+                raise DbtRuntimeError(
+                    f"{self._where}: `{setting}` names ${{{name}}}, and the environment has no variable {name}. Set it where "
+                    "`delta-cdc land` or `run` is started."
+                )
+            self._used[name] = os.environ[name]
+            return self._used[name]
+
+        return _VARIABLE.sub(variable, str(value).lower() if isinstance(value, bool) else str(value))
+
+    def options(self, setting: str, given: Mapping[str, Any]) -> dict[str, str]:
+        return {name: self.filled(f"{setting}.{name}", value) for name, value in given.items()}
+
+    def hidden(self, text: str) -> str:
+        for name, value in sorted(self._used.items(), key=lambda used: -len(used[1])):
+            text = text.replace(value, f"${{{name}}}") if value else text
+        return text
+
+
+# --------------------------------------------------------------------------------
+# Kafka
+
+
+def _land_kafka(session: SparkSession, landing: Mapping[str, Any], environment: _Environment) -> dict[str, Any]:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
+
+    kafka, location = landing["kafka"], landing["location"]
+    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{metadata.version('pyspark')}"
+    _need_class(session, "org.apache.spark.sql.kafka010.KafkaSourceProvider", package, "Kafka's source")
+    options = {
+        **KAFKA_OPTIONS,
+        **environment.options("kafka.options", kafka.get("options") or {}),
+        "kafka.bootstrap.servers": environment.filled("kafka.bootstrap_servers", kafka["bootstrap_servers"]),
+        "includeHeaders": "true",
+    }
+    topics = landing.get("topics") or []
+    options |= {"subscribe": ",".join(topics)} if topics else {"subscribePattern": landing["topic_pattern"]}
+    partitions = _partitions(session, options, topics, landing.get("topic_pattern"))
+    version, checkpoint = _version(session, location), _checkpoint(session, location, options)
+    has_checkpoint = _exists(session, f"{checkpoint}/metadata")
+    if version is None and has_checkpoint:
+        raise DbtRuntimeError(
+            f"there is no Delta table in {location}, and {checkpoint} says how far it was landed. Bring the table back, or "
+            "remove that folder too: then all that Kafka still has is landed again."
+        )
+    if version is None:
+        version = _create(session, location, StructType.fromDDL(KAFKA_COLUMNS))
+    if not has_checkpoint:  # a new table, other topics, or the checkpoint was removed: the rows tell how far it was landed
+        options["startingOffsets"] = _offsets_after(session, location, partitions)
+    messages = session.readStream.format("kafka").options(**options).load()
+    # of twice the same name the later one
+    headers = (
+        "aggregate(headers, cast(map() as map<string, string>), (all, one) -> "
+        "map_concat(map_filter(all, (name, _) -> name <> one.key), map(one.key, cast(one.value as string))))"
+    )
+    rows = messages.select(
+        "topic", "partition", "offset", "timestamp",
+        messages["key"].cast("string"), messages["value"].cast("string"), F.expr(headers).alias("headers"),
+    )
+    query = rows.writeStream.format("delta").option("checkpointLocation", checkpoint).trigger(availableNow=True).start(location)
+    try:
+        query.awaitTermination()
+    except Exception as error:
+        raise DbtRuntimeError(_why_not_kafka(error)) from None
+    finally:
+        query.stop()
+    return {"rows": _rows_since(session, location, version)}
+
+
+def _checkpoint(session: SparkSession, location: str, options: Mapping[str, str]) -> str:
+    """The folder of the stream's state. Each choice of topics has one of its own, and those of other choices go: a topic that is
+    left out and comes back would begin anew in a state that was kept. One without its `metadata` goes too: Spark refuses it."""
+    chosen = json.dumps([",".join(sorted(options.get("subscribe", "").split(","))), options.get("subscribePattern")])
+    name = hashlib.sha256(chosen.encode()).hexdigest()[:12]
+    system, folder = files.file_system(session, f"{location}/{CHECKPOINTS}")
+    for found in system.listStatus(folder) if system.exists(folder) else []:
+        if found.getPath().getName() != name or not _exists(session, f"{found.getPath().toString()}/metadata"):
+            system.delete(found.getPath(), True)
+    return f"{location}/{CHECKPOINTS}/{name}"
+
+
+def _partitions(
+    session: SparkSession, options: Mapping[str, str], topics: Sequence[str], pattern: str | None
+) -> dict[str, list[int]]:
+    """The partitions of the topics. Raises DbtRuntimeError after PATIENCE seconds without an answer, or if a topic is not there:
+    the stream itself would ask for minutes."""
+    jvm = session._jvm
+    assert jvm is not None
+    of_client = {name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")}
+    seconds, servers = jvm.java.util.concurrent.TimeUnit.SECONDS, options["kafka.bootstrap.servers"]
+    client = None
+    try:
+        client = jvm.org.apache.kafka.clients.admin.AdminClient.create(jvm.java.util.HashMap(of_client))
+        there = list(client.listTopics().names().get(PATIENCE, seconds))
+        names = list(topics) or [name for name in there if jvm.java.util.regex.Pattern.matches(pattern, name)]
+        if missing := sorted(set(names) - set(there)):
+            hint = _near(missing[0], there)
+            raise DbtRuntimeError(f"`kafka.topics` names {', '.join(missing)}, which {servers} does not have. {hint}")
+        described = client.describeTopics(jvm.java.util.ArrayList(names)).allTopicNames().get(PATIENCE, seconds)
+        return {name: [each.partition() for each in described[name].partitions()] for name in names}
+    except DbtRuntimeError:
+        raise
+    except Exception as error:
+        said = f"told no topics within {PATIENCE} s: {_cause(error)}"
+        raise DbtRuntimeError(f"`kafka.bootstrap_servers` ({servers}) {said}") from None
+    finally:
+        if client is not None:
+            client.close(jvm.java.time.Duration.ZERO)
+
+
+def _near(name: str, there: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, there, n=1)
+    return f"Did you mean `{close[0]}`?" if close else f"Number of its topics: {len(there)}."
+
+
+def _offsets_after(session: SparkSession, location: str, partitions: Mapping[str, Sequence[int]]) -> str:
+    """`startingOffsets` after all that the table has: Kafka's source wants one for each partition that there is."""
+    of_topic = _table(session, location).groupBy("topic", "partition").agg({"offset": "max"})
+    landed = {(topic, partition): offset + 1 for topic, partition, offset in of_topic.collect()}
+    offsets = {topic: {str(each): landed.get((topic, each), -2) for each in found} for topic, found in partitions.items()}
+    return json.dumps(offsets) if landed else "earliest"
+
+
+def _why_not_kafka(error: BaseException) -> str:
+    cause = _ADVICE.sub("", _cause(error)).strip()
+    if _GONE.search(whole_text(error)):
+        return (
+            "Kafka no longer has messages that were not landed yet: its retention removed them, or a topic was deleted or made "
+            f"anew. Nothing of them was landed. Kafka's source said: {cause}\n"
+            "They are lost to this feed; land more often than the topics' retention. To go on with what is there, set "
+            "`kafka: {options: {failOnDataLoss: false}}` for one landing, then take it out and compare with the source "
+            "(`delta-cdc reconcile`). For a topic that was made anew, give the feed another `location`."
+        )
+    return cause
+
+
+# --------------------------------------------------------------------------------
+# Change tables of databases
+
+
+def _land_jdbc(
+    session: SparkSession, landing: Mapping[str, Any], overlap: int | None, environment: _Environment
+) -> dict[str, Any]:
+    from pyspark.sql import functions as F
+
+    jdbc, location = landing["jdbc"], landing["location"]
+    serial, plain = jdbc["serial"], bool(_COLUMN.fullmatch(jdbc["serial"]))
+    version = _version(session, location)
+    highest = None
+    if version is not None:
+        name = _column_of(_table(session, location), serial if plain else SERIAL)
+        highest = _table(session, location).agg(F.max(F.col(quoted(name)))).collect()[0][0]
+    lowest = None if highest is None else Decimal(highest) - (jdbc["overlap"] if overlap is None else overlap)
+
+    columns = "t.*" if plain else f"t.*, {serial} as {SERIAL}"
+    condition = f"{serial} is not null" if lowest is None else f"{serial} >= {lowest:f}"
+    options = {
+        **JDBC_OPTIONS,
+        **environment.options("jdbc.options", jdbc.get("options") or {}),
+        "url": environment.filled("jdbc.url", jdbc["url"]),
+        "dbtable": f"(select {columns} from {landing['change_table']} t where {condition}) landed",
+    }
+    _driver(session, options)
+    read = session.read.format("jdbc").options(**options).load()
+    # without the database's length of texts: Delta would hold a text to it
+    read = read.select(*(F.col(quoted(field.name)).cast(_plain_type(field)).alias(field.name) for field in read.schema.fields))
+    name = _column_of(read, serial if plain else SERIAL)
+    _must_be_whole(read, name, serial)
+    if version is None:
+        version = _create(session, location, read.schema)
+    else:
+        read = _fitted(read, _table(session, location).schema, landing["change_table"])
+        name = _column_of(read, name)
+    of_row = F.col(quoted(name))
+    if highest is not None:
+        landed = _table(session, location).where(of_row >= F.lit(lowest)).select(of_row.alias("landed_serial"))
+        read = read.join(landed, of_row == F.col("landed_serial"), "left_anti")
+    return _append(session, location, version, read, of_row, highest, jdbc["overlap"])
+
+
+def _append(
+    session: SparkSession, location: str, version: int, new: DataFrame, serial: Column, highest: Any, overlap: int
+) -> dict[str, Any]:
+    """Append rows in one commit, none if there are no rows, and count those that are late."""
+    from pyspark.sql import functions as F
+
+    if highest is None:  # perhaps the whole of a large table: it is not kept
+        if not new.isEmpty():
+            _write(session, location, version, new)
+        return {"rows": _rows_since(session, location, version), "late": 0, "late_by": 0, "beyond": 0, "overlap": overlap}
+    below = F.lit(highest) - serial
+    counts = {
+        "rows": F.count(F.lit(1)), "late": F.count_if(below > 0), "late_by": F.max(F.greatest(below, F.lit(0))),
+        "beyond": F.count_if(below > overlap),
+    }
+    new = new.cache()  # read from the database once, to be counted and written
+    try:
+        told = new.agg(*(count.alias(name) for name, count in counts.items())).collect()[0].asDict()
+        if told["rows"]:
+            _write(session, location, version, new)
+    finally:
+        new.unpersist()
+    return {name: int(count or 0) for name, count in told.items()} | {"overlap": overlap}
+
+
+def _write(session: SparkSession, location: str, version: int, new: DataFrame) -> None:
+    """Of two landings that began at the same version one commits: to Delta they are the same transaction."""
+    session.conf.unset(LAST_COMMIT)
+    transaction = {"txnAppId": "land", "txnVersion": str(version + 1), "mergeSchema": "true"}
+    try:
+        new.write.format("delta").mode("append").options(**transaction).save(location)
+    except Exception as error:
+        if "CONCURRENT" not in str(error).upper():
+            raise
+    if session.conf.get(LAST_COMMIT, None) is None:
+        raise DbtRuntimeError("another landing was at work on the same table. Nothing is lost: land again.")
+
+
+def _fitted(read: DataFrame, landed: StructType, change_table: str) -> DataFrame:
+    """The rows with the landed columns as these are spelled and typed; new columns stay. Raises DbtRuntimeError for a column that
+    holds more than where it was landed: Delta could widen it, and its change feed would not be read over that."""
+    from pyspark.sql import functions as F
+
+    there = {field.name.casefold(): field for field in landed.fields}
+    columns = []
+    for field in read.schema.fields:
+        column, kept = F.col(quoted(field.name)), there.get(field.name.casefold(), field)
+        merged = merge(kept.dataType, field.dataType, "")
+        if merged.cast or merged.type != kept.dataType:
+            was, now = kept.dataType.simpleString(), field.dataType.simpleString()
+            raise DbtRuntimeError(
+                f"column `{field.name}` of {change_table} is {now}, and was landed as {was}, which cannot hold it. Let a view "
+                f"of the database cast it to {was} and name that view; or give the feed another `location`: all is landed anew."
+            )
+        columns.append(column.cast(kept.dataType).alias(kept.name))
+    return read.select(*columns)
+
+
+def _plain_type(field: StructField) -> DataType:
+    from pyspark.sql.types import CharType, StringType, VarcharType
+
+    return StringType() if isinstance(field.dataType, (CharType, VarcharType)) else field.dataType
+
+
+def _column_of(frame: DataFrame, name: str) -> str:
+    """The column as the table spells it: databases differ in what they make of case."""
+    found = [column for column in frame.columns if column.casefold() == name.casefold()]
+    if not found:
+        raise DbtRuntimeError(f"`jdbc.serial` names `{name}`, which is no column. There are: {', '.join(frame.columns)}.")
+    return found[0]
+
+
+def _must_be_whole(frame: DataFrame, name: str, serial: str) -> None:
+    from pyspark.sql.types import DecimalType, IntegralType
+
+    kind = frame.schema[name].dataType
+    if not isinstance(kind, (DecimalType, IntegralType)):
+        raise DbtRuntimeError(
+            f"`jdbc.serial` is {serial}, whose type is {kind.simpleString()}. It takes a whole number: a column, or an "
+            "expression of the database's SQL that makes one (docs/landing.md has one for SQL Server's LSN)."
+        )
+
+
+def _driver(session: SparkSession, options: dict[str, str]) -> None:
+    """Name the driver, which Spark finds by its name only where its jar came with `spark.jars.packages`."""
+    kind = options["url"].split(":")[1] if options["url"].startswith("jdbc:") else ""
+    known, package = DRIVERS.get(kind, (None, "the coordinates of its driver on Maven Central"))
+    driver = options.setdefault("driver", known or "")
+    if not driver:
+        raise DbtRuntimeError(
+            f"the driver of jdbc:{kind} is not known. Name its class in `jdbc.options`: {{driver: …}}, and its package in "
+            "`spark.jars.packages`."
+        )
+    _need_class(session, driver, package, f"the driver of jdbc:{kind}")
+
+
+# --------------------------------------------------------------------------------
+# Tables
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost cause in its own words: those of a failed task are below those of its stage and its query."""
+    causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+?)(?=^\s+at |\Z)", whole_text(error), re.DOTALL | re.MULTILINE)
+    return " ".join((causes[-1] if causes else short_message(error)).split())
+
+
+def _need_class(session: SparkSession, name: str, package: str, what: str) -> None:
+    jvm = session._jvm
+    assert jvm is not None
+    try:
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+    except Exception:
+        version = "" if package.count(":") == 2 or ":" not in package else ":<version>"
+        raise DbtRuntimeError(
+            f"{what} ({name}) is not among Spark's jars. Put this into the profile's `server_side_parameters`, behind a comma if "
+            f"there are others:\n  spark.jars.packages: {package}{version}"
+        ) from None
+
+
+def _table(session: SparkSession, location: str) -> DataFrame:
+    return session.read.format("delta").load(location)
+
+
+def _version(session: SparkSession, location: str) -> int | None:
+    """The newest version of the Delta table there; None if there is none."""
+    version = int(delta_log.delta_log(session, _uri(session, location))[1].version())
+    return version if version >= 0 else None
+
+
+def _create(session: SparkSession, location: str, schema: StructType) -> int:
+    """Make the table; returns its version."""
+    from delta.tables import DeltaTable
+
+    table = DeltaTable.createIfNotExists(session).location(location).addColumns(schema)
+    mapped = any(re.search(r"[ ,;{}()\n\t=]", field.name) for field in schema.fields)
+    for name, value in (PROPERTIES | ({"delta.columnMapping.mode": "name"} if mapped else {})).items():
+        table = table.property(name, value)
+    table.execute()
+    return _version(session, location) or 0
+
+
+def _rows_since(session: SparkSession, location: str, version: int) -> int:
+    """The rows that commits after a version put in."""
+    log = delta_log.open_log(session, _uri(session, location))
+    commits = log.history(log.version - version) if log.version > version else []
+    return sum(int((commit.get("operationMetrics") or {}).get("numOutputRows") or 0) for commit in commits
+               if commit["operation"] in ("STREAMING UPDATE", "WRITE"))
+
+
+def _uri(session: SparkSession, location: str) -> str:
+    return str(files.file_system(session, location)[1].toUri().toString())
+
+
+def _exists(session: SparkSession, path: str) -> bool:
+    system, hadoop_path = files.file_system(session, path)
+    return bool(system.exists(hadoop_path))
+
+
+class LandingMixin(metaclass=AdapterMeta):
+    """`land` for macros."""
+
+    @available.parse(lambda *_: {})
+    def land(self, landing: Mapping[str, Any], overlap: int | None = None) -> dict[str, Any]:
+        """`landing.land`; where it fails, {feed, table, error}: others go on. A relative `location` is in the project."""
+        about = {"feed": landing["feed"], "table": landing.get("table")}
+        try:
+            if not self._in_process:  # type: ignore[attr-defined]
+                raise DbtRuntimeError(f"feed {landing['feed']}: landing needs `method: session` in the profile.")
+            session = self.connections.get_thread_connection().handle.begin(f"land {about}")  # type: ignore[attr-defined]
+            location = files.qualified_path(session, self._in_project(landing["location"]))  # type: ignore[attr-defined]
+            return land(session, {**landing, "location": location}, overlap)
+        except DbtRuntimeError as error:
+            return {**about, "error": str(error.msg)}

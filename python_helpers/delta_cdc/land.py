@@ -1,0 +1,64 @@
+"""`delta-cdc land`: Kafka topics and change tables into the Delta tables that are their feeds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from delta_cdc.config import Project
+from delta_cdc.errors import OperationError, did_you_mean
+from delta_cdc.operations import operation, plain
+from delta_cdc.warm_dbt import WarmDbt, progress_on
+
+
+def landed_feeds(project: Project, names: Sequence[str] = ()) -> list[str]:
+    """The feeds that are landed, or those of them that are named. Raises OperationError for a name that is none of them."""
+    there = [feed.name for feed in project.feeds if feed.is_landed]
+    for name in names:
+        if name not in there:
+            what = "has neither `kafka` nor `jdbc`" if any(feed.name == name for feed in project.feeds) else "is not there"
+            raise OperationError(f"feed {name}: it {what}, so nothing is to be landed. {did_you_mean(name, there)}")
+    return list(dict.fromkeys(names)) or there
+
+
+def land(dbt: WarmDbt, feeds: Sequence[str], console: Console, overlap: int | None = None) -> list[dict[str, Any]]:
+    """Land what is new of feeds; an object a table (macros/control/land.sql). Raises OperationError when dbt cannot start."""
+    said: list[str] = []
+    with progress_on(console, transient=True) as progress:
+        result = dbt.run(progress, "land", *operation("land", {"feeds": list(feeds), "overlap": overlap}), tell=said.append)
+    if not result.success:
+        failed = next((each.message for each in getattr(result.result, "results", None) or [] if each.message), None)
+        raise OperationError(plain(str(failed or result.exception or "dbt failed and did not say why; see logs/dbt.log.")))
+    told: list[dict[str, Any]] = json.loads("".join(said))
+    return told
+
+
+def told(landed: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What became of a landing: lines, each with its style."""
+    if landed.get("error"):
+        return [(landed["error"], "red")]
+    name = f"{landed['feed']}.{landed['table']}" if landed["table"] else landed["feed"]
+    line = f"{name}: {landed['rows']:,} row{'' if landed['rows'] == 1 else 's'} landed"
+    late, overlap = landed.get("late", 0), landed.get("overlap", 0)
+    if late:
+        line += f", {late:,} of them late, by up to {landed['late_by']:,} (`overlap` is {overlap:,})"
+    lines = [(f"{line}; {landed['seconds']:.1f} s.", "")]
+    if landed.get("beyond"):
+        lines.append((
+            f"{name}: {landed['beyond']:,} of them came later than `overlap` reaches: without --overlap they would not have been "
+            "seen. Raise it, and look at all once more.",
+            "yellow",
+        ))
+    elif late and landed["late_by"] > overlap / 2:
+        lines.append((f"{name}: that is over half of `overlap`. What comes later than it is lost: raise it.", "yellow"))
+    return lines
+
+
+def show(landed: Sequence[Mapping[str, Any]], console: Console) -> None:
+    for each in landed:
+        for line, style in told(each):
+            console.print(Text(line, style=style), soft_wrap=True)

@@ -1,0 +1,211 @@
+"""Change tables of a real SQL database, landed: each row once, also one that commits late with a lower serial.
+
+The database is Derby, which Spark brings along. It locks where others keep versions, so a serial is drawn from a sequence before
+its row is written: what others see is the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.sparkdelta import landing
+from delta_cdc.cli import main
+from tests.landing.broker import SPARK_SETTINGS
+from tests.scenarios.project import UserProject
+
+pytestmark = [pytest.mark.dbt, pytest.mark.spark]
+URL = "jdbc:derby:memory:shop;create=true"
+AUDIT = {"name": "invoice", "cdc": {"keys": ["id"]}, "columns": {"id": "int"}}
+
+
+class Session:
+    """A connection: one transaction until it commits."""
+
+    def __init__(self, spark: Any) -> None:
+        self._connection = spark._jvm.java.sql.DriverManager.getConnection(URL)
+        self._connection.setAutoCommit(False)
+
+    def run(self, *statements: str) -> Session:
+        statement = self._connection.createStatement()
+        for sql in statements:
+            statement.execute(sql)
+        statement.close()
+        return self
+
+    def serial(self) -> int:
+        statement = self._connection.createStatement()
+        result = statement.executeQuery("values next value for serials")
+        result.next()
+        found = int(result.getInt(1))
+        statement.close()
+        return found
+
+    def commit(self) -> None:
+        self._connection.commit()
+
+
+class Shop:
+    def __init__(self, project: UserProject) -> None:
+        self.project = project
+        self.spark = project.spark()
+        self.one, self.other = Session(self.spark), Session(self.spark)
+        self.one.run("create sequence serials start with 1").commit()
+
+    def table(self, name: str, columns: str = "id int primary key, op varchar(10)") -> None:
+        self.one.run(f"create table {name} ({columns})").commit()
+
+    def insert(self, table: str, *serials: int, session: Session | None = None) -> None:
+        session = session or self.one
+        session.run(*(f"insert into {table} (id, op) values ({n}, 'I')" for n in serials)).commit()
+
+    def place(self, table: str, overlap: int = 5, serial: str = "id", name: str | None = None) -> dict[str, Any]:
+        """What the macro hands over for a change table."""
+        location = f"file:{self.project.path}/landing/{name or table}"
+        jdbc = {"url": URL, "table": table, "serial": serial, "overlap": overlap}
+        return {"feed": "shop", "table": "invoice", "location": location, "change_table": table, "jdbc": jdbc}
+
+    def land(self, place: dict[str, Any], overlap: int | None = None) -> tuple[int, int, int, int]:
+        """(rows, late, late by, beyond the setting's window)"""
+        told = landing.land(self.spark, place, overlap)
+        return told["rows"], told["late"], told["late_by"], told["beyond"]
+
+    def landed(self, place: dict[str, Any]) -> list[int]:
+        return sorted(row[0] for row in self.spark.read.format("delta").load(place["location"]).select("id").collect())
+
+    def version(self, place: dict[str, Any]) -> int | None:
+        return landing._version(self.spark, place["location"])
+
+    def command(self, *arguments: str) -> Result:
+        path = str(self.project.path)
+        return CliRunner().invoke(main, [*arguments, "--project-dir", path, "--profiles-dir", path])
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    lake = tmp_path_factory.getbasetemp() / "lake"
+    return Shop(UserProject(tmp_path_factory.mktemp("jdbc"), lake=lake, schema="jdbc", spark_settings=SPARK_SETTINGS))
+
+
+def test_a_row_that_commits_late_with_a_lower_serial_is_landed_once(shop: Shop) -> None:
+    shop.table("audit")
+    place = shop.place("audit")
+    shop.insert("audit", *(shop.one.serial() for _ in range(3)))
+    assert shop.land(place) == (3, 0, 0, 0)
+    slow = shop.one.serial()
+    shop.insert("audit", shop.other.serial(), shop.other.serial(), session=shop.other)
+    assert shop.land(place) == (2, 0, 0, 0)
+    shop.insert("audit", slow)
+    assert shop.land(place) == (1, 1, 2, 0)
+    assert shop.landed(place) == [1, 2, 3, 4, 5, 6]
+    version = shop.version(place)
+    assert shop.land(place) == (0, 0, 0, 0)
+    assert shop.version(place) == version
+
+
+def test_a_row_later_than_the_overlap_is_found_by_a_wider_look_and_told(shop: Shop) -> None:
+    shop.table("slow")
+    place = shop.place("slow")
+    shop.insert("slow", 1, 2, 20)
+    assert shop.land(place)[0] == 3
+    shop.insert("slow", 3, 16)
+    assert shop.land(place) == (1, 1, 4, 0)
+    assert shop.land(place) == (0, 0, 0, 0)
+    assert shop.land(place, 1000) == (1, 1, 17, 1)
+    assert shop.landed(place) == [1, 2, 3, 16, 20]
+
+
+def test_of_two_landings_at_once_one_commits(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.table("twice")
+    place = shop.place("twice")
+    shop.insert("twice", 1)
+    shop.land(place)
+    shop.insert("twice", 2, 3)
+    write = landing._write
+
+    def after_another(*arguments: Any) -> None:
+        monkeypatch.setattr(landing, "_write", write)
+        assert shop.land(place)[0] == 2
+        write(*arguments)
+
+    monkeypatch.setattr(landing, "_write", after_another)
+    with pytest.raises(DbtRuntimeError, match="feed shop, table invoice: another landing was at work on the same table"):
+        shop.land(place)
+    assert shop.landed(place) == [1, 2, 3]
+
+
+def test_types_are_those_of_the_database_and_what_does_not_fit_is_told(shop: Shop) -> None:
+    shop.table("typed", 'id bigint primary key, ts timestamp, code char(5), price decimal(10,2), "line no" int, data blob')
+    values = "1, '2026-03-29 02:30:00.123456', 'a', 1.10, cast(x'00ff' as blob)"
+    shop.one.run(f"insert into typed (id, ts, code, price, data) values ({values})").commit()
+    place = shop.place("typed")
+    shop.land(place)
+    frame = shop.spark.read.format("delta").load(place["location"])
+    assert frame.schema.simpleString() == (
+        "struct<ID:bigint,TS:timestamp_ntz,CODE:string,PRICE:decimal(10,2),line no:int,DATA:binary>"
+    )
+    assert [str(value) for value in frame.selectExpr("cast(ts as string)", "price", "hex(data)").collect()[0]] == [
+        "2026-03-29 02:30:00.123456", "1.10", "00FF",
+    ]
+    shop.one.run("alter table typed add column note varchar(2)", "insert into typed (id, note) values (2, 'x')").commit()
+    assert shop.land(place)[0] == 1
+    shop.one.run("alter table typed alter column note set data type varchar(30)").commit()
+    shop.one.run("insert into typed (id, note) values (3, 'a longer text')").commit()
+    assert shop.land(place)[0] == 1
+    shop.one.run("alter table typed drop column price", "alter table typed add column price varchar(9)").commit()
+    with pytest.raises(DbtRuntimeError, match="column `PRICE` of typed is string, and was landed as decimal\\(10,2\\)"):
+        shop.land(place)
+
+
+def test_a_serial_is_a_number_or_an_expression_that_makes_one(shop: Shop) -> None:
+    shop.table("made", "id int primary key, op varchar(10)")
+    shop.insert("made", 1, 2)
+    place = shop.place("made", serial="cast(t.id as bigint) * 10", overlap=10)
+    assert shop.land(place)[0] == 2
+    shop.insert("made", 4)
+    assert shop.land(place)[0] == 1
+    shop.insert("made", 3)
+    assert shop.land(place) == (1, 1, 10, 0)
+    with pytest.raises(DbtRuntimeError, match=r"`jdbc\.serial` is op, whose type is string\. It takes a whole number"):
+        shop.land(shop.place("made", serial="op", name="text"))
+    with pytest.raises(DbtRuntimeError, match="Table/View 'NOPE' does not exist"):
+        shop.land(shop.place("nope"))
+
+
+def test_commands_land_each_table_and_hide_what_is_secret(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_DATABASE", "shop")
+    monkeypatch.setenv("SHOP_SECRET", "s3cret")
+    shop.table("ct_invoice")
+    shop.table("odd_name")
+    shop.insert("ct_invoice", 1, 2)
+    shop.insert("odd_name", 1)
+    jdbc = {"url": "jdbc:derby:memory:${SHOP_DATABASE}", "table": "ct_{table}", "serial": "id", "overlap": 10}
+    feed = {"format": "oracle_cdc", "location": "landing/cli/{table}", "file_format": "delta", "jdbc": jdbc}
+    shop.project.configure("shop", settings=feed, tables=[
+        AUDIT, {"name": "line", "cdc": {"keys": ["id"], "change_table": "odd_name"}, "columns": {"id": "int"}},
+    ])
+    gone = jdbc | {"url": "jdbc:derby:memory:${SHOP_SECRET}", "table": "audit"}
+    shop.project.configure("gone", settings=feed | {"format": "trigger_audit", "location": "landing/gone", "jdbc": gone}, tables=[
+        {**AUDIT, "name": "other"},
+    ])
+    first = shop.command("land")
+    assert first.exit_code == 1
+    lines = [line for line in first.output.splitlines() if line]
+    assert [line.split(";")[0] for line in lines if not line.startswith("feed gone")] == [
+        "shop.invoice: 2 rows landed", "shop.line: 1 row landed",
+    ]
+    assert "feed gone: " in first.output
+    assert "'memory:${SHOP_SECRET}' not found" in first.output
+    assert "s3cret" not in first.output + (shop.project.path / "logs" / "dbt.log").read_text()
+    shop.insert("ct_invoice", 12, 14)
+    assert shop.command("land", "shop").exit_code == 0
+    shop.insert("ct_invoice", 3, 5, 9)
+    near = shop.command("land", "shop").output
+    assert "shop.invoice: 2 rows landed, 2 of them late, by up to 9 (`overlap` is 10); " in near
+    assert "shop.invoice: that is over half of `overlap`. What comes later than it is lost: raise it." in near
+    wide = shop.command("land", "shop", "--overlap", "1000").output
+    assert "shop.invoice: 1 row landed, 1 of them late, by up to 11 (`overlap` is 10); " in wide
+    assert "shop.invoice: 1 of them came later than `overlap` reaches" in wide

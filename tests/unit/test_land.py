@@ -1,0 +1,57 @@
+"""What `delta-cdc land` says, and what it keeps to itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+from tests.projects import TABLE, project, source
+
+from dbt.adapters.sparkdelta.landing import _Environment
+from delta_cdc import land
+from delta_cdc.config import load_project
+from delta_cdc.errors import OperationError
+
+
+def told(**landed: Any) -> list[str]:
+    about = {"feed": "shop", "table": None, "rows": 0, "seconds": 1.24}
+    return [line for line, _ in land.told(about | landed)]
+
+
+def test_rows_and_how_late_they_came_are_told() -> None:
+    assert told() == ["shop: 0 rows landed; 1.2 s."]
+    assert told(table="invoice", rows=1234) == ["shop.invoice: 1,234 rows landed; 1.2 s."]
+    (line,) = told(rows=5, late=2, late_by=5000, overlap=10000)
+    assert line == "shop: 5 rows landed, 2 of them late, by up to 5,000 (`overlap` is 10,000); 1.2 s."
+    _, warned = told(rows=5, late=2, late_by=5001, overlap=10000)
+    assert warned == "shop: that is over half of `overlap`. What comes later than it is lost: raise it."
+    _, missed = told(rows=5, late=2, late_by=12000, overlap=10000, beyond=1)
+    assert missed.startswith("shop: 1 of them came later than `overlap` reaches")
+    assert told(error="feed shop: no") == ["feed shop: no"]
+
+
+def test_variables_are_put_in_and_taken_out_of_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = _Environment("feed shop")
+    monkeypatch.setenv("ONE", "secret")
+    monkeypatch.setenv("LONGER", "secret-more")
+    monkeypatch.setenv("EMPTY", "")
+    assert environment.filled("jdbc.url", "a ${ONE} ${LONGER}${EMPTY} $ONE {ONE}") == "a secret secret-more $ONE {ONE}"
+    assert environment.options("jdbc.options", {"x": True, "n": 5}) == {"x": "true", "n": "5"}
+    assert environment.hidden("no secret-more, no secret") == "no ${LONGER}, no ${ONE}"
+    monkeypatch.delenv("ONE")
+    with pytest.raises(DbtRuntimeError, match=r"feed shop: `jdbc\.url` names \$\{ONE\}, and the environment has no variable ONE"):
+        environment.filled("jdbc.url", "${ONE}")
+
+
+def test_only_feeds_that_are_landed_can_be(tmp_path: Path) -> None:
+    feed = {"format": "rows", "location": "landing", "file_format": "delta"}
+    kafka = {"kafka": {"bootstrap_servers": "k", "topics": ["t"]}}
+    found = load_project(project(tmp_path, source(), source("events", feed=feed | kafka, tables={"event": TABLE})))
+    assert land.landed_feeds(found) == ["events"]
+    assert land.landed_feeds(found, ["events", "events"]) == ["events"]
+    with pytest.raises(OperationError, match="feed shop: it has neither `kafka` nor `jdbc`, so nothing is to be landed"):
+        land.landed_feeds(found, ["shop"])
+    with pytest.raises(OperationError, match=r"feed event: it is not there, .* Did you mean `events`\?"):
+        land.landed_feeds(found, ["event"])
