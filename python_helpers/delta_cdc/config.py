@@ -178,8 +178,8 @@ class Settings(BaseModel):
     row_order: list[Text] = _setting(
         [],
         "The columns that order the rows of a commit, which has no order of its own (with `file_format: delta`; of what was "
-        "landed by default topic, partition and offset, or the serial). It counts only where `sequence_by` leaves two changes of a row "
-        "equal.",
+        "landed by default topic, partition and offset, or the serial). It counts only where `sequence_by` leaves two changes "
+        "of a row equal.",
         wants="a list of column names",
         example="[topic, partition, offset]",
         level="feed",
