@@ -21,7 +21,8 @@
       {%- do patterns.append({'feed': feed.feed, 'pattern': pattern, 'after': newest.get(feed.feed, {})}) -%}
     {%- endfor -%}
   {%- endfor -%}
-  {%- do adapter.create_listing_view('cdc_listing', patterns) -%}
+  {#- a feed that cannot be listed fails in its own models: pending_change_sets -#}
+  {%- do adapter.remember('unlisted', adapter.create_listing_view('cdc_listing', patterns)) -%}
   {%- set sql = delta_cdc._new_change_sets(feeds, known, last) -%}
   {%- set new = adapter.query_rows('select count(*) as found from (\n' ~ sql ~ '\n) as new_change_sets')[0]['found'] -%}
   {%- if lost and last > 0 -%}

@@ -58,6 +58,10 @@
 {#- The recorded change sets above a batch that a table must load: [{batch_id, change_set, unit, size, modified_at}], checked to be
     still as they were recorded (rule S4). A set that was rewritten before it was loaded is superseded by its newest record. -#}
 {% macro pending_change_sets(ledger, settings, done) %}
+  {%- set unlisted = (adapter.recall('unlisted') or {}).get(settings.feed) -%}
+  {%- if unlisted -%}
+    {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ': ' ~ unlisted ~ '\nIts new change sets were not found, and nothing of it was loaded; other feeds go on.') -%}
+  {%- endif -%}
   {%- set recorded = adapter.table_state(ledger, ledger.identifier) -%}
   {%- if not recorded.exists -%}{{ return([]) }}{%- endif -%}
   {%- set root = delta_cdc.qualified_folder(settings) -%}

@@ -110,15 +110,19 @@ def _file(path: str, size: int, modified: int) -> dict[str, Any]:
     return {"path": path, "size": size, "modified_at": datetime.fromtimestamp(modified / 1000, tz=timezone.utc)}
 
 
-def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Mapping[str, Any]]) -> None:
+def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """A temporary view (feed string, path string, size bigint, modified_at timestamp) of the files that the patterns
-    ({feed, pattern, after}) match."""
-    rows = [
-        (entry["feed"], found["path"], found["size"], found["modified_at"])
-        for entry in patterns
-        for found in list_files(session, entry["pattern"], entry.get("after"))
-    ]
+    ({feed, pattern, after}) match. Returns {feed: why} of those that cannot be listed."""
+    rows, unlisted = [], {}
+    for entry in patterns:
+        try:
+            found = list_files(session, entry["pattern"], entry.get("after"))
+        except DbtRuntimeError as error:  # an object store that does not answer holds up its own feed only
+            unlisted[entry["feed"]] = str(error.msg)
+            continue
+        rows += [(entry["feed"], each["path"], each["size"], each["modified_at"]) for each in found]
     session.createDataFrame(rows, LISTING).createOrReplaceTempView(quoted(name))
+    return unlisted
 
 
 def create_lines_view(
@@ -359,10 +363,10 @@ class FilesMixin(metaclass=AdapterMeta):
     def qualified_path(self, path: str) -> str:
         return qualified_path(self._session(), self._in_project(path))
 
-    @available.parse_none
-    def create_listing_view(self, name: str, patterns: Sequence[Mapping[str, str]]) -> None:
+    @available.parse(lambda *_: {})
+    def create_listing_view(self, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         located = [{**entry, "pattern": self._in_project(entry["pattern"])} for entry in patterns]
-        create_listing_view(self._session(), name, located)
+        return create_listing_view(self._session(), name, located)
 
     @available.parse_none
     def create_lines_view(self, name: str, change_sets: Sequence[Mapping[str, Any]], feed: Mapping[str, Any]) -> None:
