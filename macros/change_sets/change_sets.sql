@@ -14,6 +14,7 @@
     {%- set known = delta_cdc._ledger_from_tables() -%}
   {%- endif -%}
   {%- set last = (state.txn_version or 0) if not lost else delta_cdc._highest_batch_of_tables() -%}
+  {%- do adapter.tune_for([] if lost else [this]) -%}
   {%- set patterns = [] -%}
   {%- set newest = {} if lost else delta_cdc._newest_names(feeds) -%}
   {%- for feed in feeds.values() -%}
@@ -22,9 +23,10 @@
     {%- endfor -%}
   {%- endfor -%}
   {#- a feed that cannot be listed fails in its own models: pending_change_sets -#}
-  {%- do adapter.remember('unlisted', adapter.create_listing_view('cdc_listing', patterns)) -%}
+  {%- set listing = adapter.create_listing_view('cdc_listing', patterns) -%}
+  {%- do adapter.remember('unlisted', listing.unlisted) -%}
   {%- set sql = delta_cdc._new_change_sets(feeds, known, last) -%}
-  {%- set new = adapter.query_rows('select count(*) as found from (\n' ~ sql ~ '\n) as new_change_sets')[0]['found'] -%}
+  {%- set new = adapter.query_rows('select count(*) as found from (\n' ~ sql ~ '\n) as new_change_sets')[0]['found'] if listing.files else 0 -%}
   {%- if lost and last > 0 -%}
     {%- set sql = 'select * from (' ~ delta_cdc._ledger_from_tables() ~ ')\nunion all\nselect * from (\n' ~ sql ~ '\n)' -%}
   {%- endif -%}

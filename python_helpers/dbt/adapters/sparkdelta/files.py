@@ -110,9 +110,9 @@ def _file(path: str, size: int, modified: int) -> dict[str, Any]:
     return {"path": path, "size": size, "modified_at": datetime.fromtimestamp(modified / 1000, tz=timezone.utc)}
 
 
-def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """A temporary view (feed string, path string, size bigint, modified_at timestamp) of the files that the patterns
-    ({feed, pattern, after}) match. Returns {feed: why} of those that cannot be listed."""
+    ({feed, pattern, after}) match. Returns {files: how many, unlisted: {feed: why it cannot be listed}}."""
     rows, unlisted = [], {}
     for entry in patterns:
         try:
@@ -122,7 +122,7 @@ def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Map
             continue
         rows += [(entry["feed"], each["path"], each["size"], each["modified_at"]) for each in found]
     session.createDataFrame(rows, LISTING).createOrReplaceTempView(quoted(name))
-    return unlisted
+    return {"files": len(rows), "unlisted": unlisted}
 
 
 def create_lines_view(
@@ -364,7 +364,7 @@ class FilesMixin(metaclass=AdapterMeta):
         return qualified_path(self._session(), self._in_project(path))
 
     @available.parse(lambda *_: {})
-    def create_listing_view(self, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    def create_listing_view(self, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         located = [{**entry, "pattern": self._in_project(entry["pattern"])} for entry in patterns]
         return create_listing_view(self._session(), name, located)
 
