@@ -16,13 +16,16 @@ from typing import Any
 import boto3
 import pytest
 from click.testing import CliRunner
+from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.sparkdelta.jars import jar_paths
 from delta_cdc.cli import main
 from tests.scenarios.project import UserProject
 
 pytestmark = [pytest.mark.dbt, pytest.mark.spark]
 
 BUCKET = "lake"
+HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.5.0"
 COLUMNS = {"op": "string", "seq": "int", "id": "int", "old_id": "int", "n": "int", "at": "timestamp"}
 CDC = {"keys": ["id"], "sequence_by": ["seq"], "operation": "op", "occurred_at": "at"}
 FEEDS = {  # settings of the feed, and of its one table
@@ -86,10 +89,14 @@ def s3() -> Iterator[Bucket]:
 @pytest.fixture(scope="module")
 def project(s3: Bucket, tmp_path_factory: pytest.TempPathFactory) -> UserProject:
     """Feeds of files and of folders after their first run. In one table keys change, in the other history is a table."""
+    try:
+        jar_paths([HADOOP_AWS])
+    except DbtRuntimeError as error:
+        pytest.skip(f"700 MB of jars could not be fetched: {error.msg}")
     lake = tmp_path_factory.mktemp("lake")
     project = UserProject(tmp_path_factory.mktemp("s3"), lake=lake, schema="s3", spark_settings={
         "spark.driver.extraJavaOptions": "",  # a few runs: the second compiler does not pay
-        "spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.5.0",
+        "spark.jars.packages": HADOOP_AWS,
         "spark.sql.warehouse.dir": f"s3a://{BUCKET}/warehouse",
         "spark.hadoop.fs.s3a.endpoint": s3.address,
         "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",

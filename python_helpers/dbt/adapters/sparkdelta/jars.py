@@ -6,6 +6,7 @@ Java's classes (`class_archive.py`). A session that finds the cache empty fills 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -71,6 +72,14 @@ def resolve(packages: Sequence[str], folder: Path, settings: Mapping[str, str], 
 
     beside_spark: False copies all of them, for a process that has none of Spark's.
     """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Ivy itself does not see another one that fetches the same jars
+        if not folder.is_dir():
+            _fetch(packages, folder, settings, beside_spark)
+
+
+def _fetch(packages: Sequence[str], folder: Path, settings: Mapping[str, str], beside_spark: bool) -> None:
     conf = {key: value for key, value in settings.items() if key.startswith("spark.jars.")}
     conf["spark.jars.packages"] = ",".join(packages)
     done = subprocess.run([sys.executable, "-c", _RESOLVE, json.dumps(conf)], capture_output=True, text=True, check=False)
@@ -78,7 +87,6 @@ def resolve(packages: Sequence[str], folder: Path, settings: Mapping[str, str], 
     if not found:
         raise DbtRuntimeError(_why(done.stderr, packages, folder))
     ours = {_artifact(path.name) for path in (_spark_home() / "jars").glob("*.jar")} if beside_spark else set()
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         staging = Path(scratch) / "jars"
         staging.mkdir()
@@ -87,11 +95,7 @@ def resolve(packages: Sequence[str], folder: Path, settings: Mapping[str, str], 
             # Ivy names files <group>_<artifact>-<version>.jar. What Spark ships must not be loaded twice.
             if _artifact(source.name.split("_", 1)[-1]) not in ours:
                 shutil.copy(source, staging / source.name)
-        try:
-            os.rename(staging, folder)  # atomic: another process sees all jars or none
-        except OSError:
-            if not folder.is_dir():
-                raise
+        os.rename(staging, folder)  # atomic: a process that is killed leaves no half of it
 
 
 def _artifact(file_name: str) -> str:
