@@ -246,3 +246,62 @@ def test_S4_a_file_that_is_cut_off_is_told(spark, tmp_path):
     with pytest.raises(DbtRuntimeError, match=r"cut\.csv\.gz") as told:
         files.query_rows(spark, "select max(message) from kinds")
     assert "The file is cut off" in str(told.value.msg)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc", "avro"])
+def test_an_envelope_of_debezium_may_be_the_columns_of_a_file(spark, tmp_path, kind):
+    columns = {"id": "int", "amount": "decimal(38,9)", "at": "timestamp", "day": "date", "raw": "binary", "tags": "array<string>"}
+    row = {
+        "id": 1, "amount": Decimal("12345678901234567890123456789.123456789"),
+        "at": dt.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=dt.timezone.utc), "day": dt.date(2026, 1, 2), "raw": b"\x00\xff",
+        "tags": ["a", "b"],
+    }  # fmt: skip
+    source = {"schema": "public", "table": "t", "lsn": 5, "txId": 7, "ts_ms": 1000}
+    envelope = {"before": {**row, "id": 2}, "after": row, "source": source, "op": "u", "ts_ms": 1001}
+    if kind == "avro":
+        path = tmp_path / "a.avro"
+        fields = [
+            {"name": "id", "type": "int"},
+            {"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 9}},
+            {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+            {"name": "day", "type": {"type": "int", "logicalType": "date"}}, {"name": "raw", "type": "bytes"},
+            {"name": "tags", "type": {"type": "array", "items": "string"}},
+        ]
+        texts = [{"name": name, "type": "string"} for name in ("schema", "table")]
+        numbers = [{"name": name, "type": "long"} for name in ("lsn", "txId", "ts_ms")]
+        schema = {"type": "record", "name": "Envelope", "fields": [
+            {"name": "before", "type": ["null", {"type": "record", "name": "Value", "fields": fields}]},
+            {"name": "after", "type": ["null", "Value"]},
+            {"name": "source", "type": {"type": "record", "name": "Source", "fields": [*texts, *numbers]}},
+            {"name": "op", "type": "string"}, {"name": "ts_ms", "type": ["null", "long"]},
+        ]}  # fmt: skip
+        with path.open("wb") as file:
+            fastavro.writer(file, fastavro.parse_schema(schema), [envelope])
+    else:
+        image = "struct<" + ", ".join(f"{name}: {of}" for name, of in columns.items()) + ">"
+        of_source = "struct<schema: string, table: string, lsn: bigint, txId: bigint, ts_ms: bigint>"
+        frame = spark.createDataFrame([envelope], f"before {image}, after {image}, source {of_source}, op string, ts_ms bigint")
+        frame.coalesce(1).write.format(kind).save(str(tmp_path / "files"))
+        (path,) = (found for found in (tmp_path / "files").iterdir() if found.suffix == f".{kind}")
+    view(spark, kind, path)
+    given = settings("debezium", columns, keys=["id"], file_format=kind, decimal_handling="string")
+    (staged,) = spark.sql(MACROS["_staging_sql"](given, "kinds")).collect()
+    assert (staged._cdc_error, staged._cdc_op, staged._cdc_key_before.id) == (None, "U", 2)
+    at = staged["at"].astimezone(dt.timezone.utc)
+    assert {**{name: staged[name] for name in columns}, "at": at, "raw": bytes(staged.raw)} == row
+    (named,) = spark.sql(MACROS["format_tables"]("kinds", "debezium")).collect()
+    assert named.source_table == "public.t"
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc"])
+def test_one_column_of_a_file_may_be_the_message(spark, tmp_path, kind):
+    sql = """select id, if(id = 1, null, cast(concat('{"id": ', id, '}') as binary)) as value from range(3)"""
+    path = file_of(spark, kind, tmp_path / kind, sql)
+    sets = [{"batch_id": 1, "change_set": f"file:{path}", "unit": "file"}]
+    feed = {"feed": "shop", "format": "maxwell", "file_format": kind, "csv_options": {}, "columns": (), "message_column": "value"}
+    files.create_lines_view(spark, "kinds", sets, feed)
+    assert [(row.row_number, row.message) for row in spark.table("kinds").orderBy("row_number").collect()] == [
+        (1, '{"id": 0}'), (2, '{"id": 2}'),
+    ]  # fmt: skip
+    with pytest.raises(DbtRuntimeError, match=r"feed shop, .*: `message_column` is `payload`, and its columns are id, value\."):
+        files.create_lines_view(spark, "kinds", sets, feed | {"message_column": "payload"})
