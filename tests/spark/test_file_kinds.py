@@ -305,3 +305,21 @@ def test_one_column_of_a_file_may_be_the_message(spark, tmp_path, kind):
     ]  # fmt: skip
     with pytest.raises(DbtRuntimeError, match=r"feed shop, .*: `message_column` is `payload`, and its columns are id, value\."):
         files.create_lines_view(spark, "kinds", sets, feed | {"message_column": "payload"})
+
+
+def test_a_moment_in_an_avro_file_that_nothing_can_hold_is_a_value_of_its_row(spark, tmp_path):
+    fields = [
+        {"name": "id", "type": "int"},
+        {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-micros"}]},
+        {"name": "day", "type": ["null", {"type": "int", "logicalType": "date"}]},
+    ]
+    far = {"id": 2, "at": 300_000_000_000_000_000, "day": 10_000_000}  # fastavro writes numbers as they are
+    near = {"id": 1, "at": dt.datetime(2026, 1, 2, tzinfo=dt.timezone.utc), "day": dt.date(2026, 1, 2)}
+    path = tmp_path / "a.avro"
+    with path.open("wb") as file:
+        fastavro.writer(file, fastavro.parse_schema({"type": "record", "name": "r", "fields": fields}), [far, near])
+    view(spark, "avro", path)
+    columns = {"id": "int", "at": "timestamp", "day": "date"}
+    sql = MACROS["_staging_sql"](settings("rows", columns, keys=["id"], sequence_by=["id"], file_format="avro"), "kinds")
+    rows = spark.sql(f"select id, day, _cdc_error from ({sql}) order by _cdc_row").collect()
+    assert [(row.id, row.day, row._cdc_error) for row in rows] == [(2, None, "cast:at"), (1, dt.date(2026, 1, 2), None)]

@@ -61,11 +61,29 @@ def _all_messages(content: bytes) -> list[str]:
 def messages(content: bytes) -> Iterator[str]:
     """Each record of a file as a JSON object. Raises what fastavro raises where the file is not whole or not Avro."""
     import fastavro
+    from fastavro.read import LOGICAL_READERS
 
+    for name in [name for name in LOGICAL_READERS if re.search("timestamp|date", name)]:
+        if not isinstance(LOGICAL_READERS[name], _Moments):
+            LOGICAL_READERS[name] = _Moments(LOGICAL_READERS[name])
     for record in fastavro.reader(io.BytesIO(content)):
         if not isinstance(record, dict):
             raise ValueError("its schema is no record")
         yield json.dumps({name: _json_value(value, top=True) for name, value in record.items()}, ensure_ascii=False)
+
+
+class _Moments:
+    """A reader of fastavro's for dates or timestamps, for which one that Python has no date for is a text: one value that fits
+    nowhere, and not the end of the file."""
+
+    def __init__(self, read: Any) -> None:
+        self._read = read
+
+    def __call__(self, number: Any, *schemas: Any) -> Any:
+        try:
+            return self._read(number, *schemas)
+        except (OverflowError, ValueError):
+            return f"{number} since 1970"
 
 
 def _json_value(value: Any, top: bool = False) -> Any:
