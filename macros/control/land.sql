@@ -38,9 +38,6 @@
 {#- The columns that order the rows of what is landed: they are there without being configured. -#}
 {% macro _landing_order(settings) %}
   {%- if settings.kafka -%}{{ return(['topic', 'partition', 'offset']) }}{%- endif -%}
-  {%- if settings.jdbc -%}
-    {#- an expression is landed as a column of its own -#}
-    {{ return([settings.jdbc.serial if modules.re.fullmatch('[A-Za-z_][A-Za-z0-9_$#]*', settings.jdbc.serial) else 'cdc_serial']) }}
-  {%- endif -%}
+  {%- if settings.jdbc -%}{{ return([adapter.serial_column(settings.jdbc.serial)]) }}{%- endif -%}
   {{ return([]) }}
 {% endmacro %}

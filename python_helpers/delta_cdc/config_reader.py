@@ -261,8 +261,8 @@ class _Reader:
         csv = given.get("csv_options", {})
         if csv and given.get("file_format", "json") != "csv" and "file_format" not in block.broken:
             problem("`csv_options` is for CSV files. Set `file_format: csv`, or take it out.", "csv_options")
-        of_format = FORMATS.get(given.get("format", ""), Format()).settings
-        file_format = given.get("file_format", of_format.get("file_format", "json"))
+        of_format = FORMATS.get(given.get("format", ""), Format())
+        file_format = given.get("file_format", of_format.settings.get("file_format", "json"))
         if "file_format" not in block.broken:
             if given.get("message_column") and file_format not in ("parquet", "orc", "delta"):
                 message = f"`message_column` is for rows of columns, and `file_format` is {file_format}. Take it out."
@@ -295,7 +295,7 @@ class _Reader:
                     f"`location` is '{location}', a file. It takes the folder that holds the change sets."
                 )
                 problem(message, "location")
-            if tables > 1 and not FORMATS.get(given.get("format", ""), Format()).names_tables:
+            if tables > 1 and not of_format.names_tables:
                 message = (
                     f"`location` is '{location}' for {tables} tables, and {given['format']} do not say "
                     "which table they "

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.postgres import Postgres, missing_packages
+from tests.e2e.postgres import PACKAGES, Postgres, running
 
 
 @pytest.fixture(scope="session")
@@ -16,11 +16,4 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Postgres]:
-    if missing := missing_packages():
-        pytest.skip(missing)
-    postgres = Postgres()
-    try:
-        postgres.start()
-        yield postgres
-    finally:
-        postgres.stop()
+    yield from running(*PACKAGES)

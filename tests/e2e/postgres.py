@@ -10,17 +10,28 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+import pytest
+
 HOME = Path("/usr/lib/postgresql/15")
 PACKAGES = {"postgresql-15": HOME / "bin" / "postgres", "postgresql-15-wal2json": HOME / "lib" / "wal2json.so"}
+JDBC_DRIVER = "org.postgresql:postgresql:42.7.7"
 
 
-def missing_packages() -> str | None:
-    """What is missing and how to install it; None if all is there."""
-    missing = [package for package, file in PACKAGES.items() if not file.exists()]
-    return f"not installed: {', '.join(missing)} (apt-get update && apt-get install {' '.join(missing)})" if missing else None
+def running(*packages: str) -> Iterator[Postgres]:
+    """A server for a fixture, stopped at its end. Skips, and says how to install them, where one of the packages is missing."""
+    missing = [package for package in packages if not PACKAGES[package].exists()]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)} (apt-get update && apt-get install {' '.join(missing)})")
+    postgres = Postgres()
+    try:
+        postgres.start()
+        yield postgres
+    finally:
+        postgres.stop()
 
 
 class Postgres:

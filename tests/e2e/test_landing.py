@@ -13,12 +13,12 @@ import pytest
 
 from dbt.adapters.sparkdelta import landing
 from tests.e2e.capture import Audit
-from tests.e2e.postgres import PACKAGES, Postgres
+from tests.e2e.postgres import JDBC_DRIVER, Postgres, running
 from tests.e2e.source import CLIENTS, Source
 
 pytestmark = [pytest.mark.spark]
 SECONDS = float(os.environ.get("DELTA_CDC_E2E_SECONDS", "60"))
-SPARK_SETTINGS = {"spark.master": "local[2]", "spark.jars.packages": "org.postgresql:postgresql:42.7.7"}
+SPARK_SETTINGS = {"spark.master": "local[2]", "spark.jars.packages": JDBC_DRIVER}
 TABLE = "audit.record_version"
 # the second asks the server what is complete: docs/landing.md
 COMPLETE = (
@@ -30,14 +30,7 @@ WAYS = {"overlap": (TABLE, "id", 10_000), "complete": (COMPLETE, "xid", 0)}
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Postgres]:
-    if not PACKAGES["postgresql-15"].exists():  # wal2json is not needed
-        pytest.skip("not installed: postgresql-15 (apt-get update && apt-get install postgresql-15)")
-    postgres = Postgres()
-    try:
-        postgres.start()
-        yield postgres
-    finally:
-        postgres.stop()
+    yield from running("postgresql-15")  # wal2json is not needed
 
 
 @pytest.mark.timeout(1800)

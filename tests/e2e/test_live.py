@@ -19,13 +19,13 @@ from deltalake import DeltaTable
 
 from delta_cdc.cli import main
 from tests.e2e.capture import Audit, Capture, LandedAudit, Slot
-from tests.e2e.postgres import Postgres
+from tests.e2e.postgres import JDBC_DRIVER, Postgres
 from tests.e2e.source import CLIENTS, TABLES, Source, Table
 from tests.scenarios.project import UserProject
 
 pytestmark = [pytest.mark.dbt, pytest.mark.spark]
 SECONDS = float(os.environ.get("DELTA_CDC_E2E_SECONDS", "60"))
-SPARK_SETTINGS = {"spark.jars.packages": "org.postgresql:postgresql:42.7.7"}
+SPARK_SETTINGS = {"spark.jars.packages": JDBC_DRIVER}
 SPARK_TYPES = {
     "text": "string", "bytea": "binary", "integer": "int", "numeric(38,10)": "decimal(38,10)", "numeric(12,4)": "decimal(12,4)",
     "real": "float", "double precision": "double", "time": "string", "timestamp": "timestamp_ntz", "timestamptz": "timestamp",

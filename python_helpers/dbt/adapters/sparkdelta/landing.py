@@ -237,15 +237,15 @@ def _land_jdbc(
     from pyspark.sql import functions as F
 
     jdbc, location = landing["jdbc"], landing["location"]
-    serial, plain = jdbc["serial"], bool(_COLUMN.fullmatch(jdbc["serial"]))
+    serial, landed_as = jdbc["serial"], serial_column(jdbc["serial"])
     version = _version(session, location)
     highest = None
     if version is not None:
-        name = _column_of(_table(session, location), serial if plain else SERIAL)
+        name = _column_of(_table(session, location), landed_as)
         highest = _table(session, location).agg(F.max(F.col(quoted(name)))).collect()[0][0]
     lowest = None if highest is None else Decimal(highest) - (jdbc["overlap"] if overlap is None else overlap)
 
-    columns = "t.*" if plain else f"t.*, {serial} as {SERIAL}"
+    columns = "t.*" if landed_as == serial else f"t.*, {serial} as {landed_as}"
     condition = f"{serial} is not null" if lowest is None else f"{serial} >= {lowest:f}"
     options = {
         **JDBC_OPTIONS,
@@ -257,7 +257,7 @@ def _land_jdbc(
     read = session.read.format("jdbc").options(**options).load()
     # without the database's length of texts: Delta would hold a text to it
     read = read.select(*(F.col(quoted(field.name)).cast(_plain_type(field)).alias(field.name) for field in read.schema.fields))
-    name = _column_of(read, serial if plain else SERIAL)
+    name = _column_of(read, landed_as)
     _must_be_whole(read, name, serial)
     if version is None:
         version = _create(session, location, read.schema)
@@ -269,6 +269,11 @@ def _land_jdbc(
         landed = _table(session, location).where(of_row >= F.lit(lowest)).select(of_row.alias("landed_serial"))
         read = read.join(landed, of_row == F.col("landed_serial"), "left_anti")
     return _append(session, location, version, read, of_row, highest, jdbc["overlap"])
+
+
+def serial_column(serial: str) -> str:
+    """The landed column of `jdbc.serial`: the one that it names, or that of an expression's value."""
+    return serial if _COLUMN.fullmatch(serial) else SERIAL
 
 
 def _append(
@@ -430,7 +435,7 @@ def _exists(session: SparkSession, path: str) -> bool:
 
 
 class LandingMixin(metaclass=AdapterMeta):
-    """`land` for macros."""
+    """`land` and `serial_column` for macros."""
 
     @available.parse(lambda *_: {})
     def land(self, landing: Mapping[str, Any], overlap: int | None = None) -> dict[str, Any]:
@@ -444,3 +449,7 @@ class LandingMixin(metaclass=AdapterMeta):
             return land(session, {**landing, "location": location}, overlap)
         except DbtRuntimeError as error:
             return {**about, "error": str(error.msg)}
+
+    @available.parse(lambda *_: "")
+    def serial_column(self, serial: str) -> str:
+        return serial_column(serial)
