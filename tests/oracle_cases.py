@@ -23,7 +23,7 @@ def changes_of(case):
             before = tuple(row[old_names[name]] for name in case["keys"]) if old_names else None
             before = None if before is None or all(part is None for part in before) else before
             op = row[op_column][0].upper()
-            if says(case["delete_when"], row):
+            if says(case.get("delete_when"), row):
                 op, key, before = "D", before or key, None
             elif says(case.get("truncate_when"), row):
                 op, key, before = "T", None, None
@@ -61,10 +61,12 @@ def expected(case, *, batches=None, moment=None):
     """
     changes = [change for change in changes_of(case) if batches is None or change["batch"] < batches]
     changes = oracle.with_keys(oracle.without_duplicates(changes), case.get("alternate_keys") or ())
+    changes = oracle.with_pairs(changes) if case.get("split_key_changes") else changes
     columns = columns_of(case)
+    time = {"time": lambda change: change["values"][case["occurred_at"]]} if case.get("occurred_at") else {}
     set_on_insert = case.get("set_on_insert") or ()
     if case["scd"] == 2:
-        versions = oracle.history(changes, tracked=columns, set_on_insert=set_on_insert)
+        versions = oracle.history(changes, tracked=columns, set_on_insert=set_on_insert, **time)
         return [
             {name: {**values, **dict(zip(case["keys"], key, strict=True))}.get(name) for name in columns}
             | {"__START_AT": start, "__END_AT": end}
@@ -72,7 +74,7 @@ def expected(case, *, batches=None, moment=None):
         ]
     soft = case.get("delete_mode") == "soft"
     times = {name: case.get(name) for name in ("created_at", "updated_at")}
-    shape = {"soft": soft, "soft_nulls": case.get("soft_delete_nulls"), "set_on_insert": set_on_insert, **times}
+    shape = {"soft": soft, "soft_nulls": case.get("soft_delete_nulls"), "set_on_insert": set_on_insert, **times, **time}
     rows = oracle.final(changes, **shape) if moment is None else oracle.as_of(changes, moment, **shape)
     added = [*filter(None, times.values()), *(["_cdc_is_deleted", "_cdc_deleted_at"] if soft else [])]
     return [

@@ -1,21 +1,26 @@
 """`make mutants`: does a test fail when a rule is broken? Seeded faults, and the cases that go red.
 
-Each fault is one text put in place of another in a copy of the package's macros; a few rows-files then go through
-generated models and real dbt runs, and just the cases that the fault names must differ. Not part of `make test`: a fault
-costs about a minute.
+Each fault is one text put in place of another in a copy of the package, in its macros or its resolver; a few rows-files then go
+through generated models and real dbt runs, and just the cases that the fault names must differ. Not part of `make test`: a fault
+costs one or two minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
+from delta_cdc import resolver
 from tests.scenarios.project import PACKAGE, UserProject
 from tests.scenarios.rows_cases import read_cases, run_cases
+from tests.scenarios.runner import judge, rows_of
 
 CASES = (
     "keys_chain",
@@ -25,28 +30,39 @@ CASES = (
     "partial_late_fills_only_what_is_open",
     "partial_null_means_absent",
     "pitfalls_delete_first",
-    "pitfalls_in_order",
-    "pitfalls_duplicate_inserts",
     "soft_delete_and_revival",
     "life_created_and_updated",
     "truncate_keeps_what_comes_after",
-    "ties_later_arrival_wins_over_equal_value",
-    "autocdc__scd2_null_then_non_null_column",
     "autocdc__scd2_repeated_value_keeps_one_record_from_its_first_occurrence",
     "autocdc__scd2_late_event_older_than_all_history",
     "keys_displaced_row_changes_once_more",
     "keys_reuse_of_a_vacated_key",
-    "keys_update_delete_reinsert",
     "pitfalls_reverse_order",
     "keys_alternate",
     "multiset_late_inserts_meet_their_deletes",
     "soft_delete_replaces_partitions",
+    "ties_across_batches",
+    "reads_without_position_are_below_all",
+    "nullable_keys",
+    "keys_split_key_change",
+    "history_time_never_runs_backwards",
+    "history_table_late_change",
+    "insert_only",
+    "quarantine",
+    "held_for_its_errors",
+    "held_for_its_deletes",
+    "columns_come_and_go",
+    "column_renamed",
+    "column_retyped",
+    "column_masked",
 )
+
+RESOLVER = "python_helpers/delta_cdc/resolver.py"
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A fault: in `file`, `before` becomes `after`. red: the cases that must fail, by the rule that they prove."""
+    """A fault: in `file` of the package, `before` becomes `after`. red: the cases that must fail, by the rule that they prove."""
 
     rule: str
     file: str
@@ -58,84 +74,276 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "O1",
-        "history/entity_states.sql",
+        "macros/history/entity_states.sql",
         "delta_cdc.order_columns() + ['_cdc_ends']",
         "['_cdc_batch_id', '_cdc_row', '_cdc_ends']",
         (
             "autocdc__scd2_late_event_older_than_all_history",
             "history_follows_a_key_change",
+            "history_table_late_change",
             "keys_alternate",
+            "nullable_keys",
             "partial_late_fills_only_what_is_open",
             "partial_null_means_absent",
             "pitfalls_delete_first",
             "pitfalls_reverse_order",
+            "reads_without_position_are_below_all",
             "soft_delete_replaces_partitions",
         ),
     ),
     Mutant(
         "P1",
-        "apply/shape.sql",
+        "macros/apply/shape.sql",
         "'if(array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends, null,",
         "'if(_cdc_ends, null,",
-        ("keys_alternate", "keys_chain", "partial_late_fills_only_what_is_open", "partial_null_means_absent"),
+        (
+            "keys_alternate",
+            "keys_chain",
+            "keys_split_key_change",
+            "nullable_keys",
+            "partial_late_fills_only_what_is_open",
+            "partial_null_means_absent",
+        ),
     ),
     Mutant(
         "A1",
-        "history/entity_states.sql",
+        "macros/history/entity_states.sql",
         "s._cdc_op = 'D' as _cdc_ends, 0 as _cdc_after\n",
         "false as _cdc_ends, 0 as _cdc_after\n",
-        ("pitfalls_delete_first", "soft_delete_replaces_partitions"),
+        ("pitfalls_delete_first", "soft_delete_replaces_partitions", "ties_across_batches"),
     ),
     Mutant(
         "A2",
-        "apply/final.sql",
+        "macros/apply/final.sql",
         "{%- elif found.late > 0 or resolved ",
         "{%- elif resolved ",
         (
             "keys_alternate",
+            "nullable_keys",
             "partial_late_fills_only_what_is_open",
             "partial_null_means_absent",
             "pitfalls_delete_first",
+            "reads_without_position_are_below_all",
             "soft_delete_replaces_partitions",
         ),
     ),
     Mutant(
-        "A8", "history/entity_states.sql", "_cdc_op = 'T' and _cdc_error is null", "false", ("truncate_keeps_what_comes_after",)
+        "A8",
+        "macros/history/entity_states.sql",
+        "_cdc_op = 'T' and _cdc_error is null",
+        "false",
+        ("truncate_keeps_what_comes_after",),
     ),
     Mutant(
         "A9",
-        "apply/final.sql",
+        "macros/apply/final.sql",
         "{%- set soft = settings.get('delete_mode') == 'soft' -%}",
         "{%- set soft = false -%}",
         ("soft_delete_and_revival", "soft_delete_replaces_partitions"),
     ),
     Mutant(
         "K1",
-        "history/entity_states.sql",
+        "macros/history/entity_states.sql",
         "coalesce(k.entity, {{ own }})",
         "{{ own }}",
-        ("history_follows_a_key_change", "keys_alternate", "keys_chain", "life_created_and_updated"),
+        ("history_follows_a_key_change", "keys_alternate", "keys_chain", "keys_split_key_change", "life_created_and_updated"),
     ),
     Mutant(
         "O4",
-        "apply/staging.sql",
+        "macros/apply/staging.sql",
         "where not exists (  -- only late",
         "where true or not exists (  -- only late",
         ("keys_alternate", "multiset_late_inserts_meet_their_deletes"),
     ),
     Mutant(
         "A6",
-        "apply/replace_partitions.sql",
+        "macros/apply/replace_partitions.sql",
         "  union\n  select {% for part in parts %}old_",
         "  intersect\n  select {% for part in parts %}old_",
         ("soft_delete_replaces_partitions",),
     ),
     Mutant(
         "K7",
-        "history/entity_states.sql",
+        "macros/history/entity_states.sql",
         "if(k.displaced_entity is null, null,",
         "if(true, null,",
         ("keys_displaced_row_changes_once_more",),
+    ),
+    Mutant(
+        "O3",
+        "macros/history/entity_states.sql",
+        "delta_cdc.order_columns() + ['_cdc_ends']",
+        "['_cdc_sequence', '_cdc_ordinal', '-_cdc_batch_id', '-_cdc_row', '_cdc_ends']",
+        ("ties_across_batches",),
+    ),
+    Mutant(
+        "O5",
+        "macros/ordering/order_by.sql",
+        "(column ~ ' ' ~ direction) | trim",
+        "column ~ (' desc nulls first' if direction else '')",
+        ("reads_without_position_are_below_all",),
+    ),
+    Mutant(
+        "P2",
+        "macros/history/entity_states.sql",
+        "partition by _cdc_entity, _cdc_epoch, _cdc_life order by {{ delta_cdc.order_of_states() }}",
+        "partition by _cdc_entity, _cdc_epoch, _cdc_life order by _cdc_batch_id, _cdc_row",
+        (
+            "keys_alternate",
+            "nullable_keys",
+            "partial_late_fills_only_what_is_open",
+            "partial_null_means_absent",
+            "soft_delete_replaces_partitions",
+        ),
+    ),
+    Mutant(
+        "P4",
+        "macros/history/entity_states.sql",
+        "count_if(_cdc_ends) over (",
+        "count_if(false) over (",
+        ("partial_null_means_absent",),
+    ),
+    Mutant(
+        "P4",  # where only the new changes are read
+        "macros/apply/final.sql",
+        "count_if(_cdc_ends) over (",
+        "count_if(false) over (",
+        ("life_created_and_updated", "partial_does_not_fold_over_delete"),
+    ),
+    Mutant(
+        "A4",
+        "macros/apply/final.sql",
+        "'delete_unmatched': plan.mode == 'rebuild'",
+        "'delete_unmatched': false",
+        ("truncate_keeps_what_comes_after",),
+    ),
+    Mutant(
+        "A5",
+        "macros/apply/final.sql",
+        "found.late > 0 or resolved or revised",
+        "found.late > 0 or revised",
+        ("keys_chain", "keys_displaced_row_changes_once_more", "keys_split_key_change", "life_created_and_updated"),
+    ),
+    Mutant("A7", "macros/config/quoting.sql", "' <=> ' ~ right", "' = ' ~ right", ("nullable_keys",)),
+    Mutant(
+        "A10",
+        "macros/apply/shape.sql",
+        "first_value(_cdc_occurred_at) over life as _cdc_created_at",
+        "last_value(_cdc_occurred_at) over life as _cdc_created_at",
+        ("life_created_and_updated",),
+    ),
+    Mutant(
+        "K2", RESOLVER, ".otherwise(kind)", ".otherwise(F.greatest(kind, F.lit(0)))", ("keys_reuse_of_a_vacated_key",)
+    ),
+    Mutant(
+        "K3",
+        RESOLVER,
+        'F.col("come") - F.col("length") + 1',
+        'F.col("come")',
+        ("keys_displaced_row_changes_once_more", "keys_swap_in_one_transaction"),
+    ),
+    Mutant("K5", RESOLVER, "while still_open:", "while still_open and rounds < 1:", ("keys_chain",)),
+    Mutant("K6", RESOLVER, '(F.col("inserts") == 1)', '(F.col("inserts") == 0)', ("keys_split_key_change",)),
+    Mutant("K8", "macros/apply/alternate_keys.sql", "size(_cdc_meant) = 1", "size(_cdc_meant) >= 1", ("keys_alternate",)),
+    Mutant(
+        "H1",
+        "macros/history/history.sql",
+        "max(_cdc_occurred_at) over (",
+        "last_value(_cdc_occurred_at) over (",
+        ("history_time_never_runs_backwards",),
+    ),
+    Mutant(
+        "H2",
+        "macros/history/history.sql",
+        "(settings, 'at_touched_keys', keys)",
+        "(settings, 'at_touched_keys', keys, '_cdc_batch_id > ' ~ done)",
+        ("history_table_late_change",),
+    ),
+    Mutant(
+        "H3",
+        "macros/history/history.sql",
+        "or row_number() over entity = 1 as _cdc_begins",
+        "or true as _cdc_begins",
+        ("autocdc__scd2_repeated_value_keeps_one_record_from_its_first_occurrence",),
+    ),
+    Mutant(
+        "N1",
+        "macros/apply/multiset.sql",
+        "least(0, min(_cdc_sum) over same)",
+        "0",
+        ("multiset_late_inserts_meet_their_deletes",),
+    ),
+    Mutant("N2", "macros/config/settings.sql", "settings.insert_only or settings.keyless", "settings.keyless", ("insert_only",)),
+    Mutant(
+        "S1",
+        "macros/change_sets/change_sets.sql",
+        "found_order, change_set)",
+        "found_order, change_set desc)",
+        ("ties_across_batches",),
+    ),
+    Mutant(
+        "S2",
+        "macros/apply/final.sql",
+        "staging, -1 if plan.mode == 'rebuild' else state.batch_id)",
+        "staging, -1)",
+        ("insert_only",),
+    ),
+    Mutant(
+        "Q1",
+        "macros/apply/staging.sql",
+        "when _cdc_misfit is not null then concat",
+        "when false then concat",
+        ("column_retyped", "held_for_its_errors", "quarantine"),
+    ),
+    Mutant(
+        "Q2",
+        "macros/control/holds.sql",
+        "allowed is not none and batch.errors",
+        "false and batch.errors",
+        ("held_for_its_errors",),
+    ),
+    Mutant(
+        "Q4",
+        "macros/control/holds.sql",
+        "allowed is not none and batch.deletes",
+        "false and batch.deletes",
+        ("held_for_its_deletes",),
+    ),
+    Mutant(
+        "E1",
+        "macros/apply/final_evolution.sql",
+        "{%- if wish == 'ignore' and is_incremental() -%}",
+        "{%- if is_incremental() -%}",
+        ("columns_come_and_go",),
+    ),
+    Mutant("E2", "macros/apply/staging.sql", "{%- if old -%}", "{%- if false -%}", ("column_renamed",)),
+    Mutant(
+        "E3",
+        "macros/apply/final_evolution.sql",
+        "settings['columns'] + stay",
+        "settings['columns']",
+        ("columns_come_and_go",),
+    ),
+    Mutant(
+        "E4",
+        "macros/apply/staging.sql",
+        "' is null or not try_cast('",
+        "' is null and not try_cast('",
+        ("column_retyped",),
+    ),
+    Mutant(
+        "E6",
+        "macros/apply/staging.sql",
+        "{%- if (settings.column_types[column] | lower).startswith(('struct', 'array', 'map')) -%}",
+        "{%- if false -%}",
+        ("quarantine",),
+    ),
+    Mutant(
+        "E7",
+        "macros/apply/staging.sql",
+        "{%- set mask = settings.get('mask') or {} %}",
+        "{%- set mask = {} %}",
+        ("column_masked",),
     ),
 )
 
@@ -144,7 +352,7 @@ def broken_package(mutant: Mutant, folder: Path) -> Path:
     """A copy of the package with the fault."""
     left_out = shutil.ignore_patterns(".*", "target", "lake", "logs", "*.egg-info", "__pycache__", "docs")
     shutil.copytree(PACKAGE, folder, ignore=left_out)
-    file = folder / "macros" / mutant.file
+    file = folder / mutant.file
     text = file.read_text(encoding="utf-8")
     assert mutant.before in text, f"{mutant.rule}: {mutant.file} does not hold «{mutant.before}» any more"
     file.write_text(text.replace(mutant.before, mutant.after), encoding="utf-8")
@@ -155,30 +363,36 @@ def red_cases(package: Path, folder: Path, lake: Path, schema: str) -> set[str]:
     """The names of the cases that do not give the rows that they expect."""
     paths = [PACKAGE / "tests" / "cases" / "rows" / f"{name}.json" for name in CASES]
     cases = read_cases(paths)
+    exec((package / RESOLVER).read_text(encoding="utf-8"), vars(resolver))  # dbt runs in this process, which has another
     project = UserProject(folder, lake=lake, schema=schema, package=package)
     run_cases(project, cases, runs=3)
-    return {case.path.stem for case in cases if case.refusals or case.difference(project.rows(case.query))}
+    return {case.path.stem for case in cases if judge(case, rows_of(project, case), {})["status"] == "failed"}
+
+
+def red_with(mutant: Mutant | None, folder: Path) -> set[str]:
+    """The red cases with a fault; none: without one."""
+    name = f"m{MUTANTS.index(mutant)}_{mutant.rule.lower()}" if mutant else "healthy"
+    package = broken_package(mutant, folder / f"{name}_package") if mutant else PACKAGE
+    return red_cases(package, folder / name, folder / f"lake_{os.getpid()}", name)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rules", nargs="*", help="only the faults of these rules")
-    chosen = parser.parse_args().rules
+    rules = parser.parse_args().rules
+    chosen = [mutant for mutant in MUTANTS if not rules or mutant.rule in rules]
     folder = Path(tempfile.mkdtemp(prefix="mutants-"))
     wrong = 0
-    healthy = red_cases(PACKAGE, folder / "healthy", folder / "lake", "healthy")
-    if healthy:
-        sys.exit(f"Without a fault these differ already: {', '.join(sorted(healthy))}")
-    for mutant in MUTANTS:
-        if chosen and mutant.rule not in chosen:
-            continue
-        name = f"m_{mutant.rule.lower()}"
-        package = broken_package(mutant, folder / f"{name}_package")
-        red = red_cases(package, folder / name, folder / "lake", name)
-        as_listed = bool(red) and red == set(mutant.red)
-        wrong += not as_listed
-        print(f"{mutant.rule:4} {mutant.file}: {mutant.before.strip()} -> {mutant.after.strip()}", flush=True)
-        print(f"     {'red' if as_listed else 'NOT as listed'}: {', '.join(sorted(red)) or 'nothing'}", flush=True)
+    # a JVM keeps something of each fault's runs: after some twenty of them its heap is full
+    with get_context("spawn").Pool(1, maxtasksperchild=5) as pool:
+        found = pool.imap(partial(red_with, folder=folder), [None, *chosen])
+        if healthy := next(found):
+            sys.exit(f"Without a fault these differ already: {', '.join(sorted(healthy))}")
+        for mutant, red in zip(chosen, found, strict=True):
+            as_listed = bool(red) and red == set(mutant.red)
+            wrong += not as_listed
+            print(f"{mutant.rule:4} {mutant.file}: {mutant.before.strip()} -> {mutant.after.strip()}", flush=True)
+            print(f"     {'red' if as_listed else 'NOT as listed'}: {', '.join(sorted(red)) or 'nothing'}", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     return 1 if wrong else 0
 

@@ -17,7 +17,8 @@ FEED = "cases"
 # Settings that a file gives under their own names.
 SETTINGS = (
     "operation", "split_key_changes", "alternate_keys", "history", "delete_mode", "soft_delete_nulls", "created_at", "updated_at",
-    "set_on_insert", "partition_by", "apply", "keyless", "surrogate",
+    "set_on_insert", "partition_by", "apply", "keyless", "surrogate", "nullable_keys", "insert_only", "occurred_at",
+    "key_changes", "renamed_columns", "mask", "max_errors", "max_delete_share",
 )
 Rows = Sequence[Mapping[str, Any]]
 
@@ -40,7 +41,7 @@ class RowsCase:
         c = self.content
         shapes = c.get("batch_columns")
         shape = shapes[min(batch, len(shapes) - 1)] if shapes else None  # what the source has then, and so what is listed
-        schema = {n: t for n, t in c["schema"].items() if not shape or n in shape}
+        schema = {n: _of_batch(t, batch) for n, t in c["schema"].items() if not shape or n in shape}
         sequence = c["sequence"] if isinstance(c["sequence"], list) else [c["sequence"]]
         cdc: dict[str, Any] = {"keys": list(c["keys"]), "sequence_by": sequence}
         names = {"delete_when": "deleted_when", "truncate_when": "truncated_when", "old_keys": "old_keys",
@@ -96,6 +97,11 @@ def difference(expected: Rows, actual: Rows) -> str | None:
         return None
     lost, extra = wanted - found, found - wanted
     return "".join([*(f"  - {row}\n" for row in lost.elements()), *(f"  + {row}\n" for row in extra.elements())])
+
+
+def _of_batch(type_: str | Sequence[str], batch: int) -> str:
+    """A column's type when a batch arrives: its only one, or that of the batch."""
+    return type_ if isinstance(type_, str) else type_[min(batch, len(type_) - 1)]
 
 
 def _selection(given: Any, batch: int, include: str, leave_out: str, *, all_columns: list[str]) -> dict[str, Any]:
