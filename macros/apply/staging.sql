@@ -26,7 +26,7 @@
   {%- else -%}
     {%- set raw = delta_cdc.progress(changes_from) -%}
     {%- set last = raw.batch_id if raw.batch_id > state.batch_id else none -%}
-    {%- do adapter.tune_for([changes_from] if raw.exists and not state.exists else [], rows=raw.rows) -%}
+    {%- do settings.update({'reads_much': adapter.tune_for([changes_from] if raw.exists and not state.exists else [], rows=raw.rows)}) -%}
     {%- set lines = delta_cdc._lines_of_table(changes_from, settings, state.batch_id) -%}
     {%- if last is not none and state.exists and not delta_cdc._has_lines(changes_from, settings, state.batch_id) -%}
       {{ return(delta_cdc._staging_idle(settings, state, evolved, {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': 0})) }}
@@ -37,6 +37,7 @@
     {{ return(delta_cdc._staging_idle(settings, state, evolved)) }}
   {%- endif -%}
 
+  {%- if settings.get('reads_much') %}{% do delta_cdc._keep_changes(settings, lines) %}{% endif -%}
   {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
   {%- do delta_cdc._tell_of_columns(settings, plan) -%}
   {%- if state.notes.get('revised_in') -%}{%- do plan.notes.update({'revised_in': state.notes.revised_in}) -%}{%- endif -%}
@@ -201,8 +202,16 @@ where not exists (  -- only late and quarantined changes can have been staged be
 {% endmacro %}
 
 
+{#- What is much to parse is parsed once: its changes are kept for what looks at them and what stages them. -#}
+{% macro _keep_changes(settings, lines) %}
+  {%- set view = this.identifier ~ '__changes' -%}
+  {%- do adapter.create_kept_view(view, 'with ' ~ delta_cdc._staging_ctes(settings, lines) ~ '\nselect * from changes') -%}
+  {%- do settings.update({'kept_changes': view}) -%}
+{% endmacro %}
+
 {#- The CTEs from lines to changes. -#}
 {% macro _staging_ctes(settings, lines) %}
+  {%- if settings.get('kept_changes') %}{{ return('changes as (\n  select * from ' ~ settings.kept_changes ~ '\n)') }}{% endif -%}
   {{ return(delta_cdc.changes_of_snapshots(settings) if settings.get('snapshots') else delta_cdc._typed_ctes(settings, lines)) }}
 {% endmacro %}
 
@@ -229,7 +238,7 @@ typed as (  -- text to types
   {%- for key in keys %}
     {{ delta_cdc._value_of('before[' ~ delta_cdc.literal(key) ~ ']', key, settings) }} as _cdc_before_{{ loop.index }},
   {%- endfor %}
-    filter(array({{ delta_cdc._literals(types) }}), column -> not coalesce({{ delta_cdc._is_present(settings) }}, false)) as _cdc_absent,
+    array_except(array({{ delta_cdc._literals(types) }}), {{ delta_cdc._names_present(settings) }}) as _cdc_absent,
     {#- columns that the feed has and nobody listed: more of them than are present of those that are listed #}
     if(size(after) + size(_cdc_absent) > {{ types | length }}, map_filter(after, (column, text) -> column not in ({{ delta_cdc._literals(delta_cdc._known_columns(settings)) }}){{ delta_cdc._not_private(settings) }}), null) as _cdc_others,
   {%- if settings.get('ignore_null_updates') %}
@@ -408,12 +417,13 @@ checked as (
   {{ return(settings.column_types.keys() | reject('in', settings.get('keys') or []) | list if named is sameas true else named) }}
 {% endmacro %}
 
-{% macro _is_present(settings) %}
-  {%- set out = ['map_contains_key(after, column)'] -%}
+{#- The names of the columns that a row has; of one that was renamed at the source, whichever it has, the new name. -#}
+{% macro _names_present(settings) %}
+  {%- set out = ['map_keys(after)'] -%}
   {%- for new, old in settings.renamed_columns.items() -%}
-    {%- do out.append('(column = ' ~ delta_cdc.literal(new) ~ ' and map_contains_key(after, ' ~ delta_cdc.literal(old) ~ '))') -%}
+    {%- do out.append('if(map_contains_key(after, ' ~ delta_cdc.literal(old) ~ '), array(' ~ delta_cdc.literal(new) ~ '), array())') -%}
   {%- endfor -%}
-  {{ return(out | join(' or ')) }}
+  {{ return('coalesce(' ~ (out[0] if out | length == 1 else 'concat(' ~ out | join(', ') ~ ')') ~ ', array())') }}
 {% endmacro %}
 
 

@@ -29,7 +29,7 @@
 
 {#- The lines of change sets, one change each, by way of a temporary view. Of files that are no lines of JSON, a row is a line. -#}
 {% macro _lines_of_change_sets(view, change_sets, settings) %}
-  {%- do adapter.tune_for(change_sets=change_sets) -%}
+  {%- do settings.update({'reads_much': adapter.tune_for(change_sets=change_sets)}) -%}
   {%- do adapter.create_lines_view(view, change_sets, {
         'feed': settings.feed, 'format': settings.format, 'file_format': settings.file_format, 'csv_options': settings.csv_options,
         'columns': settings.listed_columns, 'message_column': settings.message_column or ('value' if settings.kafka else none),

@@ -32,7 +32,7 @@ def settings(session):
     ],
 )
 def test_much_is_read_by_generated_code(session, spark, read):
-    tuning.tune_for(session, **read)
+    assert tuning.tune_for(session, **read)
     assert settings(session) == LARGE
     assert settings(spark) == SMALL
 
@@ -42,7 +42,7 @@ LITTLE = [{"change_set": "1.jsonl", "size": 600_000}, {"change_set": "2", "size"
 
 @pytest.mark.parametrize("read", [{}, {"rows": 19_999}, {"rows": None, "change_sets": LITTLE}])
 def test_little_is_not(session, read):
-    tuning.tune_for(session, **read)
+    assert not tuning.tune_for(session, **read)
     assert settings(session) == SMALL
 
 

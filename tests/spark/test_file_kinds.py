@@ -293,6 +293,35 @@ def test_an_envelope_of_debezium_may_be_the_columns_of_a_file(spark, tmp_path, k
     assert named.source_table == "public.t"
 
 
+@pytest.mark.parametrize("how", ["in one task", "by a window", "in pieces"])
+def test_lines_have_the_same_numbers_however_they_are_read(spark, tmp_path, monkeypatch, how):
+    """A line's number says which row it was, and decides between rows that are equal in order."""
+    lines = [f'{{"id": {number}}}' if number % 7 else "  " for number in range(30_000)]
+    path = written(tmp_path / "1.jsonl", "\n".join(lines))
+    if how == "in pieces":
+        monkeypatch.setattr(files, "_is_one_task", lambda *_: False)
+        spark.conf.set("spark.sql.files.maxPartitionBytes", "100000")
+    size = None if how == "by a window" else path.stat().st_size
+    try:
+        files.create_lines_view(spark, "kinds", [{"batch_id": 3, "change_set": f"file:{path}", "unit": "file", "size": size}])
+        found = [(row.row_number, row.message) for row in spark.table("kinds").orderBy("row_number").collect()]
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    assert found == list(enumerate((line for line in lines if line.strip()), 1))
+
+
+@pytest.mark.parametrize(
+    ("settings", "one"), [({}, True), ({"openCostInBytes": "999"}, False), ({"maxPartitionBytes": "999"}, False)]
+)
+def test_a_file_is_read_in_one_piece_up_to_what_spark_is_set_to(spark, settings, one):
+    session = spark.newSession()
+    for name, value in settings.items():
+        session.conf.set(f"spark.sql.files.{name}", value)
+    assert files._is_one_task(session, 1000) is one
+    assert not files._is_one_task(session, 5 << 20)
+    assert not files._is_one_task(session, None)
+
+
 @pytest.mark.parametrize("kind", ["parquet", "orc"])
 def test_one_column_of_a_file_may_be_the_message(spark, tmp_path, kind):
     sql = """select id, if(id = 1, null, cast(concat('{"id": ', id, '}') as binary)) as value from range(3)"""

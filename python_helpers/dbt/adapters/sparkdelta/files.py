@@ -7,6 +7,7 @@ import re
 import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from functools import reduce
@@ -167,10 +168,20 @@ def create_lines_view(
     else:
         sets = session.createDataFrame(files, "path string, batch_id bigint, change_set string")
         placed = lines.join(F.broadcast(sets), "path")
-    order = Window.partitionBy("batch_id").orderBy("path", "block_start", "line")
-    placed.select(
-        "batch_id", "change_set", F.row_number().over(order).cast("bigint").alias("row_number"), "message"
-    ).createOrReplaceTempView(quoted(name))
+    if len(files) == 1 and _is_one_task(session, change_sets[0].get("size")):
+        number = F.monotonically_increasing_id() + 1
+    else:
+        number = F.row_number().over(Window.partitionBy("batch_id").orderBy("path", "block_start", "line")).cast("bigint")
+    numbered = placed.select("batch_id", "change_set", number.alias("row_number"), "message")
+    if session.conf.get("spark.sql.shuffle.partitions") != "1":  # one task has numbered a change set: all parse it
+        numbered = numbered.repartition(F.floor(numbered["row_number"] / 10_000))
+    numbered.createOrReplaceTempView(quoted(name))
+
+
+def _is_one_task(session: SparkSession, size: int | None) -> bool:
+    """Whether Spark reads a file of this size (bytes) in one piece (FilePartition.maxSplitBytes)."""
+    settings = session._jsparkSession.sessionState().conf()
+    return size is not None and size <= min(settings.filesOpenCostInBytes(), settings.filesMaxPartitionBytes())
 
 
 def _placed(read: DataFrame) -> DataFrame:
@@ -207,12 +218,24 @@ def changed_files(session: SparkSession, change_sets: Sequence[Mapping[str, Any]
 
 
 def query_rows(session: SparkSession, sql: str) -> list[dict[str, Any]]:
-    """The rows of a small query as dicts of Python values, as they are typed in Spark.
-
-    Raises DbtRuntimeError that says what to do where a file that it reads cannot be read to its end.
-    """
-    try:
+    """The rows of a small query as dicts of Python values, as they are typed in Spark. Raises as `_reading_files` does."""
+    with _reading_files():
         return [row.asDict(recursive=True) for row in session.sql(sql).collect()]
+
+
+def create_kept_view(session: SparkSession, name: str, sql: str) -> None:
+    """A temporary view of the rows that a query gives now, on disk until the session is gone. Raises as `_reading_files` does."""
+    from pyspark import StorageLevel
+
+    with _reading_files():
+        session.sql(sql).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY).createOrReplaceTempView(quoted(name))
+
+
+@contextmanager
+def _reading_files() -> Iterator[None]:
+    """Raises DbtRuntimeError that says what to do where a file cannot be read to its end."""
+    try:
+        yield
     except Exception as error:
         if "[FAILED_READ_FILE" not in str(error):
             raise
@@ -391,7 +414,7 @@ class FilesMixin(metaclass=AdapterMeta):
     @available.parse_none
     def create_kept_view(self, name: str, sql: str) -> None:
         """A temporary view of the rows that a query gives now, whatever becomes of the tables that it read."""
-        self._session().sql(sql).localCheckpoint().createOrReplaceTempView(quoted(name))
+        create_kept_view(self._session(), name, sql)
 
     @available.parse_none
     def create_values_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

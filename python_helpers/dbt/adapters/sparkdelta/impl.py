@@ -162,18 +162,20 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
             for key in plan.settings:
                 self.execute(f"reset {key}")
 
-    @available.parse_none
+    @available.parse(lambda *_, **__: False)
     def tune_for(
         self, tables: Sequence[BaseRelation] = (), rows: int | None = None, change_sets: Sequence[Mapping[str, Any]] = ()
-    ) -> None:
-        """Tell what this model is to read or write: generated code for the rest of it if that is much (`sparkdelta.tuning`).
+    ) -> bool:
+        """Tell what this model is to read or write: if that is much, the rest of it has generated code (`sparkdelta.tuning`).
 
-        tables: Delta tables. rows: how many. change_sets: files of text (`change_set`, `size` in bytes or None).
+        tables: Delta tables. rows: how many. change_sets: files of text (`change_set`, `size` in bytes or None). Returns whether
+        it is much.
         """
-        if self._in_process:
-            names = [(each.schema, each.identifier) for each in tables if _is_table(each)]
-            given = self.config.credentials.server_side_parameters
-            tuning.tune_for(self._session(), names, rows, change_sets, given=given)
+        if not self._in_process:
+            return False
+        names = [(each.schema, each.identifier) for each in tables if _is_table(each)]
+        given = self.config.credentials.server_side_parameters
+        return tuning.tune_for(self._session(), names, rows, change_sets, given=given)
 
     @available.parse_list
     def narrowed(self, target: BaseRelation, source: BaseRelation, keys: Sequence[str], dest: str) -> list[str]:

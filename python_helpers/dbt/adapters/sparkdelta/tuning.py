@@ -46,21 +46,20 @@ def tune_for(
     rows: int | None = None,
     change_sets: Iterable[Mapping[str, Any]] = (),
     given: Mapping[str, Any] | None = None,
-) -> None:
-    """Change a session's settings if so much is to be read or written.
+) -> bool:
+    """Whether so much is to be read or written that it wants other settings; the session has them then.
 
     tables: Delta tables (schema, name). rows: how many. change_sets: files (`change_set`, `size` in bytes or None).
     given: the profile's server_side_parameters: they stay as they are.
     """
-    cores = str(session.sparkContext.defaultParallelism)
-    large = LARGE_TABLES | dict.fromkeys(A_TASK_A_CORE, cores)
-    wanted = {key: value for key, value in large.items() if key not in (given or {})}
-    if all(session.conf.get(key, None) != SMALL_TABLES[key] for key in wanted):
-        return
-    if (
+    much = (
         any(part >= 1 for part in accumulate(_share_of_much(session, each) for each in change_sets))
         or (rows or 0) >= MANY_ROWS
         or any(delta_log.size_in_bytes(session, *name) >= MUCH["table"] for name in tables)
-    ):
-        for key, value in wanted.items():
-            session.conf.set(key, value)
+    )
+    if much:
+        large = LARGE_TABLES | dict.fromkeys(A_TASK_A_CORE, str(session.sparkContext.defaultParallelism))
+        for key, value in large.items():
+            if key not in (given or {}) and session.conf.get(key, None) == SMALL_TABLES[key]:
+                session.conf.set(key, value)
+    return much

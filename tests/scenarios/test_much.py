@@ -1,0 +1,50 @@
+"""Loads that are taken for large ones: several tasks parse them, once, and the changes are kept for what stages them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dbt.adapters.sparkdelta import tuning
+from tests.scenarios.project import UserProject
+from tests.scenarios.rows_cases import RowsCase, read_cases, run_cases
+
+CASES = Path(__file__).resolve().parents[1] / "cases"
+NAMES = (
+    "rows/column_renamed",
+    "rows/held_for_its_errors",
+    "rows/keys_alternate",
+    "rows/multiset_late_inserts_meet_their_deletes",
+    "rows/partial_late_fills_only_what_is_open",
+    "rows/pitfalls_duplicate_inserts",
+    "rows/quarantine",
+    "rows/ties_across_batches",
+    "random/random__keys_0005",
+    "random/random__partial_0022",
+)
+
+
+def cases() -> list[RowsCase]:
+    return list(read_cases([CASES / f"{name}.json" for name in NAMES]))
+
+
+@pytest.fixture(scope="module")
+def delivered(project: UserProject) -> Iterator[UserProject]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tuning, "MUCH", dict.fromkeys(tuning.MUCH, 1))
+        patched.setattr(tuning, "MANY_ROWS", 1)
+        run_cases(project, cases(), runs=3)
+    return project
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.path.stem)
+def test_much_gives_the_rows_that_little_gives(delivered: UserProject, case: RowsCase) -> None:
+    difference = case.difference(delivered.rows(case.query))
+    assert difference is None, f"{case.path.name} (- expected, + found):\n{difference}"
+
+
+def test_the_changes_of_a_large_load_are_kept(delivered: UserProject) -> None:
+    [staged] = (delivered.path / "target" / "compiled").rglob(f"stg_*__{cases()[-1].table}.sql")
+    assert "__changes" in staged.read_text()
