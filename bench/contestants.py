@@ -55,11 +55,14 @@ class Contestant:
 
 
 def contestants(work: Path, tables: Sequence[Table]) -> list[Contestant]:
-    return [_delta_cdc(work / "delta_cdc", tables), _loop(work / "loop", tables), _stock(work / "stock", tables)]
+    return [delta_cdc(work / "delta_cdc", tables), _loop(work / "loop", tables), _stock(work / "stock", tables)]
 
 
-def _delta_cdc(folder: Path, tables: Sequence[Table]) -> Contestant:
-    """A user's project that has delta_cdc installed, with the models that it generates and every setting at its default."""
+def delta_cdc(
+    folder: Path, tables: Sequence[Table], feed: Mapping[str, str] | None = None, profile: Mapping[str, str] | None = None
+) -> Contestant:
+    """A user's project that has delta_cdc installed, with the models that it generates and every setting at its default, but
+    those given for the feed and the profile."""
     project = folder / "project"
     cdc = {
         "format": "rows",
@@ -67,6 +70,7 @@ def _delta_cdc(folder: Path, tables: Sequence[Table]) -> Contestant:
         "operation": "op",
         "sequence_by": ["seq"],
         "change_set_order": "name",
+        **(feed or {}),
     }
     months = {"partition_by": ["date_format(day, 'yyyy-MM') as month"]}
     source = {
@@ -81,7 +85,7 @@ def _delta_cdc(folder: Path, tables: Sequence[Table]) -> Contestant:
             for table in tables
         ],
     }
-    output = {"type": "sparkdelta", "schema": SCHEMA, "threads": THREADS, "root": str(folder / "lake")}
+    output = {"type": "sparkdelta", "schema": SCHEMA, "threads": THREADS, "root": str(folder / "lake"), **(profile or {})}
     for name, content in {
         "dbt_project.yml": {
             "name": "bench",
