@@ -1,0 +1,90 @@
+"""Whether a run stays as quick as it was: one small change set after another, in one warm process.
+
+    python -m bench.many_change_sets [--runs 500] [--tables 2] [--rows 5000]
+
+Prints, for every 25 runs, the median of their wall and CPU seconds (Python and Java), the Java heap in use after a collection,
+and the files of the first table's staging and final.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from deltalake import DeltaTable
+from tests.scenarios.project import UserProject
+
+from bench.data import COLUMNS, Table, change_set_name, write_change_sets
+
+EACH = 25
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--tables", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=5_000)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="delta-cdc-bench-") as folder:
+        work = Path(folder)
+        tables = [Table(f"t{number}", given.rows, False) for number in range(given.tables)]
+        for table in tables:
+            write_change_sets(work / "feed" / table.name, table, change_sets=given.runs, seed=1)
+            (work / "landing" / table.name).mkdir(parents=True)
+        project = UserProject(work / "project", lake=work / "lake", schema="bench", threads=2)
+        project.configure(
+            "feed",
+            settings={"format": "rows", "location": f"{work}/landing/{{table}}", "operation": "op", "sequence_by": ["seq"]},
+            tables=[{"name": table.name, "cdc": {"keys": ["id"]}, "columns": COLUMNS} for table in tables],
+        )
+        project.generate()
+        print("runs, wall s, CPU s, heap MB, files of staging, of final")
+        wall, cpu = [], []
+        for number in range(given.runs + 1):
+            for table in tables:
+                name = f"{table.name}/{change_set_name(number)}"
+                os.link(work / "feed" / name, work / "landing" / name)
+            started, used = time.monotonic(), _cpu_seconds()
+            project.dbt("run", quiet=True)
+            wall.append(time.monotonic() - started)
+            cpu.append(_cpu_seconds() - used)
+            if number and number % EACH == 0:
+                files = [_files(work / "lake/warehouse/bench.db" / name) for name in ("stg_feed__t0", "final_t0")]
+                print(
+                    number, f"{statistics.median(wall[-EACH:]):.1f}", f"{statistics.median(cpu[-EACH:]):.1f}",
+                    _heap_megabytes(), *files, sep=", ", flush=True,
+                )  # fmt: skip
+    os._exit(0)  # Spark's own end takes seconds
+
+
+def _java() -> str:
+    return subprocess.run(["pgrep", "-P", str(os.getpid()), "java"], capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _cpu_seconds() -> float:
+    """Of this process and the Java process that it started."""
+    ticks = 0
+    for process in filter(None, ("self", _java())):
+        fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _heap_megabytes() -> int:
+    subprocess.run(["jcmd", _java(), "GC.run"], capture_output=True, check=True)
+    said = subprocess.run(["jstat", "-gc", _java()], capture_output=True, text=True, check=True).stdout.splitlines()
+    sizes = dict(zip(said[0].split(), said[1].split(), strict=True))
+    return round(sum(float(sizes[name]) for name in ("S0U", "S1U", "EU", "OU")) / 1024)
+
+
+def _files(table: Path) -> int:
+    return len(DeltaTable(str(table)).file_uris())
+
+
+if __name__ == "__main__":
+    main()
