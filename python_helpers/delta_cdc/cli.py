@@ -17,6 +17,7 @@ from rich.text import Text
 from delta_cdc import ask, operations, scaffold
 from delta_cdc import discover as discovery
 from delta_cdc import land as landing
+from delta_cdc import plan as plans
 from delta_cdc import report as reports
 from delta_cdc import run as runs
 from delta_cdc import table_list as table_lists
@@ -225,14 +226,19 @@ def _interval(_ctx: click.Context, _option: click.Parameter, text: str | None) -
 @main.command()
 @click.option("--select", multiple=True, help="As in dbt: only these models. May be given more than once.")
 @click.option("--every", callback=_interval, metavar="INTERVAL", help="Stay, and run at this interval: 90s, 15m, 1h.")
+@click.option("--plan", "planned", is_flag=True, help="Only tell what the run would do, from a run on clones of the tables.")
 @with_dbt
-def run(dbt: operations.Dbt, select: tuple[str, ...], every: int | None) -> None:
+def run(dbt: operations.Dbt, select: tuple[str, ...], every: int | None, planned: bool) -> None:
     """`dbt run` with a summary that fits a screen, never two at once. Feeds with `kafka` or `jdbc` are landed first.
 
     Exit codes: 0 done; 1 something failed; 2 the configuration is wrong; 3 done, but a change set is held; 75 another run is
     at work.
     """
+    if planned and every:
+        raise click.UsageError("--plan is for one run; it does not go with --every.")
     project = load_project(dbt.project_dir)
+    if planned:
+        raise SystemExit(plans.plan(project, dbt.options, select=select, console=_console()))
     raise SystemExit(runs.run(project, dbt.options, select=select, every=every, console=_console()))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,6 @@ from rich.text import Text
 
 from delta_cdc.config import Project
 from delta_cdc.errors import OperationError, did_you_mean
-from delta_cdc.operations import operation, plain
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 
 
@@ -27,14 +25,9 @@ def landed_feeds(project: Project, names: Sequence[str] = ()) -> list[str]:
 
 def land(dbt: WarmDbt, feeds: Sequence[str], console: Console, overlap: int | None = None) -> list[dict[str, Any]]:
     """Land what is new of feeds; an object a table (macros/control/land.sql). Raises OperationError when dbt cannot start."""
-    said: list[str] = []
     with progress_on(console, transient=True) as progress:
-        result = dbt.run(progress, "land", *operation("land", {"feeds": list(feeds), "overlap": overlap}), tell=said.append)
-    if not result.success:
-        failed = next((each.message for each in getattr(result.result, "results", None) or [] if each.message), None)
-        raise OperationError(plain(str(failed or result.exception or "dbt failed and did not say why; see logs/dbt.log.")))
-    told: list[dict[str, Any]] = json.loads("".join(said))
-    return told
+        landed: list[dict[str, Any]] = dbt.ask(progress, "land", "land", {"feeds": list(feeds), "overlap": overlap})
+    return landed
 
 
 def told(landed: Mapping[str, Any]) -> list[tuple[str, str]]:

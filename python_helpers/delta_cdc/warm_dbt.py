@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from delta_cdc.errors import OperationError
+from delta_cdc.operations import operation, plain
 
 Files = dict[str, tuple[int, int]]
 
@@ -51,6 +56,15 @@ class WarmDbt:
         result = dbtRunner(manifest=self._manifest, callbacks=[on_event]).invoke([*quiet, *command, *self._options])
         progress.update(task, now="")
         return result
+
+    def ask(self, progress: Progress, title: str, macro: str, arguments: Mapping[str, Any] = MappingProxyType({})) -> Any:
+        """What a macro of this package prints as JSON; None if it prints nothing. Raises OperationError with what it says."""
+        said: list[str] = []
+        result = self.run(progress, title, *operation(macro, arguments), tell=said.append)
+        if not result.success:
+            failed = next((each.message for each in getattr(result.result, "results", None) or [] if each.message), None)
+            raise OperationError(plain(str(failed or result.exception or "dbt failed and did not say why; see logs/dbt.log.")))
+        return json.loads("".join(said) or "null")
 
     def _files(self) -> Files:
         """What a parse reads, by time and size: the project's files, and the packages that it has installed."""

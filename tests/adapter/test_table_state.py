@@ -162,7 +162,7 @@ def test_a_log_on_another_file_system_tells_the_same(table: Table) -> None:
     table.sql("create or replace table {t} using delta as select 1 as id, timestamp'2024-01-01 10:00:00.5' as at")
     table.write("app.x@1", 7, "insert into {t} values (5, timestamp'2024-01-02 00:00:00')")
     uri = delta_log.location(table.session, "state", table.name)
-    local, anywhere = delta_log._LocalLog(table.path), delta_log._SparkLog(table.session, uri)
+    local, anywhere = delta_log._LocalLog(table.path, pytest.fail), delta_log._SparkLog(table.session, uri)
     for column in ("id", "at", "no_such_column"):
         assert anywhere.statistics(column) == local.statistics(column)
     for said in ("version", "columns"):

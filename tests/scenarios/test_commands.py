@@ -301,6 +301,44 @@ def test_maintain_makes_many_small_files_few_and_changes_no_row(shop: Shop) -> N
     assert shop.project.rows("select n from {schema}.final_moving where id = 5") == [{"n": 51}]
 
 
+def _told_of_tables(output: str) -> list[str]:
+    """What the summary says of each table, without seconds."""
+    return [" ".join(line.split()[:-1]) for line in output.splitlines() if line.startswith("shop.")]
+
+
+def test_a_plan_tells_what_the_next_run_does_and_writes_nothing(shop: Shop) -> None:
+    mine = shop.project.path / "models/mine.sql"
+    mine.write_text("{{ config(materialized='table') }} select count(*) as n from {{ ref('final_plain') }}")
+    shop.deliver("plain", "0040", ("U", 40, 1, None, 12), ("I", 41, 3, None, 30), ("I", 41, 3, None, 30), ("?", 42, 4, None, 0))
+    shop.deliver("moving", "0040", ("U", 25, 5, None, 45), ("U", 43, 6, 5, 60), ("D", 44, 987654, None, None))
+    stood = _files_below(shop.project.lake)
+    planned = shop.command("run", "--plan")
+    assert planned.exit_code == 0, planned.output
+    assert "That is a plan: nothing was written." in planned.output
+    assert _files_below(shop.project.lake) == stood
+    assert not [row for row in shop.project.rows("show schemas") if row["namespace"].endswith("__plan")]
+    run = shop.command("run")
+    assert run.exit_code == 0, run.output
+    assert _told_of_tables(planned.output) == _told_of_tables(run.output)
+    assert len(_told_of_tables(run.output)) == 2
+    assert "0 of 2 tables had news" in shop.command("run", "--plan").output
+    mine.unlink()
+
+
+def test_a_plan_of_a_project_that_gives_fixed_schemas_is_refused(shop: Shop) -> None:
+    macro = shop.project.path / "macros/generate_schema_name.sql"
+    macro.parent.mkdir(exist_ok=True)
+    macro.write_text("{% macro generate_schema_name(custom, node) %}" + shop.project.schema + "{% endmacro %}")
+    refused = shop.command("run", "--plan")
+    macro.unlink()
+    assert refused.exit_code == 1
+    assert "the schema " + shop.project.schema + " whatever the schema of the profile is" in " ".join(refused.output.split())
+
+
+def _files_below(folder: Path) -> set[str]:
+    return {str(path) for path in folder.rglob("*") if path.is_file() and "metastore" not in str(path)}
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("15m", 900), ("1h", 3600)])
 def test_an_interval_is_a_number_and_a_unit(text: str, seconds: int) -> None:
     assert runs.seconds_of(text) == seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
 from dbt.adapters.exceptions import FailedToConnectError
@@ -30,12 +30,14 @@ class SparkdeltaCredentials(SparkCredentials):
     method: SparkConnectionMethod = SparkConnectionMethod.SESSION
     root: str = "lake"
     tuned_for: str = "small_tables"
+    schema_suffix: ClassVar[str] = ""  # `delta-cdc run --plan` sets it: its tables must not be those of the profile
 
     def __post_init__(self) -> None:
         if self.method == SparkConnectionMethod.SESSION and self.host is None:
             self.host = "local"
         if self.tuned_for not in ("small_tables", "large_tables"):
             raise DbtConfigError(f"Profile: `tuned_for` is {self.tuned_for!r}; it wants small_tables or large_tables.")
+        self.schema = f"{self.schema}{self.schema_suffix}" if self.schema_suffix else self.schema
         given = {str(key): str(value) for key, value in self.server_side_parameters.items()}
         super().__post_init__()
         # dbt-spark switches ANSI off at this place: a bad cast would be a silent NULL

@@ -14,7 +14,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.sparkdelta.columns import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -263,6 +263,29 @@ def _vacuum(session: SparkSession, table: str, how: str = "", settings: Mapping[
         session.sql(f"vacuum {table} {how}")
 
 
+def hand_over(session: SparkSession, source: tuple[str, str], target: tuple[str, str]) -> None:
+    """Commit to a clone what a table's log says of our last transaction: what works on the clone goes on from there.
+
+    source, target: schema and identifier.
+    """
+    from dbt.adapters.sparkdelta.session import settings_on
+    from dbt.adapters.sparkdelta.write_plan import WritePlan
+
+    state = table_state(session, *source, app_prefix=source[1])
+    if state["app_id"] is None:
+        return
+    plan = WritePlan(txn={"app_id": state["app_id"], "version": state["txn_version"]}, notes=state["notes"])
+    jvm = session._jvm
+    assert jvm is not None
+    delta, nothing = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty()
+    transaction = delta.actions.SetTransaction(state["app_id"], state["txn_version"], nothing)
+    actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(jvm.java.util.List.of(transaction)).toSeq()
+    operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
+    with settings_on(session, plan.settings):
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # whose settings the commit reads
+        delta_log(session, location(session, *target))[0].startTransaction(nothing, nothing).commit(actions, operation)
+
+
 def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> None:
     """Remove from disk all that the table's newest version does not hold: rows that deletion vectors only mark, older files,
     change data, and older log entries, whose statistics name values. Time travel to before ends; what our commits noted stays."""
@@ -338,15 +361,16 @@ def _columns(schema: str) -> dict[str, Any]:
 
 
 class _LocalLog:
-    """A log on this machine, read by delta-rs."""
+    """A log on this machine, read by delta-rs; where that fails on a commit (the first one of a clone), by `otherwise`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, otherwise: Callable[[], _SparkLog]) -> None:
         from deltalake import DeltaTable
 
         self._table = DeltaTable(str(path))
         self._folder = path / "_delta_log"
         self._read = self._commit(self.version)
         self._histories: dict[int | None, list[dict[str, Any]]] = {}
+        self._otherwise = otherwise
 
     def _commit(self, version: int) -> tuple[int, int] | None:
         """What tells a commit's file from another one of its name; None if there is none."""
@@ -373,7 +397,10 @@ class _LocalLog:
 
     def history(self, limit: int | None) -> list[dict[str, Any]]:
         if limit not in self._histories:
-            self._histories[limit] = list(self._table.history(limit))
+            try:
+                self._histories[limit] = list(self._table.history(limit))
+            except Exception:
+                self._histories[limit] = self._otherwise().history(limit)
         return self._histories[limit]
 
     def transaction_version(self, app_id: str) -> int | None:
@@ -477,7 +504,7 @@ def open_log(session: SparkSession, uri: str) -> _LocalLog | _SparkLog:
         if known is not None and known.is_newest():
             return known
         try:
-            log = _LocalLog(path)
+            log = _LocalLog(path, lambda: _SparkLog(session, uri))
             log.columns  # noqa: B018  (a type that delta-rs does not know)
             _local_logs[path] = log
             return log

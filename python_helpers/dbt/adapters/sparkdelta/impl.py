@@ -6,6 +6,7 @@ import importlib
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -225,6 +226,16 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         if not self._in_process or not _is_table(relation):
             return None
         return table_log.table_log(self._session(), relation.schema, relation.identifier, limit)
+
+    @available.parse_none
+    def clone_tables(self, clones: Sequence[Mapping[str, BaseRelation]]) -> None:
+        """Make each `target` a shallow clone of its `source`: a new log over the same data files, with our last transaction."""
+        session = self._session()
+        with ThreadPoolExecutor(self.config.threads or 1) as pool:
+            list(pool.map(lambda each: session.sql(f"create table {each['target']} shallow clone {each['source']}"), clones))
+        for each in clones:
+            source, target = ((str(each[side].schema), str(each[side].identifier)) for side in ("source", "target"))
+            delta_log.hand_over(session, source, target)
 
     # --- columns
 

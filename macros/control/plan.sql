@@ -1,0 +1,62 @@
+{#- `delta-cdc run --plan`: the run is done on clones of its tables, in schemas of their own, which are dropped after it. -#}
+
+{#- Prints {tables: [{name, schema, identifier}] that a run of this package's models writes, others: the project's other models}. -#}
+{% macro plan_tables() %}
+  {%- set tables, others = [], [] -%}
+  {%- for name, relation in delta_cdc._tables_of_a_run().items() -%}
+    {%- do tables.append({'name': name, 'schema': relation.schema, 'identifier': relation.identifier}) -%}
+  {%- endfor -%}
+  {%- for node in graph.nodes.values() if node.resource_type == 'model' and not delta_cdc._layer(node.name) %}{% do others.append(node.name) %}{% endfor -%}
+  {%- do print(tojson({'tables': tables, 'others': others})) -%}
+{% endmacro %}
+
+{#- {name: relation}: the models that are tables, and the tables of control. -#}
+{% macro _tables_of_a_run() %}
+  {%- set out = {'cdc_runs': delta_cdc._runs_relation(), 'cdc_holds': delta_cdc.holds_relation()} -%}
+  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental' and delta_cdc._layer(node.name) -%}
+    {%- do out.update({node.name: delta_cdc._relation_of(node)}) -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+
+{#- Run with other schemas than `plan_tables`: they get a clone of each of these tables. -#}
+{% macro plan_prepare(tables) %}
+  {%- set here = delta_cdc._tables_of_a_run() -%}
+  {%- set nodes = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | list -%}
+  {%- set clones = [] -%}
+  {%- for table in tables -%}
+    {%- set source = api.Relation.create(schema=table.schema, identifier=table.identifier) -%}
+    {%- set target = here[table.name] -%}
+    {%- if target.schema == table.schema -%}
+      {%- do exceptions.raise_compiler_error('run --plan: this project gives ' ~ table.name ~ ' the schema ' ~ table.schema ~ ' whatever the schema of the profile is. A plan needs schemas '
+            ~ 'of its own: let the macro generate_schema_name begin with target.schema.') -%}
+    {%- endif -%}
+    {%- set state = adapter.table_state(source, table.identifier) -%}
+    {%- if state.exists -%}
+      {%- do clones.append({'source': source, 'target': target}) -%}
+    {%- elif (nodes | selectattr('name', 'equalto', table.name) | map(attribute='config') | list | first or {}).get('location_root') -%}
+      {%- do exceptions.raise_compiler_error('run --plan: ' ~ table.name ~ ' is not there yet, and its `location_root` would have a plan make it at the place that it is to have. Run once '
+            ~ 'without --plan.') -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- do delta_cdc.plan_drop() -%}
+  {%- for schema in here.values() | map(attribute='schema') | unique -%}
+    {%- do run_query('create schema ' ~ adapter.quote(schema) ~ ' comment ' ~ delta_cdc.literal(delta_cdc._plan_comment())) -%}
+  {%- endfor -%}
+  {%- do adapter.clone_tables(clones) -%}
+{% endmacro %}
+
+{% macro _plan_comment() %}{{ return('clones for delta-cdc run --plan') }}{% endmacro %}
+
+
+{#- Only schemas that a plan made are dropped. -#}
+{% macro plan_drop() %}
+  {%- for schema in delta_cdc._tables_of_a_run().values() | map(attribute='schema') | unique if adapter.check_schema_exists(none, schema) -%}
+    {%- set comments = adapter.query_rows('describe schema ' ~ adapter.quote(schema)) | selectattr('info_name', 'equalto', 'Comment') | map(attribute='info_value') | list -%}
+    {%- if delta_cdc._plan_comment() not in comments -%}
+      {%- do exceptions.raise_compiler_error('run --plan: there is a schema ' ~ schema ~ ' that no plan made. A plan needs the name: rename or drop that schema.') -%}
+    {%- endif -%}
+    {%- do run_query('drop schema ' ~ adapter.quote(schema) ~ ' cascade') -%}
+  {%- endfor -%}
+{% endmacro %}
