@@ -5,12 +5,7 @@
 -#}
 {% macro maintain(models=none, vacuum=true, min_files=16) %}
   {%- for table in delta_cdc._staging_tables(names=models, setting='compact_after_days') %}{% do delta_cdc._compact_by_policy(table) %}{% endfor -%}
-  {%- set relations = [] -%}
-  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental'
-        and delta_cdc._layer(node.name) and (models is none or node.name in models) -%}
-    {%- do relations.append(delta_cdc._relation_of(node)) -%}
-  {%- endfor -%}
-  {%- if models is none %}{% do relations.append(delta_cdc._runs_relation()) %}{% do relations.append(delta_cdc.holds_relation()) %}{% endif -%}
+  {%- set relations = delta_cdc.written_tables(models) -%}
   {%- set done = [] -%}
   {%- for relation in relations if adapter.table_state(relation, relation.identifier).exists -%}
     {%- set before = adapter.table_statistics(relation) -%}
@@ -24,4 +19,15 @@
     {%- endif -%}
   {%- endfor -%}
   {%- do print(relations | length ~ ' tables looked at, ' ~ done | length ~ ' had something to be done.') -%}
+{% endmacro %}
+
+
+{#- The tables that this project writes, whether they are there or not; with names of models, those of these. -#}
+{% macro written_tables(models=none) %}
+  {%- set out = [] -%}
+  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental'
+        and delta_cdc._layer(node.name) and (models is none or node.name in models) -%}
+    {%- do out.append(delta_cdc._relation_of(node)) -%}
+  {%- endfor -%}
+  {{ return(out + ([delta_cdc._runs_relation(), delta_cdc.holds_relation()] if models is none else [])) }}
 {% endmacro %}

@@ -53,7 +53,7 @@ _SECRET = re.compile(r"password|secret", re.IGNORECASE)
 # in a URL, or in what Kafka's client takes as `sasl.jaas.config`
 _SECRET_IN_TEXT = re.compile(r"password\s*=(?!\s*[\"']?\$\{)|://[^/@:]*:(?!\$\{)[^/@]*@", re.IGNORECASE)
 
-CONTROL_MODELS = ("cdc_change_sets", "cdc_runs", "cdc_quarantine", "cdc_tables")
+CONTROL_MODELS = ("cdc_change_sets", "cdc_runs", "cdc_quarantine", "cdc_tables", "cdc_table_log")
 HISTORY_COLUMNS = ("valid_from", "valid_to", "is_current")
 
 
