@@ -30,7 +30,8 @@ class Shop:
     def __init__(self, project: UserProject) -> None:
         self.project = project
         self.folder = project.path / "landing"
-        self.tables = {"plain": {**PLAIN, "max_delete_share": 0.5}, "moving": {**PLAIN, "old_keys": {"id": "old_id"}}}
+        moving = {**PLAIN, "old_keys": {"id": "old_id"}, "zorder_by": ["note", "ID"]}
+        self.tables = {"plain": {**PLAIN, "max_delete_share": 0.5}, "moving": moving}
         for table in self.tables:
             (self.folder / table).mkdir(parents=True)
         declared = [{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in self.tables.items()]
@@ -295,6 +296,11 @@ def test_maintain_makes_many_small_files_few_and_changes_no_row(shop: Shop) -> N
     done = shop.command("maintain", "moving", "--min-files", 2)
     assert done.exit_code == 0, done.output
     assert "stg_shop__moving: 5 files, now 1" in done.output
+    assert contents() == before
+    assert shop.command("maintain", "moving", "--min-files", 1).exit_code == 0
+    history = shop.project.rows("describe history {schema}.final_moving")
+    orders = {row["operationParameters"]["zOrderBy"] for row in history if row["operation"] == "OPTIMIZE"}
+    assert orders == {'["note","id"]'}
     assert contents() == before
     nothing = shop.command("maintain", "moving", "--min-files", 2)
     assert "3 tables looked at, 0 had something to be done." in nothing.output
