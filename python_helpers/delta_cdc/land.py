@@ -11,7 +11,7 @@ from rich.text import Text
 
 from delta_cdc.config import Project
 from delta_cdc.errors import OperationError, did_you_mean
-from delta_cdc.operations import operation, plain
+from delta_cdc.operations import operation, why_failed
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 
 
@@ -28,11 +28,12 @@ def landed_feeds(project: Project, names: Sequence[str] = ()) -> list[str]:
 def land(dbt: WarmDbt, feeds: Sequence[str], console: Console, overlap: int | None = None) -> list[dict[str, Any]]:
     """Land what is new of feeds; an object a table (macros/control/land.sql). Raises OperationError when dbt cannot start."""
     said: list[str] = []
+    wrong: list[str] = []
+    command = operation("land", {"feeds": list(feeds), "overlap": overlap})
     with progress_on(console, transient=True) as progress:
-        result = dbt.run(progress, "land", *operation("land", {"feeds": list(feeds), "overlap": overlap}), tell=said.append)
+        result = dbt.run(progress, "land", *command, tell=said.append, complain=wrong.append)
     if not result.success:
-        failed = next((each.message for each in getattr(result.result, "results", None) or [] if each.message), None)
-        raise OperationError(plain(str(failed or result.exception or "dbt failed and did not say why; see logs/dbt.log.")))
+        raise OperationError(why_failed(result, wrong))
     told: list[dict[str, Any]] = json.loads("".join(said))
     return told
 

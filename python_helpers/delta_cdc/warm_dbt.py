@@ -11,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from delta_cdc.operations import error_of
+
 Files = dict[str, tuple[int, int]]
 
 
@@ -23,10 +25,13 @@ class WarmDbt:
         self._manifest: Any = None
         self._parsed: Files = {}
 
-    def run(self, progress: Progress, title: str, *command: str, tell: Callable[[str], None] = lambda _: None) -> Any:
+    def run(
+        self, progress: Progress, title: str, *command: str,
+        tell: Callable[[str], None] = lambda _: None, complain: Callable[[str], None] = lambda _: None,
+    ) -> Any:
         """A dbt command (`run`, `--select`, …) with a bar; returns dbt's result, whatever became of it.
 
-        tell: gets what macros print.
+        tell: gets what macros print. complain: gets what went wrong.
         """
         from dbt.cli.main import dbtRunner
 
@@ -40,6 +45,8 @@ class WarmDbt:
                 tell(event.info.msg)
             elif event.info.name == "LogStartLine":
                 progress.update(task, total=event.data.total)
+            elif error := error_of(event):
+                complain(error)
 
         quiet = ["--quiet", "--log-level", "none"]
         files = self._files()
