@@ -82,25 +82,24 @@ where false
 
 {% macro _listing_patterns(feed) %}
   {#- the commits of a Delta table: twenty digits, and no checkpoint or checksum -#}
-  {%- set suffix = '/_delta_log/' ~ '?' * 20 ~ '.json' if feed.file_format == 'delta' else '/*/*' if feed.unit == 'folder' else '/*' -%}
+  {%- set names = '?' * 20 ~ '.json' if feed.file_format == 'delta' else '*/*' if feed.unit == 'folder' else '*' -%}
   {%- set out = [] -%}
-  {%- if '{table}' in feed.location -%}
-    {%- for table in feed.tables -%}
-      {%- do out.append(delta_cdc.table_folder(feed.location, table) ~ suffix) -%}
-    {%- endfor -%}
-  {%- else -%}
-    {%- do out.append(feed.location.rstrip('/') ~ suffix) -%}
-  {%- endif -%}
+  {%- for table in (feed.tables if '{table}' in feed.location else ['']) -%}
+    {%- do out.append(delta_cdc._folder_of_change_sets(feed, table) ~ '/' ~ names) -%}
+  {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
 
 {% macro table_folder(location, source_table) %}{{ return(location.replace('{table}', source_table).rstrip('/')) }}{% endmacro %}
 
-{#- The folder of a table as the ledger spells it. -#}
-{% macro qualified_folder(settings) %}
-  {{ return(adapter.qualified_path(delta_cdc.table_folder(settings.location, settings.source_table)) ~ ('/_delta_log' if settings.file_format == 'delta' else '')) }}
+{#- Where the change sets of a table are; settings: of it or of its feed. -#}
+{% macro _folder_of_change_sets(settings, source_table) %}
+  {{ return(delta_cdc.table_folder(settings.location, source_table) ~ ('/_delta_log' if settings.file_format == 'delta' else '')) }}
 {% endmacro %}
+
+{#- The same as the ledger spells it. -#}
+{% macro qualified_folder(settings) %}{{ return(adapter.qualified_path(delta_cdc._folder_of_change_sets(settings, settings.source_table))) }}{% endmacro %}
 
 
 {% macro _new_change_sets(feeds, known, last) -%}

@@ -25,3 +25,15 @@
 {% macro _runs_relation() %}{{ return(delta_cdc._control_relation('cdc_runs')) }}{% endmacro %}
 
 {% macro holds_relation() %}{{ return(delta_cdc._control_relation('cdc_holds')) }}{% endmacro %}
+
+
+{#- {name: relation} of the tables that this package writes, whether they are there or not; with names of models, those of these. -#}
+{% macro written_tables(models=none) %}
+  {%- set out = {} -%}
+  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental'
+        and delta_cdc._layer(node.name) and (models is none or node.name in models) -%}
+    {%- do out.update({node.name: delta_cdc._relation_of(node)}) -%}
+  {%- endfor -%}
+  {%- if models is none %}{% do out.update({'cdc_runs': delta_cdc._runs_relation(), 'cdc_holds': delta_cdc.holds_relation()}) %}{% endif -%}
+  {{ return(out) }}
+{% endmacro %}

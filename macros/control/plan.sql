@@ -3,26 +3,17 @@
 {#- Prints {tables: [{name, schema, identifier}] that a run of this package's models writes, others: the project's other models}. -#}
 {% macro plan_tables() %}
   {%- set tables, others = [], [] -%}
-  {%- for name, relation in delta_cdc._tables_of_a_run().items() -%}
+  {%- for name, relation in delta_cdc.written_tables().items() -%}
     {%- do tables.append({'name': name, 'schema': relation.schema, 'identifier': relation.identifier}) -%}
   {%- endfor -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and not delta_cdc._layer(node.name) %}{% do others.append(node.name) %}{% endfor -%}
   {%- do print(tojson({'tables': tables, 'others': others})) -%}
 {% endmacro %}
 
-{#- {name: relation}: the models that are tables, and the tables of control. -#}
-{% macro _tables_of_a_run() %}
-  {%- set out = {'cdc_runs': delta_cdc._runs_relation(), 'cdc_holds': delta_cdc.holds_relation()} -%}
-  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental' and delta_cdc._layer(node.name) -%}
-    {%- do out.update({node.name: delta_cdc._relation_of(node)}) -%}
-  {%- endfor -%}
-  {{ return(out) }}
-{% endmacro %}
-
 
 {#- Run with other schemas than `plan_tables`: they get a clone of each of these tables. -#}
 {% macro plan_prepare(tables) %}
-  {%- set here = delta_cdc._tables_of_a_run() -%}
+  {%- set here = delta_cdc.written_tables() -%}
   {%- set nodes = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | list -%}
   {%- set clones = [] -%}
   {%- for table in tables -%}
@@ -52,7 +43,7 @@
 
 {#- Only schemas that a plan made are dropped. -#}
 {% macro plan_drop() %}
-  {%- for schema in delta_cdc._tables_of_a_run().values() | map(attribute='schema') | unique if adapter.check_schema_exists(none, schema) -%}
+  {%- for schema in delta_cdc.written_tables().values() | map(attribute='schema') | unique if adapter.check_schema_exists(none, schema) -%}
     {%- set comments = adapter.query_rows('describe schema ' ~ adapter.quote(schema)) | selectattr('info_name', 'equalto', 'Comment') | map(attribute='info_value') | list -%}
     {%- if delta_cdc._plan_comment() not in comments -%}
       {%- do exceptions.raise_compiler_error('run --plan: there is a schema ' ~ schema ~ ' that no plan made. A plan needs the name: rename or drop that schema.') -%}

@@ -42,6 +42,7 @@
 
 {% macro _layer(name) %}
   {%- if name == 'cdc_change_sets' -%}{{ return('ledger') }}
+  {%- elif name == 'cdc_table_log' -%}{{ return('log') }}
   {%- elif name.startswith('raw_') -%}{{ return('raw') }}
   {%- elif name.startswith('stg_') -%}{{ return('staging') }}
   {%- elif name.startswith('int_') and name.endswith('_keys') -%}{{ return('keys') }}

@@ -166,11 +166,12 @@ def show_logs(logs: Mapping[str, Mapping[str, Any]], console: Console) -> None:
     for place, (name, log) in enumerate(logs.items()):
         console.print(Text(f"{chr(10) if place else ''}{name}  ({log['location']})", style="bold"), soft_wrap=True)
         counted = (">batch", ">inserted", ">updated", ">deleted", ">files +", ">files -")
-        grid = _grid("version", "at (UTC)", "operation", *counted, "checkpoint")
+        grid = _grid("version", "at (UTC)", "operation", *counted, "checkpoint", "columns")
         for commit in log["commits"]:
             counts = ("app_version", "inserted", "updated", "deleted", "files_added", "files_removed")
-            cells = (str(commit["version"]), commit["at"], commit["operation"], *(number(commit[name]) for name in counts))
-            grid.add_row(*(Text(cell) for cell in cells), "yes" if commit["checkpoint"] else "")
+            cells = (str(commit["version"]), commit["at"], commit["operation"] or "", *(number(commit[name]) for name in counts))
+            marks = ("yes" if commit["checkpoint"] else "", "; ".join(commit["schema_changes"] or []))
+            grid.add_row(*(Text(cell) for cell in (*cells, *marks)))
         console.print(grid)
         for finding in log["findings"]:
             console.print(Text(f"{finding['what']}: {finding['why']}. {finding['fix']}.", style="yellow"), soft_wrap=True)

@@ -534,6 +534,14 @@ class Settings(BaseModel):
         example="[customer_id]",
         names_columns=True,
     )
+    zorder_by: list[Text] = _setting(
+        [],
+        "The columns by which `delta-cdc maintain` orders the rows of final when it merges its files (Delta's Z-order), so that "
+        "readers that ask for few of their values leave files out.",
+        wants="a list of column names",
+        example="[customer_id, invoice_date]",
+        names_columns=True,
+    )
     apply: Literal["merge", "replace_partitions"] = _setting(
         "merge",
         "How final takes changes: a merge by key, or by rewriting the partitions that the change set "

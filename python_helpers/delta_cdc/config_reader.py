@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from delta_cdc.source_files import (
     read_project,
     read_source_files,
 )
-from delta_cdc.spark_types import why_not_a_type
+from delta_cdc.spark_types import has_statistics, why_not_a_type
 
 LANDED_BY: Mapping[str, Any] = {"kafka": Kafka, "jdbc": Jdbc}
 _NO_OPTIONS = {
@@ -53,7 +54,7 @@ _SECRET = re.compile(r"password|secret", re.IGNORECASE)
 # in a URL, or in what Kafka's client takes as `sasl.jaas.config`
 _SECRET_IN_TEXT = re.compile(r"password\s*=(?!\s*[\"']?\$\{)|://[^/@:]*:(?!\$\{)[^/@]*@", re.IGNORECASE)
 
-CONTROL_MODELS = ("cdc_change_sets", "cdc_runs", "cdc_quarantine", "cdc_tables")
+CONTROL_MODELS = ("cdc_change_sets", "cdc_runs", "cdc_quarantine", "cdc_tables", "cdc_table_log")
 HISTORY_COLUMNS = ("valid_from", "valid_to", "is_current")
 
 
@@ -685,13 +686,18 @@ class _TableCheck:
             if name.casefold() in seen:
                 self.problem(f"`partition_by` names `{name}` twice.", "partition_by")
             seen.add(name.casefold())
-        self.known_columns("cluster_by", settings.cluster_by)
-        for name in settings.cluster_by:
-            if name in self.names and name not in published:
-                self.problem(f"`cluster_by` names `{name}`, which final does not have.", "cluster_by")
+        for setting, named in (("cluster_by", settings.cluster_by), ("zorder_by", settings.zorder_by)):
+            self.known_columns(setting, named)
+            for name in named:
+                if name in self.names and name not in published:
+                    self.problem(f"`{setting}` names `{name}`, which final does not have.", setting)
         if settings.cluster_by and settings.partition_by:
             message = "`partition_by` and `cluster_by` are both given; Delta takes one of them. Take one out."
             self.problem(message, "cluster_by")
+        if settings.zorder_by and settings.cluster_by:
+            message = "`cluster_by` and `zorder_by` are both given; a clustered table is ordered by its clustering. Take one out."
+            self.problem(message, "zorder_by")
+        self.zorder(published, seen)
         if (
             settings.apply == "replace_partitions"
             and not settings.partition_by
@@ -703,6 +709,26 @@ class _TableCheck:
                 "e.g. [year(created_at) as created_year].",
                 "apply",
             )
+
+    def zorder(self, published: Sequence[str], partitions: AbstractSet[str]) -> None:
+        """Columns of which Delta has the lowest and highest value in each file: else it refuses to order by them.
+
+        partitions: names of the partition columns, in lower case.
+        """
+        types = {column.name: column.data_type for column in self.table.columns}
+        with_statistics = [name for name in published if name.casefold() not in partitions][:32]
+        for name in self.settings.zorder_by:
+            if name not in published or name not in types:
+                continue
+            if name.casefold() in partitions:
+                why = "by which final is partitioned: the files of a partition have one value of it"
+            elif not has_statistics(types[name]):
+                why = f"whose type is {types[name]}. It takes columns with an order: numbers, texts, dates and times"
+            elif name not in with_statistics:
+                why = "which is not among the first 32 of final: Delta has no statistics of it. List it further up"
+            else:
+                continue
+            self.problem(f"`zorder_by` names `{name}`, {why}.", "zorder_by")
 
     def lives(self) -> None:
         """What final tells of a row's life: `created_at`, `updated_at`, `set_on_insert`, soft deletes."""

@@ -51,18 +51,15 @@ class Dbt:
         def on_event(event: Any) -> None:
             if event.info.name == "PrintEvent":
                 tell(event.info.msg)
-            elif event.info.name in ("RunningOperationCaughtError", "RunningOperationUncaughtError"):
-                said.append(event.data.exc)
-            elif event.info.level == "error":
-                said.append(event.info.msg)
+            elif error := error_of(event):
+                said.append(error)
 
         # nothing on the screen but what the macro prints: the error is shown by the caller
         quiet = ["--quiet", "--log-level", "none"]
         where = ["--project-dir", str(self.project_dir), *self.options]
         result = dbtRunner(callbacks=[on_event]).invoke([*quiet, *command, *where])
         if not result.success:
-            text = said[0] if said else str(result.exception or "dbt failed and did not say why; see logs/dbt.log.")
-            raise OperationError(plain(text))
+            raise OperationError(why_failed(result, said))
 
 
 def operation(macro: str, arguments: Mapping[str, Any]) -> list[str]:
@@ -86,6 +83,18 @@ def erase(dbt: Dbt, table: Table, key: Sequence[str]) -> None:
     dbt.run_operation("erase", {"staging": table.staging_name}, key=key)
     dbt.run(f"{table.staging_name}+")
     dbt.run_operation("purge_erased", {"staging": table.staging_name})
+
+
+def error_of(event: Any) -> str | None:
+    """What an event of dbt says of a failure; None for any other event."""
+    if event.info.name in ("RunningOperationCaughtError", "RunningOperationUncaughtError"):
+        return str(event.data.exc)
+    return str(event.info.msg) if event.info.level == "error" else None
+
+
+def why_failed(result: Any, said: Sequence[str]) -> str:
+    """Why a command of dbt failed. said: what `error_of` found in its events; of a macro its result does not tell."""
+    return plain(said[0] if said else str(result.exception or "dbt failed and did not say why; see logs/dbt.log."))
 
 
 def plain(text: str) -> str:

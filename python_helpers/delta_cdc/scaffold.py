@@ -29,6 +29,7 @@ from delta_cdc.config import (
     setting_defaults,
     settings_naming_columns,
 )
+from delta_cdc.spark_types import has_statistics
 
 PACKAGE = "delta_cdc"
 DEFAULTS_FILE = "macros/config/_defaults.sql"
@@ -337,16 +338,11 @@ def _looked_up_in_staging(table: Table) -> list[str]:
     before = len(table.columns) + len(table.settings.keys) + len(table.settings.sequence_by) + 8
     if before < 32 and not any(column.data_type.lower().startswith("struct") for column in table.columns):
         return []
-    has = {column.name for column in table.columns if _HAS_STATISTICS.fullmatch(column.data_type.strip())}
+    has = {column.name for column in table.columns if has_statistics(column.data_type)}
     has |= {"_timestamp", "_occurred_at"} - {column.name for column in table.columns}  # as formats give them
     moment = table.settings.occurred_at or next(iter(table.settings.sequence_by), None)
     keys = [key for key in table.settings.keys if key in has]
     return [*keys, "_cdc_batch_id", "_cdc_error", *(["_cdc_occurred_at"] if moment in has else [])]
-
-
-_HAS_STATISTICS = re.compile(
-    r"(tinyint|smallint|int|bigint|float|double|decimal|date|timestamp|timestamp_ntz|string|varchar|char)(\(.*\))?", re.IGNORECASE
-)
 
 
 def _properties(

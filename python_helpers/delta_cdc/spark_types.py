@@ -141,3 +141,8 @@ def why_not_a_type(text: str) -> str | None:
     except _Unreadable as unreadable:
         return str(unreadable).rstrip(".")
     return None
+
+
+def has_statistics(data_type: str) -> bool:
+    """Whether Delta keeps the lowest and the highest value that a file has of a column of this type."""
+    return not re.match(r"\s*(binary|boolean|variant|array|map|struct)\b", data_type, re.IGNORECASE)

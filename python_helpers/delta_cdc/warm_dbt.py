@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from delta_cdc.errors import OperationError
-from delta_cdc.operations import operation, plain
+from delta_cdc.operations import error_of, operation, why_failed
 
 Files = dict[str, tuple[int, int]]
 
@@ -28,10 +28,13 @@ class WarmDbt:
         self._manifest: Any = None
         self._parsed: Files = {}
 
-    def run(self, progress: Progress, title: str, *command: str, tell: Callable[[str], None] = lambda _: None) -> Any:
+    def run(
+        self, progress: Progress, title: str, *command: str,
+        tell: Callable[[str], None] = lambda _: None, complain: Callable[[str], None] = lambda _: None,
+    ) -> Any:
         """A dbt command (`run`, `--select`, …) with a bar; returns dbt's result, whatever became of it.
 
-        tell: gets what macros print.
+        tell: gets what macros print. complain: gets what went wrong.
         """
         from dbt.cli.main import dbtRunner
 
@@ -45,6 +48,8 @@ class WarmDbt:
                 tell(event.info.msg)
             elif event.info.name == "LogStartLine":
                 progress.update(task, total=event.data.total)
+            elif error := error_of(event):
+                complain(error)
 
         quiet = ["--quiet", "--log-level", "none"]
         files = self._files()
@@ -60,10 +65,10 @@ class WarmDbt:
     def ask(self, progress: Progress, title: str, macro: str, arguments: Mapping[str, Any] = MappingProxyType({})) -> Any:
         """What a macro of this package prints as JSON; None if it prints nothing. Raises OperationError with what it says."""
         said: list[str] = []
-        result = self.run(progress, title, *operation(macro, arguments), tell=said.append)
+        wrong: list[str] = []
+        result = self.run(progress, title, *operation(macro, arguments), tell=said.append, complain=wrong.append)
         if not result.success:
-            failed = next((each.message for each in getattr(result.result, "results", None) or [] if each.message), None)
-            raise OperationError(plain(str(failed or result.exception or "dbt failed and did not say why; see logs/dbt.log.")))
+            raise OperationError(why_failed(result, wrong))
         return json.loads("".join(said) or "null")
 
     def _files(self) -> Files:

@@ -8,10 +8,12 @@ import os
 import signal
 import threading
 import time
+from datetime import timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 from rich.console import Console
 
@@ -28,7 +30,8 @@ class Shop:
     def __init__(self, project: UserProject) -> None:
         self.project = project
         self.folder = project.path / "landing"
-        self.tables = {"plain": {**PLAIN, "max_delete_share": 0.5}, "moving": {**PLAIN, "old_keys": {"id": "old_id"}}}
+        moving = {**PLAIN, "old_keys": {"id": "old_id"}, "zorder_by": ["note", "ID"]}
+        self.tables = {"plain": {**PLAIN, "max_delete_share": 0.5}, "moving": moving}
         for table in self.tables:
             (self.folder / table).mkdir(parents=True)
         declared = [{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in self.tables.items()]
@@ -294,6 +297,11 @@ def test_maintain_makes_many_small_files_few_and_changes_no_row(shop: Shop) -> N
     assert done.exit_code == 0, done.output
     assert "stg_shop__moving: 5 files, now 1" in done.output
     assert contents() == before
+    assert shop.command("maintain", "moving", "--min-files", 1).exit_code == 0
+    history = shop.project.rows("describe history {schema}.final_moving")
+    orders = {row["operationParameters"]["zOrderBy"] for row in history if row["operation"] == "OPTIMIZE"}
+    assert orders == {'["note","id"]'}
+    assert contents() == before
     nothing = shop.command("maintain", "moving", "--min-files", 2)
     assert "3 tables looked at, 0 had something to be done." in nothing.output
     shop.deliver("moving", "0006", ("U", 31, 5, None, 51, "f"))
@@ -337,6 +345,44 @@ def test_a_plan_of_a_project_that_gives_fixed_schemas_is_refused(shop: Shop) -> 
 
 def _files_below(folder: Path) -> set[str]:
     return {str(path) for path in folder.rglob("*") if path.is_file() and "metastore" not in str(path)}
+
+
+def test_the_log_of_all_tables_has_each_commit_once_also_of_a_table_that_was_made_anew(shop: Shop) -> None:
+    project = shop.project
+    settings = yaml.safe_load((project.path / "dbt_project.yml").read_text())
+    (project.path / "dbt_project.yml").write_text(yaml.safe_dump({**settings, "vars": {"delta_cdc_table_log": True}}))
+    project.generate()  # what was parsed without the variable does not have the model
+
+    def record() -> str:
+        results = project.dbt("run", "--select", "cdc_table_log", quiet=True).result.results
+        return str(next(each.message for each in results if each.node.name == "cdc_table_log"))
+
+    def recorded(table: str) -> list[dict[str, Any]]:
+        return project.rows(f"select * from {{schema}}.cdc_table_log where `table` = '{table}' order by recorded_at, version")
+
+    record()
+    same = ("version", "commit_id", "operation", "app_version", "files_added", "schema_changes", "isolation", "checkpoint")
+    logs = json.loads(shop.command("log", "moving", "--limit", 999, "--json").output)
+    for table, log in logs.items():
+        for row, told in zip(recorded(table.split(".")[1]), reversed(log["commits"]), strict=True):
+            assert [row[name] for name in same] == [told[name] for name in same]
+            assert (row["rows_inserted"], row["metrics"]) == (told["inserted"], told["metrics"])
+            assert row["committed_at"].astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S") == told["at"]
+    tables = {row["table"] for row in project.rows("select `table` from {schema}.cdc_table_log")}
+    assert {"cdc_change_sets", "cdc_runs", "stg_shop__plain", "final_plain"} <= tables
+    assert "cdc_table_log" not in tables
+
+    assert record().startswith("SKIP")
+    assert project.rows("describe history {schema}.cdc_table_log")[0]["version"] == 0
+    before = recorded("final_plain")
+    project.rows("drop table {schema}.final_plain")
+    project.rows("alter table {schema}.final_moving add columns (extra int)")
+    project.dbt("run", "--select", "final_plain", quiet=True)
+    record()
+    assert [row["version"] for row in recorded("final_plain")] == [*(row["version"] for row in before), 0]
+    assert recorded("final_plain")[:-1] == before
+    assert recorded("final_moving")[-1]["schema_changes"] == ["added extra int"]
+    assert record().startswith("SKIP")
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("15m", 900), ("1h", 3600)])

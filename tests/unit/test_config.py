@@ -274,6 +274,14 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
             {"cluster_by": ["op"], "partition_by": ["created"]},
             "`partition_by` and `cluster_by` are both given",
         ),
+        ({"zorder_by": ["opp"]}, "`zorder_by` names `opp`, which is no column. Did you mean `op`?"),
+        ({"zorder_by": "op"}, "`zorder_by` is 'op'. It takes a list of column names"),
+        ({"zorder_by": ["op"], "except_columns": ["op"]}, "`zorder_by` names `op`, which final does not have."),
+        ({"zorder_by": ["op"], "cluster_by": ["seq"]}, "`cluster_by` and `zorder_by` are both given"),
+        (
+            {"zorder_by": ["Created"], "partition_by": ["created"]},
+            "`zorder_by` names `created`, by which final is partitioned",
+        ),
         ({"apply": "replace_partitions"}, "`apply` is replace_partitions, and `partition_by` is missing."),
         (
             {"final_name": "final-x"},
@@ -349,6 +357,15 @@ def test_Q5_a_mistake_in_a_table(tmp_path: Path, settings: dict[str, Any], expec
     (problem,) = problems(tmp_path, source(tables={"invoice": TABLE | settings}))
     assert problem.startswith("feed shop, table invoice: ")
     assert expected in problem
+
+
+def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) -> None:
+    columns = [{"name": "flag", "data_type": "boolean"}, *({"name": f"c{n}", "data_type": "int"} for n in range(40))]
+    table = TABLE | {"zorder_by": ["flag", "C27", "C28"], "partition_by": ["id"]}
+    found = problems(tmp_path, source(tables={"invoice": table}, columns=[*COLUMNS[:4], *columns]))
+    assert len(found) == 2
+    assert "`zorder_by` names `flag`, whose type is boolean. It takes columns with an order: numbers, texts" in found[0]
+    assert "`zorder_by` names `c28`, which is not among the first 32 of final: Delta has no statistics of it." in found[1]
 
 
 @pytest.mark.parametrize(

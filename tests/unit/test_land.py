@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
+from rich.console import Console
 from tests.projects import TABLE, project, source
 
 from dbt.adapters.sparkdelta.landing import _Environment
 from delta_cdc import land
 from delta_cdc.config import load_project
 from delta_cdc.errors import OperationError
+from delta_cdc.warm_dbt import WarmDbt
 
 
 def told(**landed: Any) -> list[str]:
@@ -55,3 +59,18 @@ def test_only_feeds_that_are_landed_can_be(tmp_path: Path) -> None:
         land.landed_feeds(found, ["shop"])
     with pytest.raises(OperationError, match=r"feed event: it is not there, .* Did you mean `events`\?"):
         land.landed_feeds(found, ["event"])
+
+
+@pytest.mark.parametrize(("said", "told"), [
+    (["Runtime Error\n  the metastore is locked", "more"], "the metastore is locked"),
+    ([], "dbt failed and did not say why; see logs/dbt.log"),
+])
+def test_why_nothing_could_be_landed_is_told(said: list[str], told: str) -> None:
+    class Dbt(WarmDbt):
+        def run(self, *_: Any, complain: Callable[[str], None], **__: Any) -> SimpleNamespace:
+            for each in said:
+                complain(each)
+            return SimpleNamespace(success=False, exception=None)
+
+    with pytest.raises(OperationError, match=f"^{told}"):
+        land.land(Dbt(Path()), ["events"], Console(quiet=True))

@@ -378,3 +378,57 @@ def test_R2_a_table_that_a_person_was_erased_from_keeps_its_keys() -> None:
     settings = dict(SETTINGS)
     MACROS["_keep_out"](settings, "s.staging", state)
     assert settings["erased_in"] == "s.staging"
+
+
+class Relation(SimpleNamespace):
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.identifier}"
+
+    render = __str__
+
+
+class LogAdapter(Adapter):
+    """Notes what the model asks of the adapter."""
+
+    def __init__(self, found: int, states: dict, noted: list) -> None:
+        super().__init__(states, noted)
+        self.found, self.asked, self.plan = found, [], {}
+
+    def create_view_from_python(self, name: str, function: str, arguments: dict) -> None:
+        self.asked = arguments["tables"]
+
+    def query_rows(self, sql: str) -> list[dict]:
+        return [{"found": self.found}]
+
+    def plan_write(self, relation: Relation, plan: dict) -> None:
+        self.plan = plan
+
+
+def log_asks(found: int, state: dict, noted: list) -> LogAdapter:
+    adapter = LogAdapter(found, {"cdc_table_log": {**no_state(), **state}}, noted)
+    incremental = SimpleNamespace(materialized="incremental")
+    nodes = [
+        SimpleNamespace(name=name, alias=name, resource_type="model", database=None, schema="s", config=config)
+        for name, config in (
+            ("cdc_change_sets", incremental), ("cdc_table_log", incremental), ("stg_f__t", incremental), ("mine", incremental),
+            ("hist_f__t", SimpleNamespace(materialized="view")),
+        )
+    ]
+    macros = load(
+        adapter=adapter, this=Relation(schema="s", identifier="cdc_table_log"),
+        graph=SimpleNamespace(nodes={node.name: node for node in nodes}),
+        api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
+    )
+    assert "from cdc_new_commits" in macros["table_log"]()
+    return adapter
+
+
+def test_the_log_of_all_tables_asks_for_what_is_newer_than_it_has_and_leaves_itself_out() -> None:
+    noted = [{"schema": "s", "table": "stg_f__t", "newest": {"version": 4, "commit_id": "x"}}]
+    adapter = log_asks(3, {"txn_version": 8}, noted)
+    assert adapter.asked == [
+        {"schema": "s", "table": "cdc_change_sets"}, {"schema": "s", "table": "stg_f__t", "version": 4, "commit_id": "x"},
+        {"schema": "s", "table": "cdc_runs"}, {"schema": "s", "table": "cdc_holds"},
+    ]
+    assert adapter.plan == {"skip": False, "txn": {"app_id": "cdc_table_log@0", "version": 9}}
+    assert log_asks(0, {}, []).plan == {"skip": True, "txn": {"app_id": "cdc_table_log@0", "version": 1}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -11,7 +12,7 @@ from tests.projects import FEED, TABLE, project, source
 from delta_cdc.cli import main
 from delta_cdc.config import load_project
 from delta_cdc.errors import OperationError
-from delta_cdc.operations import find_table, plain
+from delta_cdc.operations import error_of, find_table, plain
 
 
 def two_feeds(root: Path) -> Path:
@@ -50,3 +51,13 @@ def test_R2_erase_wants_a_value_for_each_key_column(tmp_path: Path) -> None:
 def test_an_error_of_dbt_is_shown_without_its_frame() -> None:
     said = "Compilation Error in macro accept (macros/x.sql)\n  table t: batch 1 is not held.\n  \n  > in macro accept (x.sql)\n"
     assert plain(said) == "table t: batch 1 is not held."
+
+
+def test_a_macro_that_failed_tells_it_in_an_event_and_nowhere_else() -> None:
+    def event(name: str, level: str = "info") -> SimpleNamespace:
+        return SimpleNamespace(info=SimpleNamespace(name=name, level=level, msg="shown"), data=SimpleNamespace(exc="what it was"))
+
+    assert error_of(event("RunningOperationCaughtError", "error")) == "what it was"
+    assert error_of(event("RunningOperationUncaughtError", "error")) == "what it was"
+    assert error_of(event("MainEncounteredError", "error")) == "shown"
+    assert error_of(event("LogModelResult")) is None

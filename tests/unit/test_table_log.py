@@ -1,10 +1,26 @@
-"""What `delta-cdc log` finds wrong with a Delta log."""
+"""What `delta-cdc log` and `cdc_table_log` tell of a Delta log."""
 
 from __future__ import annotations
 
-import pytest
+import json
+import re
+from datetime import datetime, timezone
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from dbt.adapters.sparkdelta.table_log import checkpoints_of, commit, findings_of_files, findings_of_log
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta.table_log import (
+    checkpoints_of,
+    commit,
+    findings_of_files,
+    findings_of_log,
+    new_commits,
+    schema_changes,
+)
 
 
 def commits(*versions: int) -> list[str]:
@@ -60,19 +76,108 @@ def test_files_that_are_kept_for_less_than_a_day_are_told(kept, found):
 
 
 def test_a_commit_tells_its_rows_its_files_and_its_batch():
-    entry = {
-        "version": 7, "timestamp": 1767225600000, "operation": "MERGE", "readVersion": 6, "isolationLevel": "Serializable",
-        "isBlindAppend": False, "userMetadata": '{"app_id": "final_t@0", "version": 12}',
+    info = {
+        "timestamp": 1767225600123, "txnId": "8d1c", "operation": "MERGE", "isolationLevel": "Serializable", "readVersion": 6,
         "operationMetrics": {"numTargetRowsInserted": "3", "numTargetRowsUpdated": "2", "numTargetRowsDeleted": "1",
                              "numTargetFilesAdded": "1", "numTargetFilesRemoved": "4", "executionTimeMs": "9"},
+        "isBlindAppend": False, "engineInfo": "Spark",
     }
-    told = commit(entry, {7: True})
-    assert {name: told[name] for name in ("version", "at", "app_version", "inserted", "updated", "deleted")} == {
-        "version": 7, "at": "2026-01-01 00:00:00", "app_version": 12, "inserted": 3, "updated": 2, "deleted": 1,
+    told = commit(7, {"commitInfo": info, "txn": {"appId": "final_t@0", "version": 12}}, checkpoint=True)
+    assert {name: told[name] for name in ("version", "commit_id", "app_id", "app_version", "inserted", "updated", "deleted")} == {
+        "version": 7, "commit_id": "8d1c", "app_id": "final_t@0", "app_version": 12, "inserted": 3, "updated": 2, "deleted": 1,
     }
+    assert told["at"] == datetime(2026, 1, 1, 0, 0, 0, 123000, timezone.utc)
     assert (told["files_added"], told["files_removed"], told["checkpoint"]) == (1, 4, True)
+    assert told["metrics"]["executionTimeMs"] == 9
+
+
+def test_rows_that_a_rewritten_file_keeps_are_not_inserted():
+    info = {"timestamp": 0, "operation": "DELETE", "operationMetrics": {"numOutputRows": "5", "numCopiedRows": "5"}}
+    told = commit(1, {"commitInfo": info})
+    assert (told["inserted"], told["metrics"]["numOutputRows"]) == (0, 5)
 
 
 def test_a_commit_of_somebody_else_tells_what_it_has():
-    told = commit({"version": 0, "timestamp": 0, "operation": "CREATE TABLE", "userMetadata": "by hand"}, {})
-    assert (told["app_id"], told["inserted"], told["checkpoint"]) == (None, None, False)
+    told = commit(0, {"commitInfo": {"timestamp": 0, "operation": "CREATE TABLE", "userMetadata": "by hand"}})
+    assert (told["app_id"], told["inserted"], told["checkpoint"], told["commit_id"]) == (None, None, False, "0")
+
+
+def test_what_became_of_the_columns():
+    before = {"a": "integer", "b": "string", "s": {"type": "struct", "fields": [field("x", "long")]}}
+    after = {"a": "long", "s": {"type": "struct", "fields": [field("x", "long"), field("y", "string")]}, "c": "decimal(9,2)"}
+    assert schema_changes(before, after) == [
+        "added c decimal(9,2)", "dropped b", "a from int to bigint", "s from struct<x:bigint> to struct<x:bigint,y:string>",
+    ]
+    assert schema_changes(after, after) == []
+
+
+def field(name: str, kind: str) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+
+class Log:
+    """A table's log, written by hand, and a session that hands back the rows of which a frame is to be made."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder / "_delta_log"
+        self.folder.mkdir()
+        monkeypatch.setattr(delta_log, "location", lambda _session, _schema, table: None if table == "none" else str(folder))
+
+    def commit(self, version: int, txn_id: str, *columns: str) -> None:
+        actions: list[dict[str, Any]] = [{"commitInfo": {"timestamp": version, "operation": "WRITE", "txnId": txn_id}}]
+        if columns:
+            schema = json.dumps({"type": "struct", "fields": [field(name, "integer") for name in columns]})
+            actions.append({"metaData": {
+                "id": txn_id, "format": {"provider": "parquet", "options": {}}, "schemaString": schema,
+                "partitionColumns": [], "configuration": {}, "createdTime": 0,
+            }})
+        if version == 0:
+            actions.append({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}})
+        text = "".join(json.dumps(each) + "\n" for each in actions)
+        (self.folder / f"{version:020d}.json").write_text(text)
+
+    def new(self, *recorded: Any) -> list[tuple[Any, ...]]:
+        """version, commit id and schema changes of the commits that are new; recorded: version and commit id of the newest."""
+        session = SimpleNamespace(createDataFrame=frame)
+        table = {"schema": "s", "table": "t", **dict(zip(("version", "commit_id"), recorded, strict=False))}
+        rows: Any = new_commits(session, [{"schema": "s", "table": "none"}, table])
+        assert {(row["schema"], row["table"]) for row in rows} <= {("s", "t")}
+        return [(row["version"], row["commit_id"], row["schema_changes"]) for row in rows]
+
+
+def frame(rows: list[tuple[Any, ...]], schema: str) -> list[dict[str, Any]]:
+    names = re.findall(r"(?:^|, )`?(\w+)`? ", schema)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Log:
+    log = Log(tmp_path, monkeypatch)
+    log.commit(0, "zero", "a")
+    log.commit(1, "one")
+    log.commit(2, "two", "a", "b")
+    log.commit(3, "three", "a", "b")
+    return log
+
+
+def test_each_commit_is_new_once(log: Log):
+    assert log.new() == [(0, "zero", None), (1, "one", None), (2, "two", ["added b int"]), (3, "three", None)]
+    assert log.new(1, "one") == [(2, "two", ["added b int"]), (3, "three", None)]
+    assert log.new(3, "three") == []
+
+
+def test_all_commits_of_a_table_that_was_made_anew_are_new(log: Log):
+    assert [version for version, *_ in log.new(1, "one of the table before")] == [0, 1, 2, 3]
+    assert [version for version, *_ in log.new(30, "one of the table before")] == [0, 1, 2, 3]
+
+
+def test_a_log_that_was_cleaned_up_beyond_what_is_recorded_holds_new_commits_only(log: Log):
+    for version in (0, 1):
+        (log.folder / f"{version:020d}.json").unlink()
+    assert log.new(1, "one") == [(2, "two", None), (3, "three", None)]
+
+
+def test_a_log_that_cannot_be_read_is_named(log: Log):
+    (log.folder / f"{3:020d}.json").write_text('{"commitInfo": cut o')
+    with pytest.raises(DbtRuntimeError, match=r"The Delta log of s\.t in /.* cannot be read: "):
+        log.new(2, "two")

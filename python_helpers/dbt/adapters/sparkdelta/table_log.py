@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from dbt_common.exceptions import DbtRuntimeError
+
 from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta.columns import sql_of, type_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 MANY_FILES, SMALL_FILE = 64, 16 << 20
 CHECKPOINT_INTERVAL = 10  # Delta's own, where the table's properties say nothing
@@ -22,57 +25,141 @@ _ROWS = {
     "updated": ("numTargetRowsUpdated", "numUpdatedRows"),
     "deleted": ("numTargetRowsDeleted", "numDeletedRows"),
 }
+# The columns of `cdc_table_log` behind schema and table, each with its name in `commit`.
+_RECORDED = {
+    "version bigint": "version", "commit_id string": "commit_id", "committed_at timestamp": "at", "operation string": "operation",
+    "app_id string": "app_id", "app_version bigint": "app_version",
+    "rows_inserted bigint": "inserted", "rows_updated bigint": "updated", "rows_deleted bigint": "deleted",
+    "files_added bigint": "files_added", "files_removed bigint": "files_removed", "metrics map<string,bigint>": "metrics",
+    "schema_changes array<string>": "schema_changes", "read_version bigint": "read_version", "isolation string": "isolation",
+    "blind_append boolean": "blind_append", "checkpoint boolean": "checkpoint", "engine string": "engine",
+    "user_name string": "user_name",
+}
 
 
 def table_log(session: SparkSession, schema: str, identifier: str, limit: int | None = 20) -> dict[str, Any] | None:
-    """The newest commits of a table, newest first, and findings; None for a table that is not there.
+    """The newest commits of a Delta table, newest first, and findings; None for a table that is not there.
 
-    Returns location; commits: version, at (UTC), operation, app_id and app_version (of the transaction that wrote it),
-    inserted, updated, deleted (rows), files_added, files_removed, read_version, isolation, blind_append, checkpoint (whether
-    there is one of this version), engine; each None where the log does not say. findings: {what, why, fix}.
+    Returns location; commits: as `commit` tells them, `at` as text and in UTC; findings: {what, why, fix}.
     """
     uri = delta_log.location(session, schema, identifier)
     if uri is None:
         return None
     log = delta_log.open_log(session, uri)
     files = delta_log.files_of(session, uri)
-    checkpoints = checkpoints_of(files)
-    commits = [commit(each, checkpoints) for each in log.history(limit)]
+    versions = [version for version in versions_of(files) if version <= log.version]
+    told = _commits(session, uri, versions[-limit:] if limit else versions, files)
     findings = findings_of_files(log.statistics(None), log.properties())
     findings += findings_of_log(files, log.version, log.properties(), _last_checkpoint(session, uri))
-    return {"location": uri, "commits": commits, "findings": findings}
+    return {"location": uri, "commits": [{**each, "at": str(each["at"])[:19]} for each in reversed(told)], "findings": findings}
 
 
-def commit(entry: Mapping[str, Any], checkpoints: Mapping[int, bool]) -> dict[str, Any]:
-    """One commit of `table_log`, from an entry of Delta's history."""
-    metrics = {name: int(value) for name, value in (entry.get("operationMetrics") or {}).items() if str(value).isdigit()}
-    if "numOutputRows" in metrics:
-        metrics["numOutputRows"] = delta_log.rows_put_in(metrics)
-    try:
-        said = json.loads(entry.get("userMetadata") or "{}")
-    except ValueError:
-        said = {}
-    said = said if isinstance(said, dict) else {}
+def new_commits(session: SparkSession, tables: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """The commits of Delta tables that are not recorded yet: the rows of `cdc_table_log`, in the order of the versions.
+
+    tables: {schema, table} and, of the newest commit that is recorded, {version, commit_id}.
+    Raises DbtRuntimeError for a log that cannot be read.
+    """
+    rows = []
+    for table in tables:
+        uri = delta_log.location(session, table["schema"], table["table"])
+        if uri is None:
+            continue
+        try:
+            files = delta_log.files_of(session, uri)
+            versions = versions_of(files)
+            last = table.get("version")
+            # Another commit at that version: the table was dropped and made anew. None: it may have been, or the log was cleaned
+            # up to there. In either case nothing that the log has is recorded.
+            if last is not None and _commit_id(delta_log.actions(session, uri, last, ["commitInfo"])) == table["commit_id"]:
+                versions = [version for version in versions if version > last]
+            told = _commits(session, uri, versions, files)
+        except Exception as error:
+            said = f"The Delta log of {table['schema']}.{table['table']} in {uri} cannot be read: {error}"
+            raise DbtRuntimeError(said) from error
+        rows += [(table["schema"], table["table"], *(each[name] for name in _RECORDED.values())) for each in told]
+    return session.createDataFrame(rows, f"`schema` string, `table` string, {', '.join(_RECORDED)}")
+
+
+def _commits(session: SparkSession, uri: str, versions: Sequence[int], files: Sequence[str]) -> list[dict[str, Any]]:
+    """`commit` of these versions. files: names of those of the log."""
+    checkpoints = checkpoints_of(files)
+    out = []
+    for version in versions:
+        actions = delta_log.actions(session, uri, version, ["commitInfo", "metaData", "txn"])
+        if actions:  # else the log was cleaned up meanwhile
+            changes = _schema_changes(session, uri, version, actions["metaData"]) if "metaData" in actions else None
+            out.append(commit(version, actions, checkpoint=checkpoints.get(version, False), schema_changes=changes))
+    return out
+
+
+def commit(
+    version: int, actions: Mapping[str, Any], *, checkpoint: bool = False, schema_changes: list[str] | None = None
+) -> dict[str, Any]:
+    """What a commit tells of itself. actions: {kind: action} of its file, of the kinds `commitInfo` and `txn`.
+
+    Returns version, commit_id, at (a datetime), operation, app_id and app_version (of the transaction that it is), inserted,
+    updated, deleted (rows), files_added, files_removed, metrics (all numbers that Delta gives), schema_changes (None if there are
+    none), read_version, isolation, blind_append, checkpoint (whether there is one of this version), engine, user_name; each None
+    where the commit does not say.
+    """
+    info, txn = actions.get("commitInfo") or {}, actions.get("txn") or {}
+    given = {name: int(value) for name, value in (info.get("operationMetrics") or {}).items() if str(value).isdigit()}
+    metrics = {**given, "numOutputRows": delta_log.rows_put_in(given)} if "numOutputRows" in given else given
 
     def metric(names: Sequence[str]) -> int | None:
         return next((metrics[name] for name in names if name in metrics), None)
 
-    at = entry["timestamp"]
+    at = info.get("inCommitTimestamp", info.get("timestamp"))
     return {
-        "version": entry["version"],
-        "at": str(datetime.fromtimestamp(at / 1000, timezone.utc))[:19] if isinstance(at, int) else str(at)[:19],
-        "operation": entry["operation"],
-        "app_id": said.get("app_id"),
-        "app_version": said.get("version"),
+        "version": version,
+        "commit_id": _commit_id(actions),
+        "at": None if at is None else datetime.fromtimestamp(at / 1000, timezone.utc),
+        "operation": info.get("operation"),
+        "app_id": txn.get("appId"),
+        "app_version": txn.get("version"),
         **{what: metric(names) for what, names in _ROWS.items()},
         "files_added": metric(_ADDED),
         "files_removed": metric(_REMOVED),
-        "read_version": entry.get("readVersion"),
-        "isolation": entry.get("isolationLevel"),
-        "blind_append": entry.get("isBlindAppend"),
-        "checkpoint": checkpoints.get(int(entry["version"]), False),
-        "engine": entry.get("engineInfo"),
+        "metrics": given,
+        "schema_changes": schema_changes or None,
+        "read_version": info.get("readVersion"),
+        "isolation": info.get("isolationLevel"),
+        "blind_append": info.get("isBlindAppend"),
+        "checkpoint": checkpoint,
+        "engine": info.get("engineInfo"),
+        "user_name": info.get("userName"),
     }
+
+
+def _commit_id(actions: Mapping[str, Any]) -> str | None:
+    """What tells a commit from another one of its version; None if it left the log."""
+    info = actions.get("commitInfo")
+    return None if info is None else str(info.get("txnId") or info.get("timestamp"))
+
+
+def _schema_changes(session: SparkSession, uri: str, version: int, metadata: Mapping[str, Any]) -> list[str] | None:
+    """What a commit that has metadata did to the columns; None for a table's first one, and where that can no longer be told."""
+    if version == 0:
+        return None
+    try:
+        before = delta_log.open_log(session, uri).columns_at(version - 1)
+    except Exception:  # the files that told it are gone: each reader says so in another way
+        return None
+    return schema_changes(before, delta_log.columns_of(metadata["schemaString"]))
+
+
+def schema_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What is other in the columns, {name: type as Delta writes it}: `added a int`, `dropped a`, `a from int to bigint`."""
+    was, now = ({name: sql_of(type_of(given)) for name, given in each.items()} for each in (before, after))
+    out = [f"added {name} {kind}" for name, kind in now.items() if name not in was]
+    out += [f"dropped {name}" for name in was if name not in now]
+    return out + [f"{name} from {was[name]} to {kind}" for name, kind in now.items() if was.get(name, kind) != kind]
+
+
+def versions_of(names: Sequence[str]) -> list[int]:
+    """The versions whose commits a log has, ascending. names: of its files."""
+    return sorted(int(name[:20]) for name in names if re.fullmatch(r"\d{20}\.json", name))
 
 
 def checkpoints_of(names: Sequence[str]) -> dict[int, bool]:
@@ -96,7 +183,7 @@ def findings_of_log(
     out = []
     checkpoints = checkpoints_of(names)
     whole = [each for each, is_whole in checkpoints.items() if is_whole]
-    commits = {int(name[:20]) for name in names if re.fullmatch(r"\d{20}\.json", name)}
+    commits = set(versions_of(names))
     start = max(whole, default=-1)
     lost = [each for each in range(start + 1, version + 1) if each not in commits]
     if lost:
