@@ -27,9 +27,9 @@ def plan(project: Project, options: Sequence[str], *, select: Sequence[str] = ()
             told = WarmDbt(project.root, options).ask(progress, "look", "plan_tables")
         with _other_schemas():
             dbt = WarmDbt(project.root, [*options, "--target-path", str(project.root / "target" / "plan")])
+            with progress_on(console, transient=True) as progress:
+                dbt.ask(progress, "clone", "plan_prepare", {"tables": told["tables"]})  # drops what a plan that was killed left
             try:
-                with progress_on(console, transient=True) as progress:
-                    dbt.ask(progress, "clone", "plan_prepare", {"tables": told["tables"]})
                 chosen = {"--select": select, "--exclude": told["others"]}
                 command = [text for option, names in chosen.items() if names for text in (option, *names)]
                 summary = runs.run_once(dbt, project, ["run", *command], console)

@@ -53,6 +53,17 @@ TABLES: dict[str, dict[str, Any]] = {
             [{"id": 2, "b": 4}, {"id": 3, "new": 5000000000, "b": 3}, {"id": 4, "old": 4, "b": 3}],
         ),
     },
+    **{  # history as a table and as a view, of the same changes
+        f"history_{kind}": {
+            "columns": ({"a": "int", "gone": "int"}, {"a": "bigint", "b": "string"}),
+            "settings": {"history": kind},
+            "rows": (
+                [{"id": 1, "a": 1, "gone": 1}, {"id": 2, "a": 2}, {"id": 3, "a": 3}],
+                [{"id": 1, "op": "U", "a": 5000000000, "b": "x"}, {"id": 2, "op": "D"}, {"id": 4, "a": 4, "b": "y"}],
+            ),
+        }
+        for kind in ("table", "view")
+    },
     "publishes": {  # E1 and E7 in a run that brings nothing
         "columns": ({"a": "int", "b": "int"}, {"a": "int", "b": "int", "c": "int"}),
         "settings": ({"except_columns": ["op", "b"]}, {"except_columns": ["op"]}),
@@ -324,6 +335,17 @@ def test_E3_a_dropped_column_stays_and_is_null_in_new_versions(cols: Columns) ->
     assert "b" in cols.columns("stg_cols__drops_in_sync")
     assert list(cols.columns("final_drops_in_sync")) == ["seq", "id", "a", "c"]
     assert cols.rows("final_drops_in_sync", "id, a, c") == [{"id": 1, "a": 1, "c": None}, {"id": 2, "a": 2, "c": 3}]
+
+
+def test_E1_E3_E4_a_history_that_is_a_table_follows_as_the_view_does(cols: Columns) -> None:
+    of_table, of_view = (f"hist_cols__history_{kind}" for kind in ("table", "view"))
+    assert cols.columns(of_table) == cols.columns(of_view)
+    names = ", ".join(f"`{name}`" for name in cols.columns(of_view) if name != "seq" and not name.startswith(("_cdc_", "valid_")))
+    kept = cols.rows(of_table, names, order="id, valid_from")
+    assert kept == cols.rows(of_view, names, order="id, valid_from")
+    assert [(row["id"], row["a"], row["gone"], row["b"]) for row in kept] == [
+        (1, 1, 1, None), (1, 5000000000, None, "x"), (2, 2, None, None), (3, 3, None, None), (4, 4, None, "y"),
+    ]
 
 
 def test_E7_a_column_that_is_published_later_is_there_for_all_changes_that_carried_it(cols: Columns) -> None:
