@@ -95,11 +95,14 @@ where false
 
 {#- Where the change sets of a table are; settings: of it or of its feed. -#}
 {% macro _folder_of_change_sets(settings, source_table) %}
-  {{ return(delta_cdc.table_folder(settings.location, source_table) ~ ('/_delta_log' if settings.file_format == 'delta' else '')) }}
+  {%- set folder = delta_cdc.table_folder(settings.location, source_table) -%}
+  {{ return(folder ~ '/_delta_log' if settings.file_format == 'delta' else folder) }}
 {% endmacro %}
 
 {#- The same as the ledger spells it. -#}
-{% macro qualified_folder(settings) %}{{ return(adapter.qualified_path(delta_cdc._folder_of_change_sets(settings, settings.source_table))) }}{% endmacro %}
+{% macro qualified_folder(settings) %}
+  {{ return(adapter.qualified_path(delta_cdc._folder_of_change_sets(settings, settings.source_table))) }}
+{% endmacro %}
 
 
 {% macro _new_change_sets(feeds, known, last) -%}

@@ -1,6 +1,6 @@
 {#-
-  `delta-cdc maintain`: staging is compacted where `compact_after_days` says so, small files of the tables that this project writes become few
-  (those of final ordered by `zorder_by`), and files that nothing needs any more go.
+  `delta-cdc maintain`: staging is compacted where `compact_after_days` says so, small files of the tables that this project writes
+  become few (those of final ordered by `zorder_by`), and files that nothing needs any more go.
   models: names of models (none: all, and the tables of control). min_files: a table with fewer files is left as it is. What readers of
   the last days need stays: VACUUM keeps what `delta.deletedFileRetentionDuration` says, 7 days if nothing does.
 -#}
@@ -29,7 +29,8 @@
   {%- set out = {} -%}
   {%- for node in graph.sources.values() if (delta_cdc._cdc_meta(node) or {}).get('zorder_by') -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
-    {%- do out.update({delta_cdc._final_relation(settings) | string: ' zorder by (' ~ delta_cdc.column_list(settings.zorder_by) ~ ')'}) -%}
+    {%- set columns = delta_cdc.column_list(settings.zorder_by) -%}
+    {%- do out.update({delta_cdc._final_relation(settings) | string: ' zorder by (' ~ columns ~ ')'}) -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}

@@ -7,8 +7,8 @@
   {%- set state = adapter.table_state(this, this.identifier) -%}
   {%- set recorded = {} -%}
   {#- of a table that was made anew the commits recorded last are the new one's -#}
-  {%- for row in adapter.cached_query(this, 'select `schema`, `table`, max_by(struct(version, commit_id), struct(recorded_at, version)) as newest from '
-        ~ this ~ ' group by all') -%}
+  {%- for row in adapter.cached_query(this, 'select `schema`, `table`, '
+        ~ 'max_by(struct(version, commit_id), struct(recorded_at, version)) as newest from ' ~ this ~ ' group by all') -%}
     {%- do recorded.update({(row['schema'], row['table']): row.newest}) -%}
   {%- endfor -%}
   {%- set tables = [] -%}
@@ -17,7 +17,8 @@
     {%- do table.update(recorded.get((relation.schema, relation.identifier), {})) -%}
     {%- do tables.append(table) -%}
   {%- endfor -%}
-  {%- do adapter.create_view_from_python('cdc_new_commits', 'dbt.adapters.sparkdelta.table_log.new_commits', {'tables': tables}) -%}
+  {%- set function = 'dbt.adapters.sparkdelta.table_log.new_commits' -%}
+  {%- do adapter.create_view_from_python('cdc_new_commits', function, {'tables': tables}) -%}
   {%- set new = adapter.query_rows('select count(*) as found from cdc_new_commits')[0].found -%}
   {%- do adapter.plan_write(this, {
         'skip': new == 0,

@@ -174,7 +174,11 @@ def test_the_commands_tell_of_tables_in_s3(project: UserProject, s3: Bucket) -> 
     assert told["folders.t"]["changes"] == 4
     assert told["folders.t"]["final_rows"] == 3
     assert told["folders.t"]["newest"] == "2024-01-01 00:00:04.500000+00:00"
+    project.rows("alter table {schema}.final_files add columns (extra int)")
     logs = json.loads(command(project, "log", "files.t", "--json"))
+    newest, before, *_ = logs["s3.final_files"]["commits"]
+    assert newest["schema_changes"] == ["added extra int"]
+    assert (before["operation"], before["app_id"], before["schema_changes"]) == ("MERGE", "final_files@0", None)
     assert f"s3a://{BUCKET}/" in str(logs)
     assert not [found for log in logs.values() for found in log["findings"]]
     assert "stg_files__t: 2 files, now 1" in command(project, "maintain", "files.t", "--min-files", "2")
