@@ -219,13 +219,13 @@ from {{ 'in_line' if contiguous else 'new_change_sets' }}
 
 {#- The tables that hold loaded change sets and exist: raw_<feed> of mixed feeds, and all staging tables. -#}
 {% macro _loading_tables() %}
-  {%- set out = [] -%}
+  {%- set out, layers = [], delta_cdc.layers() -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental' -%}
-    {%- set role = delta_cdc._role(node.name) -%}
-    {%- if role -%}
+    {%- set layer = layers.get(node.name) -%}
+    {%- if layer in ('raw', 'staging') -%}
       {%- set relation = delta_cdc._relation_of(node) -%}
       {%- if adapter.table_state(relation, node.alias).exists -%}
-        {%- if role == 'raw' -%}
+        {%- if layer == 'raw' -%}
           {%- do out.append({'feed': node.name[4:], 'relation': relation, 'change_set': 'change_set', 'batch_id': 'batch_id', 'at': 'cast(null as timestamp)', 'retracted': 'false'}) -%}
         {%- else -%}
           {%- do out.append({'feed': node.name[4:].split('__')[0], 'relation': relation, 'change_set': '_cdc_change_set', 'batch_id': '_cdc_batch_id', 'at': '_cdc_staged_at', 'retracted': "_cdc_error <=> 'retracted'"}) -%}
@@ -234,12 +234,4 @@ from {{ 'in_line' if contiguous else 'new_change_sets' }}
     {%- endif -%}
   {%- endfor -%}
   {{ return(out) }}
-{% endmacro %}
-
-
-{% macro _role(name) %}
-  {%- if name.startswith('stg_') and '__' in name -%}{{ return('staging') }}
-  {%- elif name.startswith('raw_') -%}{{ return('raw') }}
-  {%- endif -%}
-  {{ return(none) }}
 {% endmacro %}

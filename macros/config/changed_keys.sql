@@ -42,8 +42,9 @@
 
 {#- The keys that the final table of this staging model was written with. -#}
 {% macro _keys_of_final() %}
+  {%- set layers = delta_cdc.layers() -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and model.unique_id in node.depends_on.nodes
-        and node.config.materialized == 'incremental' and delta_cdc._layer(node.name) not in ('keys', 'history') -%}
+        and layers.get(node.name) == 'final' -%}
     {{ return(adapter.table_state(delta_cdc._relation_of(node), node.alias).notes.get('keys')) }}
   {%- endfor -%}
 {% endmacro %}

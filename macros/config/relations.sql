@@ -27,11 +27,24 @@
 {% macro holds_relation() %}{{ return(delta_cdc._control_relation('cdc_holds')) }}{% endmacro %}
 
 
+{#- {name of a model: its layer} of the feeds' models: raw, staging, keys, history or final; and the ledger. By the names that they have
+    of their feeds: other models of a project may begin with stg_ too. -#}
+{% macro layers() %}
+  {%- set out = {'cdc_change_sets': 'ledger'} -%}
+  {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
+    {%- set name = node.source_name ~ '__' ~ node.name -%}
+    {%- do out.update({'raw_' ~ node.source_name: 'raw', 'stg_' ~ name: 'staging', 'int_' ~ name ~ '_keys': 'keys', 'hist_' ~ name: 'history'}) -%}
+    {%- do out.update({delta_cdc._cdc_meta(node).get('final_name') or 'final_' ~ node.name: 'final'}) -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+
 {#- {name: relation} of the tables that this package writes, whether they are there or not; with names of models, those of these. -#}
 {% macro written_tables(models=none) %}
-  {%- set out = {} -%}
+  {%- set out, layers = {}, delta_cdc.layers() -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental'
-        and delta_cdc._layer(node.name) and (models is none or node.name in models) -%}
+        and node.name in layers and (models is none or node.name in models) -%}
     {%- do out.update({node.name: delta_cdc._relation_of(node)}) -%}
   {%- endfor -%}
   {%- if models is none %}{% do out.update({'cdc_runs': delta_cdc._runs_relation(), 'cdc_holds': delta_cdc.holds_relation()}) %}{% endif -%}

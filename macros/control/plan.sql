@@ -2,11 +2,11 @@
 
 {#- Prints {tables: [{name, schema, identifier}] that a run of this package's models writes, others: the project's other models}. -#}
 {% macro plan_tables() %}
-  {%- set tables, others = [], [] -%}
+  {%- set tables, others, layers = [], [], delta_cdc.layers() -%}
   {%- for name, relation in delta_cdc.written_tables().items() -%}
     {%- do tables.append({'name': name, 'schema': relation.schema, 'identifier': relation.identifier}) -%}
   {%- endfor -%}
-  {%- for node in graph.nodes.values() if node.resource_type == 'model' and not delta_cdc._layer(node.name) %}{% do others.append(node.name) %}{% endfor -%}
+  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name not in layers %}{% do others.append(node.name) %}{% endfor -%}
   {%- do print(tojson({'tables': tables, 'others': others})) -%}
 {% endmacro %}
 

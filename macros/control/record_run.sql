@@ -3,12 +3,12 @@
 {% macro record_run(results) %}
   {%- if not execute or not results -%}{{ return('') }}{%- endif -%}
   {%- set runs = delta_cdc._runs_relation() -%}
-  {%- set values = [] -%}
+  {%- set values, layers = [], delta_cdc.layers() -%}
   {%- for result in results if result.node.resource_type == 'model' and result.node.config.materialized == 'incremental' -%}
     {%- set r = {} -%}
     {%- do r.update(result.adapter_response or {}) -%}
     {%- do r.update((result.adapter_response or {}).get('report') or {}) -%}
-    {%- set layer = delta_cdc._layer(result.node.name) -%}
+    {%- set layer = layers.get(result.node.name) -%}
     {%- if layer and (r.get('last_batch_id') is not none or r.get('held') or result.status not in ('success', 'skipped')) -%}
       {%- set inserted = r.get('rows_inserted') or 0 -%}
       {%- set duplicate = [r.get('rows_read') - inserted, 0] | max if layer == 'staging' and r.get('rows_read') is not none else none -%}
@@ -37,17 +37,4 @@
   {%- endif -%}
   insert into {{ runs }} select *, current_timestamp() from values
     {{ values | join(',\n    ') }}
-{% endmacro %}
-
-
-{% macro _layer(name) %}
-  {%- if name == 'cdc_change_sets' -%}{{ return('ledger') }}
-  {%- elif name == 'cdc_table_log' -%}{{ return('log') }}
-  {%- elif name.startswith('raw_') -%}{{ return('raw') }}
-  {%- elif name.startswith('stg_') -%}{{ return('staging') }}
-  {%- elif name.startswith('int_') and name.endswith('_keys') -%}{{ return('keys') }}
-  {%- elif name.startswith('hist_') -%}{{ return('history') }}
-  {%- elif name.startswith('final_') -%}{{ return('final') }}
-  {%- endif -%}
-  {{ return(none) }}
 {% endmacro %}

@@ -54,12 +54,13 @@ from present
 
 {#- {source, staging, keys}: what a final model is made from. -#}
 {% macro _parents_of_final(table) %}
+  {%- set layers = delta_cdc.layers() -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.relation_name == table | string -%}
     {%- set found = {'source': none, 'staging': none, 'keys': none} -%}
     {%- for parent in node.depends_on.nodes -%}
       {%- if parent in graph.sources -%}{%- do found.update({'source': graph.sources[parent]}) -%}
       {%- elif parent in graph.nodes -%}
-        {%- set layer = delta_cdc._layer(graph.nodes[parent].name) -%}
+        {%- set layer = layers.get(graph.nodes[parent].name) -%}
         {%- if layer in found -%}{%- do found.update({layer: graph.nodes[parent].relation_name, layer ~ '_table': delta_cdc._relation_of(graph.nodes[parent])}) -%}{%- endif -%}
       {%- endif -%}
     {%- endfor -%}

@@ -31,7 +31,7 @@ class Shop:
         self.project = project
         self.folder = project.path / "landing"
         moving = {**PLAIN, "old_keys": {"id": "old_id"}, "zorder_by": ["note", "ID"]}
-        self.tables = {"plain": {**PLAIN, "max_delete_share": 0.5}, "moving": moving}
+        self.tables = {"plain": {**PLAIN, "max_delete_share": 0.5, "final_name": "plain"}, "moving": moving}
         for table in self.tables:
             (self.folder / table).mkdir(parents=True)
         declared = [{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in self.tables.items()]
@@ -315,8 +315,8 @@ def _told_of_tables(output: str) -> list[str]:
 
 
 def test_a_plan_tells_what_the_next_run_does_and_writes_nothing(shop: Shop) -> None:
-    mine = shop.project.path / "models/mine.sql"
-    mine.write_text("{{ config(materialized='table') }} select count(*) as n from {{ ref('final_plain') }}")
+    mine = shop.project.path / "models/stg_mine__x.sql"  # named as many do; it is not the package's
+    mine.write_text("{{ config(materialized='incremental') }} select count(*) as n from {{ ref('plain') }}")
     shop.deliver("plain", "0040", ("U", 40, 1, None, 12), ("I", 41, 3, None, 30), ("I", 41, 3, None, 30), ("?", 42, 4, None, 0))
     shop.deliver("moving", "0040", ("U", 25, 5, None, 45), ("U", 43, 6, 5, 60), ("D", 44, 987654, None, None))
     stood = _files_below(shop.project.lake)
@@ -330,7 +330,6 @@ def test_a_plan_tells_what_the_next_run_does_and_writes_nothing(shop: Shop) -> N
     assert _told_of_tables(planned.output) == _told_of_tables(run.output)
     assert len(_told_of_tables(run.output)) == 2
     assert "0 of 2 tables had news" in shop.command("run", "--plan").output
-    mine.unlink()
 
 
 def test_a_plan_of_a_project_that_gives_fixed_schemas_is_refused(shop: Shop) -> None:
@@ -369,18 +368,18 @@ def test_the_log_of_all_tables_has_each_commit_once_also_of_a_table_that_was_mad
             assert (row["rows_inserted"], row["metrics"]) == (told["inserted"], told["metrics"])
             assert row["committed_at"].astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S") == told["at"]
     tables = {row["table"] for row in project.rows("select `table` from {schema}.cdc_table_log")}
-    assert {"cdc_change_sets", "cdc_runs", "stg_shop__plain", "final_plain"} <= tables
-    assert "cdc_table_log" not in tables
+    assert {"cdc_change_sets", "cdc_runs", "stg_shop__plain", "plain"} <= tables
+    assert not {"cdc_table_log", "stg_mine__x"} & tables
 
     assert record().startswith("SKIP")
     assert project.rows("describe history {schema}.cdc_table_log")[0]["version"] == 0
-    before = recorded("final_plain")
-    project.rows("drop table {schema}.final_plain")
+    before = recorded("plain")
+    project.rows("drop table {schema}.plain")
     project.rows("alter table {schema}.final_moving add columns (extra int)")
-    project.dbt("run", "--select", "final_plain", quiet=True)
+    project.dbt("run", "--select", "plain", quiet=True)
     record()
-    assert [row["version"] for row in recorded("final_plain")] == [*(row["version"] for row in before), 0]
-    assert recorded("final_plain")[:-1] == before
+    assert [row["version"] for row in recorded("plain")] == [*(row["version"] for row in before), 0]
+    assert recorded("plain")[:-1] == before
     assert recorded("final_moving")[-1]["schema_changes"] == ["added extra int"]
     assert record().startswith("SKIP")
 
