@@ -65,8 +65,9 @@ def one_link_a_round(given: Any, rounds: int) -> tuple[int, int, float]:
     Returns rounds, links still open, and the seconds of the last ten rounds, one with another."""
     events = given.selectExpr(
         "_cdc_row as number", "_cdc_sequence as place",
-        "inline(if(_cdc_key_before is null, array(struct(_cdc_key as key, false as leaves, false as mover)),"
-        " array(struct(_cdc_key_before as key, true as leaves, true as mover), struct(_cdc_key, false, true))))",
+        "_cdc_key_before is not null as mover",
+        "inline(if(_cdc_key_before is null, array(struct(_cdc_key.id as key, false as leaves)),"
+        " array(struct(_cdc_key_before.id as key, true as leaves), struct(_cdc_key.id as key, false as leaves))))",
     )  # fmt: skip
     ranked = events.selectExpr(
         "number", "leaves",
