@@ -25,7 +25,7 @@ from tests.scenarios.project import UserProject
 from bench.warm import SCHEMA, VALUES, deliver, large_session, run_seconds, spread, warm_project
 
 # Every change is at an even position; a late one at the odd one behind the insert of its key.
-ON_TIME = "select 'I' as op, 2 * id as seq, id," + VALUES + "from range({low}, {high}, 1, 1)"
+ON_TIME = "select 'I' as op, 2 * id as seq, id," + VALUES + "from range({low}, {high}, 1, {sets})"
 LATE = (
     "select 'U' as op, 2 * id + 1 as seq, id,"
     + VALUES
@@ -46,14 +46,16 @@ class Feed:
     change_sets: int = 0
     first: dict[str, float] = field(default_factory=dict)
 
-    def deliver(self, rows: int, late: int = 0, step: int = 0) -> None:
-        on_time = ON_TIME.format(low=self.top + 1, high=self.top + 1 + rows - late, salt=self.change_sets)
-        sql = f"select /*+ coalesce(1) */ * from ({on_time}"
+    def deliver(self, rows: int, sets: int = 1, late: int = 0, step: int = 0) -> None:
+        """So many change sets of so many rows; with late changes it is one."""
+        high = self.top + rows * sets - late
+        sql = ON_TIME.format(low=self.top + 1, high=high + 1, sets=sets, salt=self.change_sets)
         if late:
-            sql += " union all " + LATE.format(top=self.top, late=late, step=step, salt=self.change_sets)
-        self.change_sets += 1
-        deliver(self.session, f"{sql})", self.landing / f"{self.change_sets:06d}.jsonl")
-        self.top += rows - late
+            late_ones = LATE.format(top=self.top, late=late, step=step, salt=self.change_sets)
+            sql = f"select /*+ coalesce(1) */ * from ({sql} union all {late_ones})"
+        names = [f"{self.change_sets + number:06d}.jsonl" for number in range(sets)]
+        deliver(self.session, sql, *(self.landing / name for name in names))
+        self.top, self.change_sets = high, self.change_sets + sets
 
     def measure(self, changes: int, repeats: int, newest: int) -> None:
         """Print what late changes cost now, and how much that is of what they cost at first."""
@@ -64,7 +66,7 @@ class Feed:
         for kind, span in {"none": 0, "of the newest sets": newest, "all over": self.top}.items():
             took = []
             for _ in range(repeats + 1):  # the first does not count
-                self.deliver(changes, late if span else 0, span // late)
+                self.deliver(changes, late=late if span else 0, step=span // late)
                 end = self._logged()
                 seconds = run_seconds(self.project, "t")
                 took.append({"both": seconds["staging"] + seconds["final"], **seconds})
@@ -128,13 +130,12 @@ def main() -> None:
         })  # fmt: skip
         feed = Feed(project, large_session(project), work / "landing" / "t", work / "events")
         size = given.rows // given.sets
-        feed.deliver(size * given.sets_a_run)
+        feed.deliver(size, given.sets_a_run)
         run_seconds(project, "t")
         feed.measure(given.changes, given.repeats, 2 * size)
         started = time.monotonic()
         while feed.change_sets < given.sets:
-            for _ in range(given.sets_a_run):
-                feed.deliver(size)
+            feed.deliver(size, given.sets_a_run)
             run_seconds(project, "t")
         print(f"grown in {time.monotonic() - started:.0f} s")
         feed.measure(given.changes, given.repeats, 2 * size)

@@ -45,12 +45,12 @@ def large_session(project: UserProject) -> Any:
     return session
 
 
-def deliver(session: Any, sql: str, path: Path) -> None:
-    """The rows of a query as a change set of JSON lines, in their order: one task writes them."""
-    made = path.parents[2] / "made"
+def deliver(session: Any, sql: str, *paths: Path) -> None:
+    """The rows of a query as change sets of JSON lines, in their order: each task of the query writes one."""
+    made = paths[0].parents[2] / "made"
     session.sql(sql).write.json(str(made))
-    (part,) = made.glob("part-*")
-    os.rename(part, path)
+    for part, path in zip(sorted(made.glob("part-*")), paths, strict=True):
+        os.rename(part, path)
     shutil.rmtree(made)
 
 
