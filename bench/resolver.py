@@ -26,8 +26,8 @@ from delta_cdc.resolver import resolve
 KEY = "named_struct('id', {})"
 # each chain has keys of its own, its changes stand far apart: between two of them are those of the others
 CHAINS = f"""
-select if(place = 0, 'I', 'U') as _cdc_op, {KEY.format("chain * 10000000 + place")} as _cdc_key,
-  if(place > 0, {KEY.format("chain * 10000000 + place - 1")}, null) as _cdc_key_before, place * 1000000 + chain as lsn
+select if(place = 0, 'I', 'U') as _cdc_op, {KEY.format("chain * 10000000L + place")} as _cdc_key,
+  if(place > 0, {KEY.format("chain * 10000000L + place - 1")}, null) as _cdc_key_before, place * 1000000L + chain as lsn
 from (
   select id as chain, explode(sequence(0, {{length}})) as place
   from range({{chains}})
