@@ -55,7 +55,7 @@
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': plan.rows_read,
                    'rows_late': plan.late, 'rows_repeated': plan.repeated, 'rows_quarantined': plan.quarantined, 'rows_with_undeclared_columns': plan.undeclared},
       }) -%}
-  {%- set past = this if state.exists and (plan.late or plan.quarantined) else none -%}
+  {%- set past = delta_cdc.may_be_repeated(this, state, plan) if state.exists and (plan.late or plan.quarantined) else none -%}
   {%- do adapter.tune_for([this] if past is not none or (state.exists and evolved.rewrite) else []) -%}
   {%- if evolved.rewrite -%}
     {{ return(delta_cdc._staging_rewritten(settings, state, evolved, lines, plan.repeated, past)) }}
