@@ -39,7 +39,7 @@
   {%- do settings.update(defaults['formats'].get(given.get('format'), {})) -%}
   {%- do settings.update(given) -%}
   {%- if settings.get('key_changes') is none -%}
-    {%- do settings.update({'key_changes': settings.get('old_keys') | length > 0}) -%}
+    {%- do settings.update({'key_changes': settings.get('old_keys') | length > 0 or settings.get('split_key_changes')}) -%}
   {%- endif -%}
   {%- set types = {} -%}
   {%- set never = settings.never_store | map('lower') | list -%}

@@ -337,8 +337,8 @@ class Settings(BaseModel):
     )
     key_changes: bool | None = _setting(
         None,
-        "Updates may change the key. By default true if the format tells the old key, or `old_keys` is "
-        "given.",
+        "Keys may change. By default true if the format tells the old key, or `old_keys` or `split_key_changes` "
+        "is given.",
         wants="true or false",
         example="false",
     )
@@ -855,7 +855,8 @@ class Table:
     def resolves_keys(self) -> bool:
         """Has a keys model, because keys may change."""
         given = self.settings.key_changes
-        return self.has_entities and (bool(self.settings.old_keys) if given is None else given)
+        by_default = bool(self.settings.old_keys) or self.settings.split_key_changes
+        return self.has_entities and (by_default if given is None else given)
 
     @property
     def may_be_held(self) -> bool:

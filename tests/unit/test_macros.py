@@ -167,14 +167,20 @@ def test_K8_events_are_named_by_alternate_keys_only_where_there_are_some() -> No
     assert "from s.stg" not in MACROS["_staging_ctes"]({**named, "past": None}, "lines_view")
 
 
+def feed_table(feed: str, table: str) -> SimpleNamespace:
+    """A source table of the graph."""
+    return SimpleNamespace(source_name=feed, name=table, source_meta={"cdc": {}}, config={}, meta={})
+
+
 def test_H4_as_of_finds_what_final_is_made_from() -> None:
     def model(name: str, *parents: str) -> SimpleNamespace:
         return SimpleNamespace(
             name=name, alias=name, database=None, schema="s", resource_type="model", relation_name=f"s.{name}",
             depends_on=SimpleNamespace(nodes=list(parents)))
 
+    source = feed_table("shop", "t")
     graph = SimpleNamespace(
-        sources={"source.p.shop.t": "the source"},
+        sources={"source.p.shop.t": source},
         nodes={
             "model.p.stg_shop__t": model("stg_shop__t"),
             "model.p.int_shop__t_keys": model("int_shop__t_keys", "model.p.stg_shop__t"),
@@ -184,7 +190,7 @@ def test_H4_as_of_finds_what_final_is_made_from() -> None:
     relations = SimpleNamespace(create=lambda **parts: parts["identifier"])
     macros = load(graph=graph, api=SimpleNamespace(Relation=relations))
     found = macros["_parents_of_final"]("s.invoice")
-    assert (found["source"], found["staging"], found["keys"]) == ("the source", "s.stg_shop__t", "s.int_shop__t_keys")
+    assert (found["source"], found["staging"], found["keys"]) == (source, "s.stg_shop__t", "s.int_shop__t_keys")
     with pytest.raises(CompilerError, match="is not a final model of this project"):
         macros["_parents_of_final"]("s.int_shop__t_keys")
 
@@ -204,7 +210,7 @@ def adopted(keys: list[str], fields: list[str], notes: dict, **properties: str) 
     """What staging under these keys writes to, and the statements that ran before."""
     ran: list[str] = []
     macros = load(
-        this="s.stg", run_query=ran.append, flags=SimpleNamespace(FULL_REFRESH=True), graph=SimpleNamespace(nodes={}))
+        this="s.stg", run_query=ran.append, flags=SimpleNamespace(FULL_REFRESH=True), graph=SimpleNamespace(nodes={}, sources={}))
     struct = {"type": "struct", "fields": [{"name": name, "type": "integer"} for name in fields]}
     settings = {**SETTINGS, "feed": "f", "table": "t", "keys": keys, "nullable_keys": []}
     state = SimpleNamespace(exists=True, columns={"_cdc_key_before": struct}, notes=notes, properties=properties)
@@ -410,13 +416,14 @@ def log_asks(found: int, state: dict, noted: list) -> LogAdapter:
     nodes = [
         SimpleNamespace(name=name, alias=name, resource_type="model", database=None, schema="s", config=config)
         for name, config in (
-            ("cdc_change_sets", incremental), ("cdc_table_log", incremental), ("stg_f__t", incremental), ("mine", incremental),
+            ("cdc_change_sets", incremental), ("cdc_table_log", incremental), ("stg_f__t", incremental),
+            ("stg_mine__t", incremental),  # a name that the package would give; none of its feeds has it
             ("hist_f__t", SimpleNamespace(materialized="view")),
         )
     ]
     macros = load(
         adapter=adapter, this=Relation(schema="s", identifier="cdc_table_log"),
-        graph=SimpleNamespace(nodes={node.name: node for node in nodes}),
+        graph=SimpleNamespace(nodes={node.name: node for node in nodes}, sources={"source.p.f.t": feed_table("f", "t")}),
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
     )
     assert "from cdc_new_commits" in macros["table_log"]()

@@ -177,7 +177,7 @@ def test_N1_a_multiset_has_no_history_and_merges_by_its_surrogate(tmp_path: Path
 
 
 def test_keys_and_who_reads_them(tmp_path: Path) -> None:
-    settings = {"keys": ["id"], "split_key_changes": True, "key_changes": True}
+    settings = {"keys": ["id"], "split_key_changes": True}
     files = generated(tmp_path, source(tables={"t": TABLE | settings}, columns=COLUMNS[:2]))
     assert run_model(files["models/shop/keys/int_shop__t_keys.py"]) == (
         {
