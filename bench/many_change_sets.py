@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 
 from deltalake import DeltaTable
-from tests.scenarios.project import UserProject
 
-from bench.data import COLUMNS, Table, change_set_name, write_change_sets
+from bench.data import Table, change_set_name, write_change_sets
+from bench.warm import SCHEMA, warm_project
 
 EACH = 25
 
@@ -35,14 +35,7 @@ def main() -> None:
         tables = [Table(f"t{number}", given.rows, False) for number in range(given.tables)]
         for table in tables:
             write_change_sets(work / "feed" / table.name, table, change_sets=given.runs, seed=1)
-            (work / "landing" / table.name).mkdir(parents=True)
-        project = UserProject(work / "project", lake=work / "lake", schema="bench", threads=2)
-        project.configure(
-            "feed",
-            settings={"format": "rows", "location": f"{work}/landing/{{table}}", "operation": "op", "sequence_by": ["seq"]},
-            tables=[{"name": table.name, "cdc": {"keys": ["id"]}, "columns": COLUMNS} for table in tables],
-        )
-        project.generate()
+        project = warm_project(work, [table.name for table in tables])
         print("runs, wall s, CPU s, heap MB, files of staging, of final")
         wall, cpu = [], []
         for number in range(given.runs + 1):
@@ -54,7 +47,7 @@ def main() -> None:
             wall.append(time.monotonic() - started)
             cpu.append(_cpu_seconds() - used)
             if number and number % EACH == 0:
-                files = [_files(work / "lake/warehouse/bench.db" / name) for name in ("stg_feed__t0", "final_t0")]
+                files = [_files(work / f"lake/warehouse/{SCHEMA}.db" / name) for name in ("stg_feed__t0", "final_t0")]
                 print(
                     number, f"{statistics.median(wall[-EACH:]):.1f}", f"{statistics.median(cpu[-EACH:]):.1f}",
                     _heap_megabytes(), *files, sep=", ", flush=True,

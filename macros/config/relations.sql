@@ -31,10 +31,12 @@
     of their feeds: other models of a project may begin with stg_ too. -#}
 {% macro layers() %}
   {%- set out = {'cdc_change_sets': 'ledger'} -%}
-  {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
-    {%- set name = node.source_name ~ '__' ~ node.name -%}
-    {%- do out.update({'raw_' ~ node.source_name: 'raw', 'stg_' ~ name: 'staging', 'int_' ~ name ~ '_keys': 'keys', 'hist_' ~ name: 'history'}) -%}
-    {%- do out.update({delta_cdc._cdc_meta(node).get('final_name') or 'final_' ~ node.name: 'final'}) -%}
+  {%- for node in graph.sources.values() -%}
+    {%- set given, name = delta_cdc._cdc_meta(node), node.source_name ~ '__' ~ node.name -%}
+    {%- if given is not none -%}
+      {%- do out.update({'raw_' ~ node.source_name: 'raw', 'stg_' ~ name: 'staging', 'int_' ~ name ~ '_keys': 'keys', 'hist_' ~ name: 'history'}) -%}
+      {%- do out.update({given.get('final_name') or 'final_' ~ node.name: 'final'}) -%}
+    {%- endif -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}

@@ -37,7 +37,8 @@ class SparkdeltaCredentials(SparkCredentials):
             self.host = "local"
         if self.tuned_for not in ("small_tables", "large_tables"):
             raise DbtConfigError(f"Profile: `tuned_for` is {self.tuned_for!r}; it wants small_tables or large_tables.")
-        self.schema = f"{self.schema}{self.schema_suffix}" if self.schema_suffix else self.schema
+        if self.schema_suffix:
+            self.schema = f"{self.schema}{self.schema_suffix}"
         given = {str(key): str(value) for key, value in self.server_side_parameters.items()}
         super().__post_init__()
         # dbt-spark switches ANSI off at this place: a bad cast would be a silent NULL
