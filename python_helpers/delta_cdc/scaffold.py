@@ -329,20 +329,29 @@ def _key_columns(table: Table) -> list[Column]:
     return [column for column in table.columns if column.name in table.settings.keys]
 
 
-def _looked_up_in_staging(table: Table) -> list[str]:
-    """The columns by which files of a wide staging table are left out; none where Delta has statistics of them anyway.
+# Of what formats tell about a change: by what they order changes, where it is a number, a text or a moment.
+PLAIN_METADATA = {
+    "_timestamp", "_occurred_at", "_lsn", "_pos", "_message_time", "_sequence_id", "_start_lsn", "_commit_scn", "_sequence_token",
+    "_audit_id", "_commit_version", "_snapshot",
+}  # fmt: skip
 
-    Delta keeps those of the first 32 columns (a struct counts as its fields), and staging's own come last: `_cdc_batch_id` stands
-    behind the table's, the old keys, the sequence and eight more.
+
+def _looked_up_in_staging(table: Table) -> list[str]:
+    """The columns by which files of a wide staging table are left out, as SQL names them.
+
+    None where Delta has statistics of them anyway. Delta keeps those of the first 32 columns (a struct counts as its fields), and
+    staging's own come last: `_cdc_batch_id` stands behind the table's, the old keys, the sequence and eight more.
     """
     before = len(table.columns) + len(table.settings.keys) + len(table.settings.sequence_by) + 8
     if before < 32 and not any(column.data_type.lower().startswith("struct") for column in table.columns):
         return []
     has = {column.name for column in table.columns if has_statistics(column.data_type)}
-    has |= {"_timestamp", "_occurred_at"} - {column.name for column in table.columns}  # as formats give them
-    moment = table.settings.occurred_at or next(iter(table.settings.sequence_by), None)
-    keys = [key for key in table.settings.keys if key in has]
-    return [*keys, "_cdc_batch_id", "_cdc_error", *(["_cdc_occurred_at"] if moment in has else [])]
+    has |= PLAIN_METADATA - {column.name for column in table.columns}
+    first = next(iter(table.settings.sequence_by), None)
+    keys = [_sql_name(key) for key in table.settings.keys if key in has]
+    position = [f"_cdc_sequence.{_sql_name(first)}"] if first in has else []  # where copies of late changes may be
+    moment = ["_cdc_occurred_at"] if (table.settings.occurred_at or first) in has else []
+    return [*keys, "_cdc_batch_id", "_cdc_error", *position, *moment]
 
 
 def _properties(
@@ -351,7 +360,7 @@ def _properties(
     """Delta table properties. Delta takes names with these characters only under column mapping."""
     properties = {}
     if statistics:
-        properties["delta.dataSkippingStatsColumns"] = ",".join(_sql_name(name) for name in statistics)
+        properties["delta.dataSkippingStatsColumns"] = ",".join(statistics)
     if deletion_vectors != "auto":
         properties["delta.enableDeletionVectors"] = str(deletion_vectors).lower()
     if any(re.search(r"[ ,;{}()\n\t=]", column.name) for column in columns):

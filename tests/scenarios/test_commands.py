@@ -287,6 +287,16 @@ def test_log_tells_the_commits_of_each_table_with_the_batch_that_they_brought(sh
     assert "final_moving  (file:" in shop.command("log", "moving").output
 
 
+def test_files_of_a_wide_staging_table_are_told_apart_by_what_it_is_read_by(shop: Shop) -> None:
+    log = (shop.project.lake / "warehouse" / f"{shop.project.schema}.db" / "stg_shop__moving" / "_delta_log").glob("*.json")
+    added = [action["add"] for file in log for action in map(json.loads, file.read_text().splitlines()) if "add" in action]
+    lowest = [json.loads(each["stats"])["minValues"] for each in added]
+    assert lowest
+    for each in lowest:
+        assert set(each) - {"_cdc_error"} == {"id", "_cdc_batch_id", "_cdc_sequence", "_cdc_occurred_at"}
+    assert lowest[0]["_cdc_sequence"]["at"].startswith("2026-01-01T00:0")
+
+
 def test_maintain_makes_many_small_files_few_and_changes_no_row(shop: Shop) -> None:
     def contents() -> dict[str, Any]:
         tables = ("stg_shop__moving", "int_shop__moving_keys", "final_moving")

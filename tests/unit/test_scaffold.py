@@ -275,7 +275,7 @@ def test_column_mapping_only_where_delta_needs_it(tmp_path: Path) -> None:
     ("columns", "statistics"),
     [
         ({}, None),
-        ({f"c{n}": "string" for n in range(20)}, "id,_cdc_batch_id,_cdc_error,_cdc_occurred_at"),
+        ({f"c{n}": "string" for n in range(20)}, "id,_cdc_batch_id,_cdc_error,_cdc_sequence.seq,_cdc_occurred_at"),
         ({"nested": "struct<a:int>", "seq": "binary"}, "id,_cdc_batch_id,_cdc_error"),
     ],
 )
