@@ -56,7 +56,9 @@
                    'rows_late': plan.late, 'rows_repeated': plan.repeated, 'rows_quarantined': plan.quarantined, 'rows_with_undeclared_columns': plan.undeclared},
       }) -%}
   {%- set past = delta_cdc.may_be_repeated(this, state, plan) if state.exists and (plan.late or plan.quarantined) else none -%}
-  {%- do adapter.tune_for([this] if past is not none or (state.exists and evolved.rewrite) else []) -%}
+  {%- if adapter.tune_for([this] if past is not none or (state.exists and evolved.rewrite) else []) and past is not none -%}
+    {%- set past = delta_cdc.at_positions_of('changes', past) -%}
+  {%- endif -%}
   {%- if evolved.rewrite -%}
     {{ return(delta_cdc._staging_rewritten(settings, state, evolved, lines, plan.repeated, past)) }}
   {%- endif -%}

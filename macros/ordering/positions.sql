@@ -74,6 +74,11 @@ from {{ changes }}
   {{ return('(select * from ' ~ staging ~ ' where ' ~ wanted | join(' or ') ~ ')') }}
 {% endmacro %}
 
+{#- SQL: the rows of a relation at whose position a change of another one stands: of many rows those that need to be compared in full. -#}
+{% macro at_positions_of(changes, relation) %}
+  {{ return('(select s.* from ' ~ relation ~ ' as s left semi join ' ~ changes ~ ' as c on c._cdc_sequence <=> s._cdc_sequence)') }}
+{% endmacro %}
+
 {% macro _position_options() %}
   {{ return("map('timeZone', 'UTC', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\", 'ignoreNullFields', 'false')") }}
 {% endmacro %}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.sparkdelta import narrowing
+from dbt.adapters.sparkdelta import narrowing, tuning
 from tests.histories import drawn, histories, wild_changes
 from tests.history_files import VALUES, as_read, history_expected, rows_file
 from tests.scenarios.project import UserProject
@@ -95,7 +95,8 @@ def smallest(delivered: Delivered, folder: Path, lake: Path) -> tuple[RowsCase, 
 def test_O2_P2_H1_random_histories_give_what_the_oracle_gives(
     project: UserProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(narrowing, "LARGE", 0)  # merges as those into large tables
+    monkeypatch.setattr(narrowing, "LARGE", 0)  # merges as those into large tables,
+    monkeypatch.setitem(tuning.MUCH, "table", 0)  # and all that is done where a table is not small
     many = random_histories()
     cases = [delivered.case(number) for number, delivered in enumerate(many)]
     run_cases(project, cases, runs=RUNS)
