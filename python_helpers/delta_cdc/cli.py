@@ -21,8 +21,8 @@ from delta_cdc import plan as plans
 from delta_cdc import report as reports
 from delta_cdc import run as runs
 from delta_cdc import table_list as table_lists
-from delta_cdc.config import Project, load_project
-from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError
+from delta_cdc.config import FORMATS, Project, load_project
+from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError, did_you_mean
 from delta_cdc.warm_dbt import WarmDbt
 
 PROJECT_DIR = click.option(
@@ -150,48 +150,6 @@ def discover(message_format: str, files: tuple[Path, ...], feed: str, location: 
         Console(stderr=True).print(Text(f"{_count(found.unread, 'line')} could not be read as {message_format}."))
 
 
-@main.command()
-@PROJECT_DIR
-@click.argument("feed")
-@click.option("--format", "message_format", required=True, type=click.Choice(sorted(discovery.READERS)), help="Of its messages.")
-@click.option("--location", required=True, help="Folder of its change sets, as the feed fills it: relative to the project.")
-@click.option(
-    "--from-csv", "table_list", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Settings of its tables, a row a table: `table`, and names of settings. Only these tables are taken.",
-)
-def init(project_dir: Path, feed: str, message_format: str, location: str, table_list: Path | None) -> None:
-    """Begin with a feed: look at its change sets, write its source (models/FEED/_sources.yml) and its models."""
-    project = load_project(project_dir)
-    path = project.root / project.model_path / feed / "_sources.yml"
-    if path.exists() or feed in {known.name for known in project.feeds}:
-        raise OperationError(f"There is a feed {feed} already. Add tables to {path}, or give the new feed another name.")
-    if "://" in location:
-        raise OperationError(
-            f"`--location` is {location}; init looks at files on this machine. Copy some change sets here, name their folder, "
-            f"and put {location} into {path} afterwards."
-        )
-    found, own_folders = discovery.discover_folder(message_format, project.root / location, feed)
-    if not found.tables:
-        raise OperationError(f"No message in {location} could be read as `{message_format}` ({_count(found.unread, 'line')}).")
-    where = f"{location.rstrip('/')}/{{table}}" if own_folders else location
-    given, left_out = None, []
-    if table_list is not None:
-        given = table_lists.settings_for(found.tables, table_lists.read_table_list(table_list), table_list)
-        left_out = [name for name in found.tables if name not in given]
-        found.tables = {name: table for name, table in found.tables.items() if name in given}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(discovery.source_yml(feed, where, message_format, found, given), encoding="utf-8")
-    unread = f"; {_count(found.unread, 'line')} could not be read as {message_format}" if found.unread else ""
-    say(f"wrote {path.relative_to(project.root)}: {_count(len(found.tables), 'table')}{unread}")
-    if left_out:
-        say(f"not in {table_list}, so not configured: {', '.join(left_out)}")
-    project = load_project(project_dir)  # says what the messages could not tell
-    files = scaffold.plan(project)
-    for written in scaffold.write(project, files, scaffold.compare(project, files)):
-        say(f"wrote {written}")
-    say("Look through the source: keys, types, order. Then `delta-cdc generate`, and `delta-cdc run`.")
-
-
 def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options by which dbt finds project, profile and target, as one `dbt` argument."""
 
@@ -214,6 +172,69 @@ def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
         command(dbt=operations.Dbt(project_dir, options), **arguments)
 
     return called
+
+
+@main.command()
+@click.argument("feed")
+@click.option("--format", "message_format", required=True, help="Of its messages.")
+@click.option("--location", required=True, help="Folder of its change sets, as the feed fills it: relative to the project.")
+@click.option("--jdbc", metavar="URL", help="Ask this database for tables, keys and types; ${NAME} is of the environment.")
+@click.option("--schema", help="With --jdbc: the schema. By default the one that a connection begins with.")
+@click.option("--option", "jdbc_options", multiple=True, metavar="NAME=VALUE", help="With --jdbc: of Spark's JDBC source.")
+@click.option(
+    "--from-csv", "table_list", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Settings of its tables, a row a table: `table`, and names of settings. Only these tables are taken.",
+)
+@with_dbt
+def init(
+    dbt: operations.Dbt, feed: str, message_format: str, location: str, jdbc: str | None, schema: str | None,
+    jdbc_options: tuple[str, ...], table_list: Path | None,
+) -> None:
+    """Begin with a feed: look at its change sets, or at the tables of its database; write its source (models/FEED/_sources.yml)
+    and its models."""
+    project = load_project(dbt.project_dir)
+    path = project.root / project.model_path / feed / "_sources.yml"
+    if path.exists() or feed in {known.name for known in project.feeds}:
+        raise OperationError(f"There is a feed {feed} already. Add tables to {path}, or give the new feed another name.")
+    if jdbc is None:
+        found, where = _told_by_files(project, feed, message_format, location, path)
+    else:
+        if message_format not in FORMATS:
+            raise OperationError(f"`--format` is {message_format}. {did_you_mean(message_format, FORMATS)}")
+        options = dict(option.partition("=")[::2] for option in jdbc_options)
+        asked = {"url": jdbc, "schema": schema, "options": options}
+        found, where = discovery.of_database(dbt.ask("tables_of_database", asked, private=True)), location
+    given, left_out = None, []
+    if table_list is not None:
+        given = table_lists.settings_for(found.tables, table_lists.read_table_list(table_list), table_list)
+        left_out = [name for name in found.tables if name not in given]
+        found.tables = {name: table for name, table in found.tables.items() if name in given}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(discovery.source_yml(feed, where, message_format, found, given), encoding="utf-8")
+    unread = f"; {_count(found.unread, 'line')} could not be read as {message_format}" if found.unread else ""
+    say(f"wrote {path.relative_to(project.root)}: {_count(len(found.tables), 'table')}{unread}")
+    if left_out:
+        say(f"not in {table_list}, so not configured: {', '.join(left_out)}")
+    project = load_project(dbt.project_dir)  # says what could not be found out
+    files = scaffold.plan(project)
+    for written in scaffold.write(project, files, scaffold.compare(project, files)):
+        say(f"wrote {written}")
+    say("Look through the source: keys, types, order. Then `delta-cdc generate`, and `delta-cdc run`.")
+
+
+def _told_by_files(
+    project: Project, feed: str, message_format: str, location: str, source: Path
+) -> tuple[discovery.Discovery, str]:
+    """What the change sets in a folder tell, and the feed's `location`."""
+    if "://" in location:
+        raise OperationError(
+            f"`--location` is {location}; init looks at files on this machine. Copy some change sets here, name their folder, "
+            f"and put {location} into {source} afterwards. Or let a database tell its tables: `--jdbc`."
+        )
+    found, own_folders = discovery.discover_folder(message_format, project.root / location, feed)
+    if not found.tables:
+        raise OperationError(f"No message in {location} could be read as `{message_format}` ({_count(found.unread, 'line')}).")
+    return found, f"{location.rstrip('/')}/{{table}}" if own_folders else location
 
 
 def _interval(_ctx: click.Context, _option: click.Parameter, text: str | None) -> int | None:

@@ -56,10 +56,17 @@ class FoundTable:
 
 @dataclass
 class Discovery:
-    """tables: in the order in which they were first seen. unread: messages that are not of the format."""
+    """tables: in the order in which they were first seen. unread: messages that are not of the format. teller: who says it."""
 
     tables: dict[str, FoundTable] = field(default_factory=dict)
     unread: int = 0
+    teller: str = "messages"
+
+
+def of_database(tables: Iterable[Mapping[str, Any]]) -> Discovery:
+    """What `adapter.tables_of_database` told: {name, keys, columns: {name: type or None}}."""
+    found = {each["name"]: FoundTable(each["name"], list(each["keys"]), dict(each["columns"])) for each in tables}
+    return Discovery(found, teller="database's constraints")
 
 
 def discover(message_format: str, lines: Iterable[str], *, whole: str = "") -> Discovery:
@@ -71,7 +78,7 @@ def discover(message_format: str, lines: Iterable[str], *, whole: str = "") -> D
     if reader is None:
         raise OperationError(
             f"Format `{message_format}` tells nothing of its tables; those that do: {', '.join(sorted(READERS))}. "
-            "Write its source by hand (docs/configuration.md)."
+            "Let its database tell them (`delta-cdc init --jdbc`), or write its source by hand (docs/configuration.md)."
         )
     found = Discovery()
     for line in lines:
@@ -140,7 +147,7 @@ def source_yml(
     untyped = [f"{table.name}.{name}" for table in found.tables.values() for name, kind in table.columns.items() if kind is None]
     todo = ""
     if keyless:
-        todo += f"# The messages tell no key of: {', '.join(keyless)}. Set `keys`, or `keyless`.\n"
+        todo += f"# The {found.teller} tell no key of: {', '.join(keyless)}. Set `keys`, or `keyless`.\n"
     for table in tables:
         asked = ["keys"] if table["name"] in keyless else []
         if message_format == "rows":
@@ -152,7 +159,7 @@ def source_yml(
             todo += f"# {table['name']}, by the names alone, perhaps {perhaps}.\n"
     if untyped:
         some = ", ".join(untyped[:3]) + (" …" if len(untyped) > 3 else "")
-        todo += f"# The messages tell no type of {len(untyped)} columns, which are strings here: {some}\n"
+        todo += f"# No type is told of {len(untyped)} columns, which are strings here: {some}\n"
     return todo + text
 
 

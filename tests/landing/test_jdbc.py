@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -209,3 +210,37 @@ def test_commands_land_each_table_and_hide_what_is_secret(shop: Shop, monkeypatc
     wide = shop.command("land", "shop", "--overlap", "1000").output
     assert "shop.invoice: 1 row landed, 1 of them late, by up to 11 (`overlap` is 10); " in wide
     assert "shop.invoice: 1 of them came later than `overlap` reaches" in wide
+
+
+def test_init_takes_tables_keys_and_types_of_a_database(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_DATABASE", "shop")
+    shop.one.run(
+        "create schema crm",
+        'create table crm.line (line_no int not null, invoice bigint not null, "unit price" decimal(10,2), day date,'
+        " note varchar(9), constraint line_pk primary key (invoice, line_no))",
+        "create table crm.visit (seen timestamp, page char(3))",
+        "create table crm.document (id int primary key, body xml)",
+    ).commit()
+    database = ("--jdbc", "jdbc:derby:memory:${SHOP_DATABASE}")
+    asked = ("init", "crm", "--format", "wal2json_v2", "--location", "s3a://bucket/crm", *database)
+    gone = shop.command(*asked, "--schema", "CMR")
+    assert gone.exit_code == 1
+    assert "--jdbc: there is no table in schema CMR. There are: " in gone.output
+    assert "CRM" in gone.output
+    done = shop.command(*asked, "--schema", "CRM")
+    assert "wrote models/crm/_sources.yml: 3 tables" in done.output, done.output
+    written = (shop.project.path / "models" / "crm" / "_sources.yml").read_text()
+    todo = [line for line in written.splitlines() if line.startswith("#")]
+    assert todo[0] == "# The database's constraints tell no key of: VISIT. Set `keys`, or `keyless`."
+    assert todo[-1] == "# No type is told of 2 columns, which are strings here: CRM.DOCUMENT.ID, CRM.DOCUMENT.BODY"
+    (source,) = yaml.safe_load(written)["sources"]
+    assert source["config"]["meta"]["cdc"] == {"format": "wal2json_v2", "location": "s3a://bucket/crm"}
+    types = {t["name"]: {c["name"]: c["data_type"] for c in t["columns"]} for t in source["tables"]}
+    assert {t["name"]: (t["config"]["meta"]["cdc"], types[t["name"]]) for t in source["tables"]} == {
+        "DOCUMENT": ({"keys": ["ID"]}, {"ID": "string", "BODY": "string"}),
+        "LINE": ({"keys": ["INVOICE", "LINE_NO"]}, {
+            "LINE_NO": "int", "INVOICE": "bigint", "unit price": "decimal(10,2)", "DAY": "date", "NOTE": "string",
+        }),
+        "VISIT": ({}, {"SEEN": "timestamp_ntz", "PAGE": "string"}),
+    }
+    assert "feed crm, table VISIT: `keys`" in done.output

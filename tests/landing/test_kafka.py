@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import delta_log, landing
+from dbt.adapters.sparkdelta import database, delta_log, landing
 from delta_cdc.cli import main
 from tests.landing.broker import SPARK_SETTINGS, Broker, Topics
 from tests.scenarios.project import UserProject
@@ -265,4 +265,4 @@ def test_brokers_that_do_not_answer_are_told(shop: Shop, monkeypatch: pytest.Mon
     with pytest.raises(DbtRuntimeError, match=r"`kafka.bootstrap_servers` \(127\.0\.0\.1:9\) told no topics within 2 s"):
         shop.land(place)
     with pytest.raises(DbtRuntimeError, match=r"spark\.jars\.packages: org\.x:y:1$"):
-        landing._need_class(shop.project.spark(), "org.x.Y", "org.x:y:1", "It")
+        database.need_class(shop.project.spark(), "org.x.Y", "org.x:y:1", "It")

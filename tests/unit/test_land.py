@@ -12,7 +12,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from rich.console import Console
 from tests.projects import TABLE, project, source
 
-from dbt.adapters.sparkdelta.landing import _Environment
+from dbt.adapters.sparkdelta.database import Environment
 from delta_cdc import land
 from delta_cdc.config import load_project
 from delta_cdc.errors import OperationError
@@ -37,7 +37,7 @@ def test_rows_and_how_late_they_came_are_told() -> None:
 
 
 def test_variables_are_put_in_and_taken_out_of_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = _Environment("feed shop")
+    environment = Environment("feed shop")
     monkeypatch.setenv("ONE", "secret")
     monkeypatch.setenv("LONGER", "secret-more")
     monkeypatch.setenv("EMPTY", "")

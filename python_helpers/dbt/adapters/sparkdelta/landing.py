@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -21,13 +20,14 @@ from dbt.adapters.base import available
 from dbt.adapters.base.meta import AdapterMeta
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import delta_log, files
+from dbt.adapters.sparkdelta import database, delta_log, files
 from dbt.adapters.sparkdelta.columns import merge, quoted
+from dbt.adapters.sparkdelta.database import JDBC_OPTIONS, Environment, name_driver, need_class, plain_type
 from dbt.adapters.sparkdelta.session import LAST_COMMIT, short_message, whole_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import DataType, StructField, StructType
+    from pyspark.sql.types import StructType
 
 CHECKPOINTS = "_checkpoints"  # in the table's folder: Delta and its VACUUM look at no name that begins with `_`
 SERIAL = "cdc_serial"
@@ -38,18 +38,6 @@ KAFKA_COLUMNS = (
 PATIENCE = 20  # seconds for the first answer of the brokers
 # Messages of transactions that were aborted are none.
 KAFKA_OPTIONS = {"kafka.isolation.level": "read_committed", "failOnDataLoss": "true"}
-# A time without a zone stays one: else Java's zone is put to it. Oracle's driver fetches 10 rows at a time by itself.
-JDBC_OPTIONS = {"preferTimestampNTZ": "true", "fetchsize": "10000"}
-DRIVERS = {
-    "postgresql": ("org.postgresql.Driver", "org.postgresql:postgresql"),
-    "sqlserver": ("com.microsoft.sqlserver.jdbc.SQLServerDriver", "com.microsoft.sqlserver:mssql-jdbc"),
-    "oracle": ("oracle.jdbc.OracleDriver", "com.oracle.database.jdbc:ojdbc11"),
-    "mysql": ("com.mysql.cj.jdbc.Driver", "com.mysql:mysql-connector-j"),
-    "mariadb": ("org.mariadb.jdbc.Driver", "org.mariadb.jdbc:mariadb-java-client"),
-    "db2": ("com.ibm.db2.jcc.DB2Driver", "com.ibm.db2:jcc"),
-    "derby": ("org.apache.derby.iapi.jdbc.AutoloadedDriver", "org.apache.derby:derby"),
-}
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_$#]*")
 _ADVICE = re.compile(r"If you don't want your streaming query to fail.*?(to false\.|$)", re.DOTALL)
 # What Kafka's source says where offsets are gone: retention, a topic that was deleted, or made anew.
@@ -65,7 +53,7 @@ def land(session: SparkSession, landing: Mapping[str, Any], overlap: int | None 
     """
     started = time.monotonic()
     where = f"feed {landing['feed']}" + (f", table {landing['table']}" if landing.get("table") else "")
-    environment = _Environment(where)
+    environment = Environment(where)
     try:
         if "kafka" in landing:
             told = _land_kafka(session, landing, environment)
@@ -78,48 +66,17 @@ def land(session: SparkSession, landing: Mapping[str, Any], overlap: int | None 
     return {"feed": landing["feed"], "table": landing.get("table"), **told, "seconds": time.monotonic() - started}
 
 
-class _Environment:
-    """Puts variables of the environment where a setting has `${NAME}`, and takes their values out of what is told."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-        self._used: dict[str, str] = {}
-
-    def filled(self, setting: str, value: Any) -> str:
-        """The value as text. Raises DbtRuntimeError that names setting and variable."""
-
-        def variable(found: re.Match[str]) -> str:
-            name = found[1]
-            if name not in os.environ:
-                raise DbtRuntimeError(
-                    f"{self._where}: `{setting}` names ${{{name}}}, and the environment has no variable {name}. Set it where "
-                    "`delta-cdc land` or `run` is started."
-                )
-            self._used[name] = os.environ[name]
-            return self._used[name]
-
-        return _VARIABLE.sub(variable, str(value).lower() if isinstance(value, bool) else str(value))
-
-    def options(self, setting: str, given: Mapping[str, Any]) -> dict[str, str]:
-        return {name: self.filled(f"{setting}.{name}", value) for name, value in given.items()}
-
-    def hidden(self, text: str) -> str:
-        for name, value in sorted(self._used.items(), key=lambda used: -len(used[1])):
-            text = text.replace(value, f"${{{name}}}") if value else text
-        return text
-
-
 # --------------------------------------------------------------------------------
 # Kafka
 
 
-def _land_kafka(session: SparkSession, landing: Mapping[str, Any], environment: _Environment) -> dict[str, Any]:
+def _land_kafka(session: SparkSession, landing: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
     kafka, location = landing["kafka"], landing["location"]
     package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{metadata.version('pyspark')}"
-    _need_class(session, "org.apache.spark.sql.kafka010.KafkaSourceProvider", package, "Kafka's source")
+    need_class(session, "org.apache.spark.sql.kafka010.KafkaSourceProvider", package, "Kafka's source")
     options = {
         **KAFKA_OPTIONS,
         **environment.options("kafka.options", kafka.get("options") or {}),
@@ -232,7 +189,7 @@ def _why_not_kafka(error: BaseException) -> str:
 
 
 def _land_jdbc(
-    session: SparkSession, landing: Mapping[str, Any], overlap: int | None, environment: _Environment
+    session: SparkSession, landing: Mapping[str, Any], overlap: int | None, environment: Environment
 ) -> dict[str, Any]:
     from pyspark.sql import functions as F
 
@@ -253,10 +210,10 @@ def _land_jdbc(
         "url": environment.filled("jdbc.url", jdbc["url"]),
         "dbtable": f"(select {columns} from {landing['change_table']} t where {condition}) landed",
     }
-    _driver(session, options)
+    name_driver(session, options)
     read = session.read.format("jdbc").options(**options).load()
     # without the database's length of texts: Delta would hold a text to it
-    read = read.select(*(F.col(quoted(field.name)).cast(_plain_type(field)).alias(field.name) for field in read.schema.fields))
+    read = read.select(*(F.col(quoted(field.name)).cast(plain_type(field)).alias(field.name) for field in read.schema.fields))
     name = _column_of(read, landed_as)
     _must_be_whole(read, name, serial)
     if version is None:
@@ -334,12 +291,6 @@ def _fitted(read: DataFrame, landed: StructType, change_table: str) -> DataFrame
     return read.select(*columns)
 
 
-def _plain_type(field: StructField) -> DataType:
-    from pyspark.sql.types import CharType, StringType, VarcharType
-
-    return StringType() if isinstance(field.dataType, (CharType, VarcharType)) else field.dataType
-
-
 def _column_of(frame: DataFrame, name: str) -> str:
     """The column as the table spells it: databases differ in what they make of case."""
     found = [column for column in frame.columns if column.casefold() == name.casefold()]
@@ -359,19 +310,6 @@ def _must_be_whole(frame: DataFrame, name: str, serial: str) -> None:
         )
 
 
-def _driver(session: SparkSession, options: dict[str, str]) -> None:
-    """Name the driver, which Spark finds by its name only where its jar came with `spark.jars.packages`."""
-    kind = options["url"].split(":")[1] if options["url"].startswith("jdbc:") else ""
-    known, package = DRIVERS.get(kind, (None, "the coordinates of its driver on Maven Central"))
-    driver = options.setdefault("driver", known or "")
-    if not driver:
-        raise DbtRuntimeError(
-            f"the driver of jdbc:{kind} is not known. Name its class in `jdbc.options`: {{driver: …}}, and its package in "
-            "`spark.jars.packages`."
-        )
-    _need_class(session, driver, package, f"the driver of jdbc:{kind}")
-
-
 # --------------------------------------------------------------------------------
 # Tables
 
@@ -380,19 +318,6 @@ def _cause(error: BaseException) -> str:
     """The innermost cause in its own words: those of a failed task are below those of its stage and its query."""
     causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+?)(?=^\s+at |\Z)", whole_text(error), re.DOTALL | re.MULTILINE)
     return " ".join((causes[-1] if causes else short_message(error)).split())
-
-
-def _need_class(session: SparkSession, name: str, package: str, what: str) -> None:
-    jvm = session._jvm
-    assert jvm is not None
-    try:
-        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
-    except Exception:
-        version = "" if package.count(":") == 2 or ":" not in package else ":<version>"
-        raise DbtRuntimeError(
-            f"{what} ({name}) is not among Spark's jars. Put this into the profile's `server_side_parameters`, behind a comma if "
-            f"there are others:\n  spark.jars.packages: {package}{version}"
-        ) from None
 
 
 def _table(session: SparkSession, location: str) -> DataFrame:
@@ -435,7 +360,7 @@ def _exists(session: SparkSession, path: str) -> bool:
 
 
 class LandingMixin(metaclass=AdapterMeta):
-    """`land` and `serial_column` for macros."""
+    """`land`, `tables_of_database` and `serial_column` for macros."""
 
     @available.parse(lambda *_: {})
     def land(self, landing: Mapping[str, Any], overlap: int | None = None) -> dict[str, Any]:
@@ -449,6 +374,14 @@ class LandingMixin(metaclass=AdapterMeta):
             return land(session, {**landing, "location": location}, overlap)
         except DbtRuntimeError as error:
             return {**about, "error": str(error.msg)}
+
+    @available.parse(lambda *_: [])
+    def tables_of_database(self, url: str, schema: str | None, options: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """`database.tables_of`."""
+        if not self._in_process:  # type: ignore[attr-defined]
+            raise DbtRuntimeError("A database's catalogue is read with `method: session` in the profile only.")
+        session = self.connections.get_thread_connection().handle.begin("tables of a database")  # type: ignore[attr-defined]
+        return database.tables_of(session, url, schema, options)
 
     @available.parse(lambda *_: "")
     def serial_column(self, serial: str) -> str:

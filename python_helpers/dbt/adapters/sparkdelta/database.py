@@ -1,0 +1,170 @@
+"""A database over JDBC: its driver, secrets from the environment, types, and what its catalogue tells of its tables."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.sparkdelta.session import short_message
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType, StructField
+
+# A time without a zone stays one: else Java's zone is put to it. Oracle's driver fetches 10 rows at a time by itself.
+JDBC_OPTIONS = {"preferTimestampNTZ": "true", "fetchsize": "10000"}
+DRIVERS = {
+    "postgresql": ("org.postgresql.Driver", "org.postgresql:postgresql"),
+    "sqlserver": ("com.microsoft.sqlserver.jdbc.SQLServerDriver", "com.microsoft.sqlserver:mssql-jdbc"),
+    "oracle": ("oracle.jdbc.OracleDriver", "com.oracle.database.jdbc:ojdbc11"),
+    "mysql": ("com.mysql.cj.jdbc.Driver", "com.mysql:mysql-connector-j"),
+    "mariadb": ("org.mariadb.jdbc.Driver", "org.mariadb.jdbc:mariadb-java-client"),
+    "db2": ("com.ibm.db2.jcc.DB2Driver", "com.ibm.db2:jcc"),
+    "derby": ("org.apache.derby.iapi.jdbc.AutoloadedDriver", "org.apache.derby:derby"),
+}
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def tables_of(
+    session: SparkSession, url: str, schema: str | None, options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The tables of a database's schema, by name: {name: `schema.table`, keys, columns: {name: Spark type}}.
+
+    The types are None in a table with one that Spark cannot read. schema: None is the one that the connection begins with. url
+    and options: as for Spark's JDBC source, with `${NAME}` for variables of the environment. Raises DbtRuntimeError, which holds
+    no value of the environment.
+    """
+    environment = Environment("--jdbc")
+    try:
+        given = {**JDBC_OPTIONS, **environment.options("options", options), "url": environment.filled("url", url)}
+        name_driver(session, given)
+        return _tables_of(session, given, schema)
+    except Exception as error:
+        text = str(error.msg) if isinstance(error, DbtRuntimeError) else short_message(error)
+        raise DbtRuntimeError(environment.hidden(text if text.startswith("--jdbc") else f"--jdbc: {text}")) from None
+
+
+def _tables_of(session: SparkSession, options: Mapping[str, str], schema: str | None) -> list[dict[str, Any]]:
+    connection = _connection(session, options)
+    try:
+        about = connection.getMetaData()
+        catalog, schema = connection.getCatalog(), schema or connection.getSchema()
+        kinds = session.sparkContext._gateway.new_array(session._jvm.java.lang.String, 2)  # type: ignore[union-attr]
+        kinds[0], kinds[1] = "TABLE", "PARTITIONED TABLE"
+        names = [row["TABLE_NAME"] for row in _rows(about.getTables(catalog, schema, "%", kinds), "TABLE_NAME")]
+        if not names:
+            there = ", ".join(row["TABLE_SCHEM"] for row in _rows(about.getSchemas(), "TABLE_SCHEM"))
+            raise DbtRuntimeError(f"--jdbc: there is no table in schema {schema}." + (f" There are: {there}." if there else ""))
+        found = []
+        for name in sorted(names):
+            keys = {int(row["KEY_SEQ"]): row["COLUMN_NAME"]
+                    for row in _rows(about.getPrimaryKeys(catalog, schema, name), "KEY_SEQ", "COLUMN_NAME")}
+            full = ".".join(part for part in (schema, name) if part)
+            quote = (about.getIdentifierQuoteString() or "").strip()
+            place = ".".join(quote + part.replace(quote, quote * 2) + quote if quote else part for part in (schema, name) if part)
+            columns = _types(session, options, place)
+            if columns is None:
+                described = _rows(about.getColumns(catalog, schema, name, "%"), "TABLE_NAME", "COLUMN_NAME")
+                columns = {row["COLUMN_NAME"]: None for row in described if row["TABLE_NAME"] == name}
+            found.append({"name": full, "keys": [keys[place] for place in sorted(keys)], "columns": columns})
+        return found
+    finally:
+        connection.close()
+
+
+def _connection(session: SparkSession, options: Mapping[str, str]) -> Any:
+    """A java.sql.Connection as Spark makes it: it finds drivers that came with `spark.jars.packages`."""
+    jvm = session._jvm
+    assert jvm is not None
+    package = jvm.org.apache.spark.sql
+    properties = jvm.PythonUtils.toScalaMap({**options, "dbtable": "none"})
+    made = package.execution.datasources.jdbc.JDBCOptions(properties)
+    return package.jdbc.JdbcDialects.get(options["url"]).createConnectionFactory(made).apply(-1)
+
+
+def _rows(result: Any, *columns: str) -> list[dict[str, Any]]:
+    """The rows of a java.sql.ResultSet."""
+    rows = []
+    while result.next():
+        rows.append({column: result.getString(column) for column in columns})
+    result.close()
+    return rows
+
+
+def _types(session: SparkSession, options: Mapping[str, str], table: str) -> dict[str, str | None] | None:
+    """Spark's types of a table's columns; None where it has a type that Spark cannot read."""
+    try:
+        fields = session.read.format("jdbc").options(**{**options, "dbtable": table}).load().schema.fields
+    except Exception as error:  # pyspark leaves some of them as Py4J's
+        # a database may refuse to hand such a value out at all: Derby its XML
+        if not re.search(r"\[(UNRECOGNIZED_SQL_TYPE|JDBC_EXTERNAL_ENGINE_SYNTAX_ERROR)", short_message(error)):
+            raise
+        return None
+    return {field.name: plain_type(field).simpleString() for field in fields}
+
+
+class Environment:
+    """Puts variables of the environment where a setting has `${NAME}`, and takes their values out of what is told."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._used: dict[str, str] = {}
+
+    def filled(self, setting: str, value: Any) -> str:
+        """The value as text. Raises DbtRuntimeError that names setting and variable."""
+
+        def variable(found: re.Match[str]) -> str:
+            name = found[1]
+            if name not in os.environ:
+                raise DbtRuntimeError(
+                    f"{self._where}: `{setting}` names ${{{name}}}, and the environment has no variable {name}. Set it where "
+                    "delta-cdc is started."
+                )
+            self._used[name] = os.environ[name]
+            return self._used[name]
+
+        return _VARIABLE.sub(variable, str(value).lower() if isinstance(value, bool) else str(value))
+
+    def options(self, setting: str, given: Mapping[str, Any]) -> dict[str, str]:
+        return {name: self.filled(f"{setting}.{name}", value) for name, value in given.items()}
+
+    def hidden(self, text: str) -> str:
+        for name, value in sorted(self._used.items(), key=lambda used: -len(used[1])):
+            text = text.replace(value, f"${{{name}}}") if value else text
+        return text
+
+
+def plain_type(field: StructField) -> DataType:
+    from pyspark.sql.types import CharType, StringType, VarcharType
+
+    return StringType() if isinstance(field.dataType, (CharType, VarcharType)) else field.dataType
+
+
+def name_driver(session: SparkSession, options: dict[str, str]) -> None:
+    """Name the driver, which Spark finds by its name only where its jar came with `spark.jars.packages`."""
+    kind = options["url"].split(":")[1] if options["url"].startswith("jdbc:") else ""
+    known, package = DRIVERS.get(kind, (None, "the coordinates of its driver on Maven Central"))
+    driver = options.setdefault("driver", known or "")
+    if not driver:
+        raise DbtRuntimeError(
+            f"the driver of jdbc:{kind} is not known. Name its class in `jdbc.options`: {{driver: …}}, and its package in "
+            "`spark.jars.packages`."
+        )
+    need_class(session, driver, package, f"the driver of jdbc:{kind}")
+
+
+def need_class(session: SparkSession, name: str, package: str, what: str) -> None:
+    jvm = session._jvm
+    assert jvm is not None
+    try:
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+    except Exception:
+        version = "" if package.count(":") == 2 or ":" not in package else ":<version>"
+        raise DbtRuntimeError(
+            f"{what} ({name}) is not among Spark's jars. Put this into the profile's `server_side_parameters`, behind a comma if "
+            f"there are others:\n  spark.jars.packages: {package}{version}"
+        ) from None
