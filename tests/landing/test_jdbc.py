@@ -218,7 +218,7 @@ def test_init_takes_tables_keys_and_types_of_a_database(shop: Shop, monkeypatch:
         "create schema crm",
         'create table crm.line (line_no int not null, invoice bigint not null, "unit price" decimal(10,2), day date,'
         " note varchar(9), constraint line_pk primary key (invoice, line_no))",
-        "create table crm.visit (seen timestamp, page char(3))",
+        "create table crm.visit (seen timestamp, page char(3), began time)",
         "create table crm.document (id int primary key, body xml)",
     ).commit()
     database = ("--jdbc", "jdbc:derby:memory:${SHOP_DATABASE}")
@@ -241,6 +241,6 @@ def test_init_takes_tables_keys_and_types_of_a_database(shop: Shop, monkeypatch:
         "LINE": ({"keys": ["INVOICE", "LINE_NO"]}, {
             "LINE_NO": "int", "INVOICE": "bigint", "unit price": "decimal(10,2)", "DAY": "date", "NOTE": "string",
         }),
-        "VISIT": ({}, {"SEEN": "timestamp_ntz", "PAGE": "string"}),
+        "VISIT": ({}, {"SEEN": "timestamp_ntz", "PAGE": "string", "BEGAN": "string"}),
     }
     assert "feed crm, table VISIT: `keys`" in done.output

@@ -26,6 +26,8 @@ DRIVERS = {
     "db2": ("com.ibm.db2.jcc.DB2Driver", "com.ibm.db2:jcc"),
     "derby": ("org.apache.derby.iapi.jdbc.AutoloadedDriver", "org.apache.derby:derby"),
 }
+# java.sql.Types of a time of day, which Spark would read as one of 1970; messages have it as text
+TIMES = (92, 2013)
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -51,26 +53,27 @@ def tables_of(
 def _tables_of(session: SparkSession, options: Mapping[str, str], schema: str | None) -> list[dict[str, Any]]:
     connection = _connection(session, options)
     try:
-        about = connection.getMetaData()
+        catalogue = connection.getMetaData()
         catalog, schema = connection.getCatalog(), schema or connection.getSchema()
-        kinds = session.sparkContext._gateway.new_array(session._jvm.java.lang.String, 2)  # type: ignore[union-attr]
-        kinds[0], kinds[1] = "TABLE", "PARTITIONED TABLE"
-        names = [row["TABLE_NAME"] for row in _rows(about.getTables(catalog, schema, "%", kinds), "TABLE_NAME")]
+        wanted = session.sparkContext._gateway.new_array(session._jvm.java.lang.String, 2)  # type: ignore[union-attr]
+        wanted[0], wanted[1] = "TABLE", "PARTITIONED TABLE"
+        tables = _rows(catalogue.getTables(catalog, schema, "%", wanted), "TABLE_SCHEM", "TABLE_NAME")
+        names = sorted(row["TABLE_NAME"] for row in tables if row["TABLE_SCHEM"] in (schema, None))  # the names are patterns
         if not names:
-            there = ", ".join(row["TABLE_SCHEM"] for row in _rows(about.getSchemas(), "TABLE_SCHEM"))
+            there = ", ".join(row["TABLE_SCHEM"] for row in _rows(catalogue.getSchemas(), "TABLE_SCHEM"))
             raise DbtRuntimeError(f"--jdbc: there is no table in schema {schema}." + (f" There are: {there}." if there else ""))
+        quote = (catalogue.getIdentifierQuoteString() or "").strip()
         found = []
-        for name in sorted(names):
-            keys = {int(row["KEY_SEQ"]): row["COLUMN_NAME"]
-                    for row in _rows(about.getPrimaryKeys(catalog, schema, name), "KEY_SEQ", "COLUMN_NAME")}
-            full = ".".join(part for part in (schema, name) if part)
-            quote = (about.getIdentifierQuoteString() or "").strip()
-            place = ".".join(quote + part.replace(quote, quote * 2) + quote if quote else part for part in (schema, name) if part)
-            columns = _types(session, options, place)
-            if columns is None:
-                described = _rows(about.getColumns(catalog, schema, name, "%"), "TABLE_NAME", "COLUMN_NAME")
-                columns = {row["COLUMN_NAME"]: None for row in described if row["TABLE_NAME"] == name}
-            found.append({"name": full, "keys": [keys[place] for place in sorted(keys)], "columns": columns})
+        for name in names:
+            parts = [part for part in (schema, name) if part]
+            in_quotes = [quote + part.replace(quote, quote * 2) + quote if quote else part for part in parts]
+            types = _types(session, options, ".".join(in_quotes))
+            described = _rows(catalogue.getColumns(catalog, schema, name, "%"), "TABLE_NAME", "COLUMN_NAME", "DATA_TYPE")
+            kinds = {row["COLUMN_NAME"]: int(row["DATA_TYPE"]) for row in described if row["TABLE_NAME"] == name}
+            columns = {column: types and ("string" if kind in TIMES else types[column]) for column, kind in kinds.items()}
+            keys = _rows(catalogue.getPrimaryKeys(catalog, schema, name), "KEY_SEQ", "COLUMN_NAME")
+            in_order = sorted(keys, key=lambda row: int(row["KEY_SEQ"]))
+            found.append({"name": ".".join(parts), "keys": [row["COLUMN_NAME"] for row in in_order], "columns": columns})
         return found
     finally:
         connection.close()
@@ -95,8 +98,8 @@ def _rows(result: Any, *columns: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _types(session: SparkSession, options: Mapping[str, str], table: str) -> dict[str, str | None] | None:
-    """Spark's types of a table's columns; None where it has a type that Spark cannot read."""
+def _types(session: SparkSession, options: Mapping[str, str], table: str) -> dict[str, str] | None:
+    """Spark's types of a table's columns, text for lists, as messages have them. None where Spark cannot read one."""
     try:
         fields = session.read.format("jdbc").options(**{**options, "dbtable": table}).load().schema.fields
     except Exception as error:  # pyspark leaves some of them as Py4J's
@@ -104,7 +107,8 @@ def _types(session: SparkSession, options: Mapping[str, str], table: str) -> dic
         if not re.search(r"\[(UNRECOGNIZED_SQL_TYPE|JDBC_EXTERNAL_ENGINE_SYNTAX_ERROR)", short_message(error)):
             raise
         return None
-    return {field.name: plain_type(field).simpleString() for field in fields}
+    types = {field.name: plain_type(field).simpleString() for field in fields}
+    return {name: "string" if kind.startswith("array") else kind for name, kind in types.items()}
 
 
 class Environment:
