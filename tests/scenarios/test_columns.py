@@ -6,6 +6,7 @@ Two runs with the first configuration and the second, and one in which nothing i
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -424,7 +425,8 @@ def test_E7_masked_and_unstored_values_are_nowhere_in_the_lake(cols: Columns) ->
     tables = [row["tableName"] for row in cols.project.rows("show tables in {schema}")]
     for table in (name for name in tables if "hides" in name or name.startswith("cdc_")):
         texts |= {str(row) for row in cols.project.rows(f"select to_json(struct(*)) as row from {{schema}}.{table}")}
-    assert not [text for text in texts if "secret" in text or "73311" in text]
+    # as a number of its own: a time or an id may have these digits among its own
+    assert not [text for text in texts if re.search(r"secret|(?<![0-9a-f.])73311(?![0-9a-f])", text)]
     folders = (cols.project.lake / "warehouse" / f"{cols.project.schema}.db").glob("*hides*")
     logs = [file for folder in folders for file in folder.rglob("*.json")]
     assert logs
