@@ -315,7 +315,7 @@ def test_only_a_literal_partition_narrows_what_a_merge_meets(
 def test_the_keys_that_a_load_names_narrow_where_the_table_is_partitioned_by_them(
     table: Table, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
-    monkeypatch.setattr(narrowing, "LARGE", 0)
+    monkeypatch.setitem(narrowing.LARGE, "merge", 0)
     table.create(partitioned=True)
     table.sql("select 0 as id, 60 as n, 0 as p").createOrReplaceTempView("source")
     (condition,) = narrowing.narrowed(table.spark, *table.name.split("."), "source", [key], "t")

@@ -37,7 +37,7 @@ def narrowed(spark, keys, sql):
 @pytest.mark.parametrize("few", [True, False], ids=["values", "range"])
 @pytest.mark.parametrize(("type_", "zone"), [*((each, "UTC") for each in VALUES), ("timestamp", "Europe/Berlin")])
 def test_every_value_of_a_key_finds_its_row(spark, target, monkeypatch, type_, zone, few):
-    monkeypatch.setattr(narrowing, "LARGE", 0)
+    monkeypatch.setitem(narrowing.LARGE, "merge", 0)
     monkeypatch.setattr(narrowing, "VALUES", 2000 if few else 0)
     key = target[type_]
     spark.conf.set("spark.sql.session.timeZone", zone)
@@ -51,7 +51,7 @@ def test_every_value_of_a_key_finds_its_row(spark, target, monkeypatch, type_, z
 
 
 def test_null_is_a_value_of_a_key(spark, target, monkeypatch):
-    monkeypatch.setattr(narrowing, "LARGE", 0)
+    monkeypatch.setitem(narrowing.LARGE, "merge", 0)
     key = target["int"]
     (condition,) = narrowed(spark, [key], f"select {key} from narrowing.t where {key} = 7 or {key} is null")
     rest = spark.sql(f"select {key} from narrowing.t as t where not ({condition})").collect()
@@ -59,7 +59,7 @@ def test_null_is_a_value_of_a_key(spark, target, monkeypatch):
 
 
 def test_the_source_is_worked_out_once(spark, target, monkeypatch):
-    monkeypatch.setattr(narrowing, "LARGE", 0)
+    monkeypatch.setitem(narrowing.LARGE, "merge", 0)
     key = target["int"]
     narrowed(spark, [key], f"select {key}, uuid() as u from narrowing.t")
     assert spark.table("source").exceptAll(spark.table("source")).count() == 0
@@ -72,7 +72,7 @@ def test_the_source_is_worked_out_once(spark, target, monkeypatch):
 def test_what_is_small_empty_or_without_exact_text_is_not_narrowed(spark, target, monkeypatch):
     key = target["int"]
     assert narrowed(spark, [key], f"select {key} from narrowing.t") == []
-    monkeypatch.setattr(narrowing, "LARGE", 0)
+    monkeypatch.setitem(narrowing.LARGE, "merge", 0)
     assert narrowed(spark, ["f"], "select f from narrowing.t") == []
     assert narrowed(spark, [key], f"select cast({key} as bigint) as {key} from narrowing.t") == []
     assert narrowed(spark, [key], f"select {key} from narrowing.t where false") == ["false"]

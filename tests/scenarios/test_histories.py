@@ -95,7 +95,7 @@ def smallest(delivered: Delivered, folder: Path, lake: Path) -> tuple[RowsCase, 
 def test_O2_P2_H1_random_histories_give_what_the_oracle_gives(
     project: UserProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(narrowing, "LARGE", 0)  # merges as those into large tables,
+    monkeypatch.setattr(narrowing, "LARGE", {"merge": 0, "read": 0})  # merges and look-ups as those in large tables,
     monkeypatch.setitem(tuning.MUCH, "table", 0)  # and all that is done where a table is not small
     many = random_histories()
     cases = [delivered.case(number) for number, delivered in enumerate(many)]

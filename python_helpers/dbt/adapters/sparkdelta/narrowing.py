@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-LARGE = 2**30  # bytes: a smaller table is read as fast as its keys' values are looked up
+# A smaller table is merged into, or read, as fast as its keys' values are looked up (bytes, docs/performance.md).
+LARGE = {"merge": 2**30, "read": 2**26}
 VALUES = 2000  # of a column; more are told as the range from the lowest to the highest
 HELD_ROWS = 20_000  # by the driver, as part of the plan: more stay with the executors
 
@@ -29,7 +30,7 @@ def narrowed(session: SparkSession, schema: str, identifier: str, view: str, key
     schema, identifier: the target. view: the temporary view of the source. keys: columns that both share, compared by <=>.
     dest: the target's alias. The view is replaced by one of the rows that it has now: they are worked out once.
     """
-    if delta_log.size_in_bytes(session, schema, identifier) < LARGE:
+    if delta_log.size_in_bytes(session, schema, identifier) < LARGE["merge"]:
         return []
     source, target = session.table(quoted(view)), session.table(f"{quoted(schema)}.{quoted(identifier)}")
     told = [key for key in keys if _is_told(source, target, key)]
@@ -42,7 +43,7 @@ def narrowed(session: SparkSession, schema: str, identifier: str, view: str, key
 
 def narrowed_to(session: SparkSession, schema: str, identifier: str, sql: str, keys: Sequence[str], dest: str) -> list[str]:
     """The same for a table that is read: every row of it holds them that has the keys of some row of a query."""
-    if delta_log.size_in_bytes(session, schema, identifier) < LARGE:
+    if delta_log.size_in_bytes(session, schema, identifier) < LARGE["read"]:
         return []
     source, target = session.sql(sql), session.table(f"{quoted(schema)}.{quoted(identifier)}")
     told = [key for key in keys if _is_told(source, target, key)]
