@@ -6,7 +6,7 @@
   {%- if not state.exists or not staged.exists -%}{{ return(found) }}{%- endif -%}
   {%- set wish = settings.on_schema_change -%}
   {%- do delta_cdc._refuse_changed_expressions(settings, state) -%}
-  {%- do delta_cdc.note_renamed(settings, staged.columns) -%}
+  {%- do delta_cdc.note_columns(settings, staged.columns, staged.properties) -%}
   {%- do delta_cdc._publish_retired(settings, delta_cdc._retired_columns(settings, staged.columns), state.columns) -%}
   {%- set made = settings.get('expressions') or {} -%}
   {%- set types = {} -%}

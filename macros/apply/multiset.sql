@@ -10,7 +10,7 @@
 with staged as (
   select * from {{ delta_cdc.staged_rows(settings, staging) }}
   where _cdc_error is null and _cdc_op <> 'T' and coalesce(
-    struct(_cdc_sequence, _cdc_ordinal) > (select max(struct(_cdc_sequence, _cdc_ordinal)) from {{ staging }} where _cdc_op = 'T' and _cdc_error is null), true)
+    struct({{ order }}) > (select max(struct({{ order }})) from {{ staging }} where _cdc_op = 'T' and _cdc_error is null), true)
 ),
 events as (
   select {{ delta_cdc.column_list(values + others) }}, {{ order }}, if(_cdc_op = 'D', -1, 1) as _cdc_adds from staged

@@ -9,19 +9,19 @@ with winners as (
 {{ winners }}
 ),
 compared as (
-  select w._cdc_is_gone, live._is_live
+  select w._cdc_is_gone, live._cdc_is_live
   {%- for part in parts %}, w.{{ delta_cdc.quoted(part) }} as new_{{ loop.index }}, live.{{ delta_cdc.quoted(part) }} as old_{{ loop.index }}{% endfor %}
   from winners as w
-  {{ 'full' if plan.mode == 'rebuild' else 'left' }} join (select *{% for column, type in lacking.items() %}, cast(null as {{ type }}) as {{ delta_cdc.quoted(column) }}{% endfor %}, true as _is_live from {{ this }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'w') }}
+  {{ 'full' if plan.mode == 'rebuild' else 'left' }} join (select *{% for column, type in lacking.items() %}, cast(null as {{ type }}) as {{ delta_cdc.quoted(column) }}{% endfor %}, true as _cdc_is_live from {{ this }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'w') }}
   where not (
-    (w._cdc_is_gone and live._is_live is null)
-    or (not w._cdc_is_gone and live._is_live and {{ delta_cdc.same_columns(columns, 'live', 'w') }})
+    (w._cdc_is_gone and live._cdc_is_live is null)
+    or (not w._cdc_is_gone and live._cdc_is_live and struct({{ delta_cdc.comparables(settings, columns, 'live.') | join(', ') }}) <=> struct({{ delta_cdc.comparables(settings, columns, 'w.') | join(', ') }}))
   ) or w._cdc_is_gone is null
 ),
 touched as (
   select {% for part in parts %}new_{{ loop.index }} as p{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from compared where not _cdc_is_gone
   union
-  select {% for part in parts %}old_{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from compared where _is_live
+  select {% for part in parts %}old_{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from compared where _cdc_is_live
 )
 select {% for part in parts %}cast(p{{ loop.index }} as string) as p{{ loop.index }}, typeof(p{{ loop.index }}) as t{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %}
 from touched order by all

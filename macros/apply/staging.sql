@@ -11,6 +11,10 @@
   {%- do delta_cdc._adopt_keys(settings, state) -%}
   {%- do delta_cdc.read_as_multiset(settings) -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
+  {%- if state.exists -%}
+    {%- do delta_cdc._note_joining(settings, state, evolved) -%}
+    {%- do delta_cdc._grow_rows_before(settings, state) -%}
+  {%- endif -%}
   {%- if settings.get('alternate_keys') and state.exists %}{% do settings.update({'past': delta_cdc._past_for_alternate_keys(settings, state)}) %}{% endif -%}
   {%- if settings.get('paused') -%}
     {{ return(delta_cdc._staging_idle(settings, state, evolved, {'paused': settings.paused, 'message': 'PAUSED: ' ~ settings.paused})) }}
@@ -146,22 +150,23 @@
 {#- repeated: whether any two changes of the load are equal. past: the staged changes that any of the load may repeat, or none. -#}
 {% macro _staging_sql(settings, lines, repeated=false, past=none) -%}
 {%- set content = delta_cdc._content_columns(settings) -%}
+{%- set has_key = settings.get('keys') and settings.keyless == 'none' -%}
 with {{ delta_cdc._staging_ctes(settings, lines) }}
 {%- if repeated %},
 once as (  -- O4: the first of equal changes, and in one change set only what differs from the change directly before it
   select * from (
     select *,
-      min(_cdc_batch_id) over (partition by {{ content | join(', ') }}) as first_batch_id,
+      min(_cdc_batch_id) over (partition by {{ content | join(', ') }}) as _cdc_first_batch_id,
       lag(struct({{ content | join(', ') }})) over (
-        partition by _cdc_batch_id, {{ delta_cdc.column_list(settings.get('keys') or settings.column_types.keys() | list) }}, _cdc_sequence, _cdc_ordinal
-        order by _cdc_row) as change_before
+        partition by _cdc_batch_id, {{ delta_cdc.comparables(settings, settings.get('keys') or settings.column_types) | join(', ') }}, _cdc_sequence, _cdc_ordinal
+        order by _cdc_row) as _cdc_change_before
     from changes
   )
-  where _cdc_batch_id = first_batch_id
-  {%- if settings.keyless != 'none' %}
+  where _cdc_batch_id = _cdc_first_batch_id
+  {%- if not has_key %}
     or _cdc_sequence is null  -- where there is no position, no row is another one's copy
-  {%- elif settings.get('keys') %}
-    and not struct({{ content | join(', ') }}) <=> change_before
+  {%- else %}
+    and not struct({{ content | join(', ') }}) <=> _cdc_change_before
   {%- endif %}
 )
 {%- endif %}
@@ -175,23 +180,24 @@ lateral view explode(array(true)) bar as _cdc_above
 {%- endif %}
 where not exists (  -- only late and quarantined changes can have been staged before
   select 1 from {{ delta_cdc.staged_rows(settings, past) }} as past
-  where {% if not repeated %}_cdc_above and {% endif %}{% if settings.keyless != 'none' %}changes._cdc_sequence is not null and {% endif %}{{ delta_cdc.same_content(content, 'past', 'changes') }}
+  where {% if not repeated %}_cdc_above and {% endif %}{% if not has_key %}changes._cdc_sequence is not null and {% endif %}{{ delta_cdc.same_content(settings, 'past', 'changes') }}
 )
 {%- endif %}
 {%- endmacro %}
 
 
 {#- What makes two changes the same change: operation, key, old key, position, values, absent columns (O4). -#}
-{% macro _content_columns(settings) %}
-  {%- set out = ['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_missing', '_cdc_error', '_cdc_raw'] -%}
-  {%- for column in settings.column_types %}{% do out.append(delta_cdc.quoted(column)) %}{% endfor -%}
-  {{ return(out) }}
+{% macro _content_columns(settings, prefix='') %}
+  {%- set out = [] -%}
+  {%- for column in ['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_error', '_cdc_raw'] %}{% do out.append(prefix ~ column) %}{% endfor -%}
+  {{ return(out + ['array_sort(' ~ prefix ~ '_cdc_missing)'] + delta_cdc.comparables(settings, settings.column_types, prefix)) }}
 {% endmacro %}
 
-{#- Whether a change of one relation is a change of another. content: `_content_columns`. -#}
-{% macro same_content(content, left, right) %}
+{#- Whether a change of one relation is a change of another. -#}
+{% macro same_content(settings, left, right) %}
   {%- set out = [] -%}
-  {%- for column in content %}{% do out.append(left ~ '.' ~ column ~ ' <=> ' ~ right ~ '.' ~ column) %}{% endfor -%}
+  {%- set theirs = delta_cdc._content_columns(settings, right ~ '.') -%}
+  {%- for ours in delta_cdc._content_columns(settings, left ~ '.') %}{% do out.append(ours ~ ' <=> ' ~ theirs[loop.index0]) %}{% endfor -%}
   {{ return(out | join(' and ')) }}
 {% endmacro %}
 
@@ -220,13 +226,29 @@ where not exists (  -- only late and quarantined changes can have been staged be
 {#- lines, messages, typed, …, changes (or `read`, which keeps the message). Beside the columns of the table there is only what begins with `_`. -#}
 {% macro _typed_ctes(settings, lines, last='changes') -%}
 {%- set keys = settings.get('values') or settings.get('keys') or [] -%}  {#- rows of a multiset are their values -#}
+{%- set may_be_null = keys if settings.keyless == 'multiset' else settings.get('nullable_keys') or [] -%}
 {%- set types = settings.column_types -%}
+{%- set before, is_told, unmoved = [], [], [] -%}  {#- the old key: what is not told of it is as in the new one #}
+{%- for key in keys -%}
+  {%- set i, new = loop.index, delta_cdc.quoted(key) -%}
+  {%- do before.append('if(_cdc_told_' ~ i ~ ', _cdc_before_' ~ i ~ ', ' ~ new ~ ')' if key in may_be_null else 'coalesce(_cdc_before_' ~ i ~ ', ' ~ new ~ ')') -%}
+  {%- do unmoved.append(before[-1] ~ ' <=> ' ~ new) -%}
+  {%- do is_told.append(('_cdc_told_' if settings.keyless == 'multiset' else '_cdc_before_') ~ i ~ (' is true' if settings.keyless == 'multiset' else ' is not null')) -%}
+{%- endfor -%}
+{%- set is_moved = 'not (' ~ unmoved | join(' and ') ~ ')' -%}
 lines as (
   select * from {{ lines if not lines.strip().startswith('select') else '(' ~ lines ~ ')' }}
 ),
 messages as (
   {{ delta_cdc.format_changes('lines', settings) | indent(2) }}
 ),
+{%- if settings.get('full_images') %}
+whole as (  -- what an update leaves out is as it was before
+  select * except (after), if({{ delta_cdc._operation(settings) }} = 'U' and before is not null,
+    map_concat(map_filter(before, (name, value) -> not map_contains_key(after, name)), after), after) as after
+  from messages
+),
+{%- endif %}
 typed as (  -- text to types
   select * except (after, before, batch_id, change_set, row_number, message, parsed, op_code{% for field in settings.get('shadowed') or [] %}, {{ field }}{% endfor %}),
   {%- for field in settings.get('shadowed') or [] %}
@@ -239,21 +261,27 @@ typed as (  -- text to types
   {%- endfor %}
   {%- for key in keys %}
     {{ delta_cdc._value_of('before[' ~ delta_cdc.literal(key) ~ ']', key, settings) }} as _cdc_before_{{ loop.index }},
+    {%- if key in may_be_null %}
+    map_contains_key(before, {{ delta_cdc.literal(key) }}) as _cdc_told_{{ loop.index }},
+    {%- endif %}
   {%- endfor %}
     array_except(array({{ delta_cdc._literals(types) }}), {{ delta_cdc._names_present(settings) }}) as _cdc_absent,
     {#- columns that the feed has and nobody listed: more of them than are present of those that are listed #}
     if(size(after) + size(_cdc_absent) > {{ types | length }}, map_filter(after, (column, text) -> column not in ({{ delta_cdc._literals(delta_cdc._known_columns(settings)) }}){{ delta_cdc._not_private(settings) }}), null) as _cdc_others,
   {%- if settings.get('ignore_null_updates') %}
-    filter(array({{ delta_cdc._literals(delta_cdc._null_means_absent(settings)) }}), column -> after[column] is null) as _cdc_null,
+    {{ delta_cdc._null_in_update(settings) }} as _cdc_null,
   {%- endif %}
     case  -- the first column that holds a value that does not fit its type
   {%- for column, type in types.items() if type | lower | trim != 'string' %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings), column, settings) }} then {{ delta_cdc.literal(column) }}
+      {%- if column in keys %}
+      when {{ delta_cdc._misfits('before[' ~ delta_cdc.literal(column) ~ ']', column, settings) }} then {{ delta_cdc.literal(column) }}
+      {%- endif %}
   {%- else %}
       when false then ''
   {%- endfor %}
     end as _cdc_misfit
-  from messages
+  from {{ 'whole' if settings.get('full_images') else 'messages' }}
 ),
 {%- set mask = settings.get('mask') or {} %}
 {%- if mask %}
@@ -297,19 +325,22 @@ checked as (
   {%- endif %}
   {%- if settings.keyless == 'multiset' %}
       -- without the row as it was there is nothing to take away
-      when _cdc_op = 'U' and coalesce({% for key in keys %}_cdc_before_{{ loop.index }} is null{{ ' and ' if not loop.last }}{% endfor %}, true) then 'not_allowed'
+      when _cdc_op = 'U' and not ({{ is_told | join(' or ') or 'false' }}) then 'not_allowed'
   {%- endif %}
   {%- for key in keys if key not in (settings.get('nullable_keys') or []) and settings.keyless == 'none' %}
       when _cdc_op <> 'T' and {{ delta_cdc.quoted(key) }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key) }}{{ ' and not _cdc_is_nameless' if settings.get('alternate_keys') }} then 'null_key'
   {%- endfor %}
       when _cdc_misfit is not null then concat('cast:', _cdc_misfit)
       when _cdc_op <> 'R' and _cdc_sequence is null then 'null_sequence'
+  {%- if settings.get('ordinal') %}
+      when {{ settings.ordinal }} is not null and {{ delta_cdc._ordinal(settings) }} is null then {{ delta_cdc.literal('cast:' ~ settings.ordinal.strip('`')) }}
+  {%- endif %}
   {%- if settings.get('horizon') %}
       when {{ delta_cdc._position(settings) }} <= {{ settings.horizon }} then 'too_late'
   {%- endif %}
   {%- if keys and not settings.key_changes %}
       -- a key change that the configuration rules out is not applied in silence
-      when _cdc_op = 'U' and ({% for key in keys %}_cdc_before_{{ loop.index }} is not null and not _cdc_before_{{ loop.index }} <=> {{ delta_cdc.quoted(key) }}{{ ' or ' if not loop.last }}{% endfor %}) then 'not_allowed'
+      when _cdc_op = 'U' and ({{ is_told | join(' or ') }}) and {{ is_moved }} then 'not_allowed'
   {%- endif %}
     end as _cdc_error
   from keyed{% if settings.get('erased_in') %} cross join {{ delta_cdc._erased_keys(settings.erased_in) }}{% endif %}
@@ -325,16 +356,15 @@ checked as (
   {%- endif %}
     _cdc_op,
     {%- if keys %}
-    case {% if settings.get('erased_in') %}when _cdc_error <=> 'erased' then null {% endif %}when _cdc_op in ('I', 'U', 'R') and ({% for key in keys %}_cdc_before_{{ loop.index }} is not null{{ ' or ' if not loop.last }}{% endfor %})
-      and not ({% for key in keys %}coalesce(_cdc_before_{{ loop.index }}, {{ delta_cdc.quoted(key) }}) <=> {{ delta_cdc.quoted(key) }}{{ ' and ' if not loop.last }}{% endfor %})
-      then struct({% for key in settings.get('key_fields') or keys %}{{ 'coalesce(_cdc_before_' ~ (keys.index(key) + 1) ~ ', ' ~ delta_cdc.quoted(key) ~ ')' if key in keys else 'null' }} as {{ delta_cdc.quoted(key) }}{{ ', ' if not loop.last }}{% endfor %}) end
+    case {% if settings.get('erased_in') %}when _cdc_error <=> 'erased' then null {% endif %}when _cdc_op in ('I', 'U', 'R') and ({{ is_told | join(' or ') }}){{ ' and ' ~ is_moved if settings.keyless != 'multiset' }}
+      then struct({% for key in settings.get('key_fields') or keys %}{{ before[keys.index(key)] if key in keys else 'null' }} as {{ delta_cdc.quoted(key) }}{{ ', ' if not loop.last }}{% endfor %}) end
     {%- else %}
     cast(null as string)
     {%- endif %} as _cdc_key_before,
     _cdc_sequence,
     {{ delta_cdc._ordinal(settings) }} as _cdc_ordinal,
     {{ 'cast(' ~ settings.transaction ~ ' as string)' if settings.get('transaction') else 'cast(null as string)' }} as _cdc_transaction,
-    {{ settings.get('occurred_at') or settings.sequence_by[0] }} as _cdc_occurred_at,
+    if(_cdc_op = 'R' and _cdc_sequence is null, null, {{ settings.get('occurred_at') or settings.sequence_by[0] }}) as _cdc_occurred_at,  -- O5
     {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif %}if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array()){{ ')' if settings.get('ignore_null_updates') }} as _cdc_missing,
     if(size(_cdc_others) > 0{{ " and not _cdc_error <=> 'erased'" if settings.get('erased_in') }}, _cdc_others, null) as _cdc_undeclared,
     _cdc_error, {{ '_cdc_is_nameless, _cdc_message' if settings.get('alternate_keys') else '_cdc_message' if last == 'read' else 'if(_cdc_error is null' ~ (" or _cdc_error = 'erased'" if settings.get('erased_in') else '') ~ ', cast(null as string), _cdc_message) as _cdc_raw' }},
@@ -347,7 +377,7 @@ checked as (
 {%- endmacro %}
 
 
-{% macro _ordinal(settings) %}{{ return('cast(' ~ (settings.get('ordinal') or 'null') ~ ' as bigint)') }}{% endmacro %}
+{% macro _ordinal(settings) %}{{ return('try_cast(' ~ (settings.get('ordinal') or 'null') ~ ' as bigint)') }}{% endmacro %}
 
 {% macro _position(settings) %}{{ return('struct(_cdc_sequence, ' ~ delta_cdc._ordinal(settings) ~ ' as _cdc_ordinal)') }}{% endmacro %}
 
@@ -413,10 +443,16 @@ checked as (
 {% endmacro %}
 
 
-{#- The columns of which a null in an update means that they did not change (P1). -#}
-{% macro _null_means_absent(settings) %}
+{#- The columns that are null, of those of which a null in an update means that they did not change (P1). -#}
+{% macro _null_in_update(settings) %}
   {%- set named = settings.ignore_null_updates -%}
-  {{ return(settings.column_types.keys() | reject('in', settings.get('keys') or []) | list if named is sameas true else named) }}
+  {%- set columns = settings.column_types.keys() | reject('in', settings.get('keys') or []) | list if named is sameas true else named -%}
+  {%- set value, renamed = 'after[column]', [] -%}
+  {%- for new, old in settings.renamed_columns.items() %}{% do renamed.extend([new, old]) %}{% endfor -%}
+  {%- if renamed -%}
+    {%- set value = 'if(map_contains_key(after, column), after[column], after[map(' ~ delta_cdc._literals(renamed) ~ ')[column]])' -%}
+  {%- endif -%}
+  {{ return('filter(array(' ~ delta_cdc._literals(columns) ~ '), column -> ' ~ value ~ ' is null)') }}
 {% endmacro %}
 
 {#- The names of the columns that a row has; of one that was renamed at the source, whichever it has, the new name. -#}

@@ -10,8 +10,7 @@
   {%- set types = {} -%}
   {%- for column in settings.column_types %}{% do types.update({column: evolved.types[column]}) %}{% endfor -%}
   {%- do settings.update({'column_types': types, 'given_types': evolved.cast}) -%}
-  {%- set there = state.columns.keys() | list + evolved.new -%}
-  {%- do delta_cdc.note_renamed(settings, there) -%}
+  {%- do delta_cdc.note_columns(settings, state.columns.keys() | list + evolved.new, state.properties) -%}
   {{ return(evolved) }}
 {% endmacro %}
 
@@ -79,24 +78,54 @@ select {{ as_new | join(', ') }} from (
 {%- endmacro %}
 
 
-{#- Notes which renamed columns staging has under both names. -#}
-{% macro note_renamed(settings, staged) %}
-  {%- set out = {} -%}
-  {%- for new, old in (settings.get('renamed_columns') or {}).items() if new in staged and old in staged %}{% do out.update({new: old}) %}{% endfor -%}
-  {%- do settings.update({'renamed_in_staging': out}) -%}
+{#- Notes what staging says of its columns: which of them it has under an old name too (E2), and up to which batch one was not listed (E1).
+    columns, properties: staging's. -#}
+{% macro note_columns(settings, columns, properties) %}
+  {%- set renamed = {} -%}
+  {%- for new, old in (settings.get('renamed_columns') or {}).items() if new in columns and old in columns %}{% do renamed.update({new: old}) %}{% endfor -%}
+  {%- set joined = {} -%}
+  {%- for column, batch in fromjson(properties.get('delta_cdc.joined_after', '{}')).items() if column in settings.column_types and column not in renamed -%}
+    {%- do joined.update({column: batch}) -%}
+  {%- endfor -%}
+  {%- do settings.update({'renamed_in_staging': renamed, 'joined_after': joined}) -%}
 {% endmacro %}
 
 
-{#- Staging with a column that was renamed since (E2) under its new name: what was staged before stands under the old one. -#}
+{#- Says in staging up to which batch the columns that it is about to gain were not listed: what was staged until then says nothing of them.
+    Of a table of whole copies each says all of its rows. -#}
+{% macro _note_joining(settings, state, evolved) %}
+  {%- set joined = fromjson(state.properties.get('delta_cdc.joined_after', '{}')) -%}
+  {%- set new = evolved.new | select('in', settings.column_types) | list if settings.format != 'snapshots' else [] -%}
+  {%- for column in new %}{% do joined.update({column: state.committed}) %}{% endfor -%}
+  {%- if new and state.committed >= 0 -%}
+    {%- do run_query('alter table ' ~ this ~ " set tblproperties ('delta_cdc.joined_after' = " ~ delta_cdc.literal(tojson(joined)) ~ ')') -%}
+    {%- do delta_cdc.note_columns(settings, state.columns.keys() | list + evolved.new, {'delta_cdc.joined_after': tojson(joined)}) -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{#- Of a multiset a new column is part of the row before, too. -#}
+{% macro _grow_rows_before(settings, state) %}
+  {%- set there = delta_cdc._field_names(state.columns.get('_cdc_key_before')) -%}
+  {%- for column in settings.get('values') or [] if there and column not in there -%}
+    {%- do run_query('alter table ' ~ this ~ ' add columns (_cdc_key_before.' ~ delta_cdc.quoted(column) ~ ' ' ~ settings.column_types[column] ~ ')') -%}
+  {%- endfor -%}
+{% endmacro %}
+
+
+{#- Staging as if it had always had the columns that it has now: what was staged before one was renamed (E2) stands under the old name,
+    and what was staged before one was listed does not say that it is null. -#}
 {% macro staged_rows(settings, staging) %}
-  {%- set renamed = settings.get('renamed_in_staging') -%}
-  {%- if not renamed -%}{{ return(staging) }}{%- endif -%}
-  {%- set missing, values = ['_cdc_missing'], [] -%}
+  {%- set renamed, joined = settings.get('renamed_in_staging') or {}, settings.get('joined_after') or {} -%}
+  {%- if not renamed and not joined -%}{{ return(staging) }}{%- endif -%}
+  {%- set names, missing, values, unsaid = [], '_cdc_missing', [], [] -%}
   {%- for new, old in renamed.items() -%}
-    {%- do missing.append('if(name = ' ~ delta_cdc.literal(old) ~ ', ' ~ delta_cdc.literal(new) ~ ', ') -%}
+    {%- do names.extend([old, new]) -%}
     {%- do values.append('coalesce(' ~ delta_cdc.quoted(new) ~ ', ' ~ delta_cdc.quoted(old) ~ ') as ' ~ delta_cdc.quoted(new)) -%}
   {%- endfor -%}
-  {%- set names = missing[1:] | join('') ~ 'name' ~ ')' * (missing | length - 1) -%}
-  {{ return('(select * except (_cdc_missing, ' ~ delta_cdc.column_list(renamed.keys() | list + renamed.values() | list) ~ '), '
-      ~ values | join(', ') ~ ', transform(_cdc_missing, name -> ' ~ names ~ ') as _cdc_missing from ' ~ staging ~ ')') }}
+  {%- if renamed %}{% set missing = 'transform(' ~ missing ~ ', name -> coalesce(map(' ~ delta_cdc._literals(names) ~ ')[name], name))' %}{% endif -%}
+  {%- for column, batch in joined.items() %}{% do unsaid.append('if(_cdc_batch_id <= ' ~ batch ~ ', array(' ~ delta_cdc.literal(column) ~ '), array())') %}{% endfor -%}
+  {%- if unsaid %}{% set missing = 'array_union(' ~ missing ~ ', concat(' ~ unsaid | join(', ') ~ '))' %}{% endif -%}
+  {{ return('(select * except (' ~ (['_cdc_missing'] + [delta_cdc.column_list(renamed.keys() | list + renamed.values() | list)] if renamed else ['_cdc_missing']) | join(', ') ~ '), '
+      ~ (values + [missing ~ ' as _cdc_missing']) | join(', ') ~ ' from ' ~ staging ~ ')') }}
 {% endmacro %}

@@ -60,7 +60,7 @@
 {% macro pending_change_sets(ledger, settings, done) %}
   {%- set unlisted = (adapter.recall('unlisted') or {}).get(settings.feed) -%}
   {%- if unlisted -%}
-    {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ': ' ~ unlisted ~ '\nIts new change sets were not found, and nothing of it was loaded; other feeds go on.') -%}
+    {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ': ' ~ unlisted ~ '\nIts new change sets were not found, and nothing of it was loaded; other feeds go on. Put that right and run again.') -%}
   {%- endif -%}
   {%- set recorded = adapter.table_state(ledger, ledger.identifier) -%}
   {%- if not recorded.exists -%}{{ return([]) }}{%- endif -%}

@@ -18,5 +18,19 @@
   {{ return(out | join(' and ')) }}
 {% endmacro %}
 
-{#- A struct as JSON, its nulls included. -#}
-{% macro json_of(struct) %}{{ return('to_json(' ~ struct ~ ", map('ignoreNullFields', 'false'))") }}{% endmacro %}
+{#- Columns as SQL that can be compared and hashed: a map or a variant cannot, its JSON is. -#}
+{% macro comparables(settings, columns, prefix='') %}
+  {%- set out = [] -%}
+  {%- for column in columns -%}
+    {%- set value, type = prefix ~ delta_cdc.quoted(column), settings.column_types.get(column) or '' -%}
+    {%- do out.append(delta_cdc.json_of(value) if modules.re.search('map *<|variant', type | lower) else value) -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{#- A value as JSON, exactly: its nulls, and moments in UTC to the microsecond. -#}
+{% macro json_of(value) %}{{ return('to_json(' ~ value ~ ', ' ~ delta_cdc.json_options() ~ ')') }}{% endmacro %}
+
+{% macro json_options() %}
+  {{ return("map('timeZone', 'UTC', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\", 'ignoreNullFields', 'false')") }}
+{% endmacro %}

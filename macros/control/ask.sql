@@ -31,7 +31,7 @@
             'newest': staged.get('highest') | string if staged.get('highest') is not none else none, 'files': written.get('files'),
             'final_rows': written.get('rows'), 'final_rows_are_exact': not marked}) -%}
       {%- if staged.get('rows') and staged.get('highest') is none and '_cdc_occurred_at' in state.columns -%}
-        {%- do untold.append('select ' ~ (out.tables | length - 1) ~ ' as place, to_json(struct(max(_cdc_occurred_at) as newest), ' ~ delta_cdc._position_options() ~ ') as told from ' ~ staging) -%}
+        {%- do untold.append('select ' ~ (out.tables | length - 1) ~ ' as place, ' ~ delta_cdc.json_of('struct(max(_cdc_occurred_at) as newest)') ~ ' as told from ' ~ staging) -%}
       {%- endif -%}
     {%- endif -%}
   {%- endfor -%}
@@ -100,7 +100,7 @@ placed as (
 )
 select
   _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row, _cdc_op as op, _cdc_error as error, entity, origin,
-  to_json(_cdc_sequence, {{ delta_cdc._position_options() }}) as sequence, cast(_cdc_occurred_at as string) as occurred_at,
+  {{ delta_cdc.json_of('_cdc_sequence') }} as sequence, cast(_cdc_occurred_at as string) as occurred_at,
   cast(_cdc_staged_at as string) as staged_at,
   {{ delta_cdc._as_json(settings['keys']) }} as key, to_json(_cdc_key_before) as key_before,
   {{ delta_cdc._as_json(values) }} as values, to_json(_cdc_missing) as missing,
@@ -172,7 +172,7 @@ from (
   {%- do adapter.create_kept_view('cdc_changes_of_row', delta_cdc._changes_of_row(table)) -%}
   {%- do adapter.create_kept_view('cdc_keys_of_row', delta_cdc._keys_of_row(table.settings)) -%}
   {%- if adapter.query_rows('select count(*) as n from cdc_changes_of_row')[0].n == 0 -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no change at that key (' ~ table.settings['keys'] | join(', ') ~ ').') -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no change at that key (' ~ table.settings['keys'] | join(', ') ~ '). Staging has the keys as they are written; of a column with `mask` give the masked value.') -%}
   {%- endif -%}
   {{ return(table) }}
 {% endmacro %}

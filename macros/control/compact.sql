@@ -21,12 +21,12 @@
   {%- set time_type = delta_cdc._time_type(table.staging) -%}
   {%- set moment = 'try_cast(' ~ delta_cdc.literal(before) ~ ' as ' ~ time_type ~ ')' -%}
   {%- if adapter.query_rows('select ' ~ moment ~ ' is null as bad')[0].bad -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': `' ~ before ~ '` is no ' ~ time_type ~ ', which is the type of the time of its changes.') -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': `' ~ before ~ '` is no ' ~ time_type ~ ', which is the type of the time of its changes. Give one, e.g. 2026-01-31, or a number where the time is one.') -%}
   {%- endif -%}
   {%- set horizon = delta_cdc.horizon(state) -%}
   {%- set at = 'select max(struct(_cdc_sequence, _cdc_ordinal)) as at from ' ~ table.staging ~ ' where _cdc_error is null and _cdc_occurred_at < ' ~ moment -%}
   {%- set at = 'select greatest(at, ' ~ horizon ~ ') as at from (' ~ at ~ ')' if horizon else at -%}
-  {%- set cut = adapter.query_rows('select to_json(at, ' ~ delta_cdc._position_options() ~ ') as at, typeof(at) as type from (' ~ at ~ ')')[0] -%}
+  {%- set cut = adapter.query_rows('select ' ~ delta_cdc.json_of('at') ~ ' as at, typeof(at) as type from (' ~ at ~ ')')[0] -%}
   {%- if cut.at is none -%}
     {%- do print('table ' ~ table.name ~ ': no change is from before ' ~ before ~ ': nothing to fold.') -%}
     {{ return('') }}

@@ -25,7 +25,7 @@
   {%- if found.n == 0 -%}
     {%- set known = adapter.query_rows('select count(*) as n from cdc_named_key cross join ' ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc._key_values(keys), none))[0].n -%}
     {%- if not known -%}
-      {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no change at that key (' ~ keys | join(', ') ~ ').') -%}
+      {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no change at that key (' ~ keys | join(', ') ~ '). Staging has the keys as they are written; of a column with `mask` give the masked value.') -%}
     {%- endif -%}
     {%- do print('table ' ~ table.name ~ ': erased before; what is left in files is removed.') -%}
     {{ return('') }}
@@ -106,7 +106,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- set fields = [] -%}
   {%- for value in values %}{% do fields.append(value ~ ' as `' ~ loop.index ~ '`') %}{% endfor -%}
   {%- set secret = delta_cdc.literal(var('delta_cdc_erase_secret', '')) -%}
-  {%- set key = 'to_json(struct(' ~ fields | join(', ') ~ '), ' ~ delta_cdc._position_options() ~ ')' -%}
+  {%- set key = delta_cdc.json_of('struct(' ~ fields | join(', ') ~ ')') -%}
   {{ return('concat(' ~ salt ~ ", ':', sha2(concat(" ~ salt ~ ', ' ~ secret ~ ', sha2(concat(' ~ secret ~ ', ' ~ key ~ '), 256)), 256))') }}
 {% endmacro %}
 

@@ -53,7 +53,6 @@
 
 
 {% macro _retract_from(ledger, table, batch_id, revision) %}
-  {%- set content = delta_cdc._content_columns(table.settings) -%}
   {%- set usable = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ ' and _cdc_error is null')[0].n -%}
   {%- set columns = delta_cdc._staging_columns(table.settings) -%}
   {%- set marked = 'select ' ~ columns | join(', ') ~ ", 'retract' as _cdc_action from " ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ " and not _cdc_error <=> 'retracted'" -%}
@@ -61,8 +60,8 @@
   {%- set later = delta_cdc._lines_of_later_sets(ledger, table, batch_id) if usable else {'lines': none, 'gone': []} -%}
   {%- if later.lines -%}
     {%- set marked = marked ~ "\nunion all\nselect " ~ columns | join(', ') ~ ", 'restore' from (\n" ~ delta_cdc._staging_sql(table.settings, later.lines, true) ~ '\n) as again\nwhere _cdc_error is null'
-          ~ '\n  and exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id = ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(content, 't', 'again') ~ ')'
-          ~ '\n  and not exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id <> ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(content, 't', 'again') ~ ')' -%}
+          ~ '\n  and exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id = ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', 'again') ~ ')'
+          ~ '\n  and not exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id <> ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', 'again') ~ ')' -%}
   {%- endif -%}
   {%- do adapter.create_kept_view('cdc_revision', marked) -%}  {#- Delta's MERGE cannot read its own table in a subquery -#}
   {%- set sql -%}
@@ -87,7 +86,6 @@ when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(',
   {%- for table in delta_cdc._staging_tables(names=staging) if delta_cdc._says_not_replayed(table) -%}
     {%- set waiting = "(select _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row_number, _cdc_raw as message from " ~ table.staging
           ~ " where _cdc_error not in ('retracted', 'erased', 'too_late', 'duplicate_key') and _cdc_raw is not null)" -%}
-    {%- set content = delta_cdc._content_columns(table.settings) -%}
     {%- set read -%}
 select * from (
 {{ delta_cdc._staging_sql(table.settings, waiting, true) }}
@@ -95,7 +93,7 @@ select * from (
     {%- endset -%}
     {%- set usable -%}
 {{ read }}
-where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(table.settings, table.staging) }} as t where {{ delta_cdc.same_content(content, 't', 'again') }})
+where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(table.settings, table.staging) }} as t where {{ delta_cdc.same_content(table.settings, 't', 'again') }})
     {%- endset -%}
     {%- do adapter.create_kept_view('cdc_revision', usable) -%}
     {%- set counted = adapter.query_rows('select count(*) as n from cdc_revision')[0].n -%}

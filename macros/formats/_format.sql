@@ -7,7 +7,8 @@
       parsed      boolean              false: the message could not be read
       op_code     string               the operation as the format writes it (seeds: cdc_operation_codes)
       after       map<string, string>  the row's new values as text; a column that is not in the map is absent (not null)
-      before      map<string, string>  the values of the key columns before the change, where the message has them
+      before      map<string, string>  the row before the change, or its key, where the message has it; only the key is used, unless
+                                       `full_images` says that it is the whole row
       and any fields that `sequence_by`, `ordinal`, `transaction`, `occurred_at` may name; they begin with `_`, apart from the table's columns;
       the messages that change no row are left out
   <format>_value(text, type, settings, column)   SQL that casts a value of the map to the column's type (null: does not fit)

@@ -8,15 +8,19 @@
 -#}
 {% macro debezium_changes(lines, settings) -%}
 {%- set placeholder = '__debezium_unavailable_value' -%}
+{#- as text and bytes; in lists of text, bytes, UUIDs and numbers (its UTF-8); as a map -#}
+{%- set in_base64, in_numbers = 'X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==',
+      '[95,95,100,101,98,101,122,105,117,109,95,117,110,97,118,97,105,108,97,98,108,101,95,118,97,108,117,101]' -%}
+{%- set placeholders = [placeholder, in_base64, '["' ~ placeholder ~ '"]', '["' ~ in_base64 ~ '"]', '["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]',
+      in_numbers, '{"' ~ placeholder ~ '":"' ~ placeholder ~ '"}'] -%}
 select
   batch_id, change_set, row_number, message,
   event is not null as parsed,
   event.op as op_code,
-  map_filter(try_cast(event.after as map<string, string>), (name, value) -> not (value <=> {{ delta_cdc.literal(placeholder) }})
-    and not (value <=> base64({{ delta_cdc.literal(placeholder) }})) and not (value <=> {{ delta_cdc.literal('["' ~ placeholder ~ '"]') }})) as after,
+  map_filter(try_cast(event.after as map<string, string>), (name, value) -> not coalesce(value in ({{ delta_cdc._literals(placeholders) }}), false)) as after,
   try_cast(case event.op
     when 'c' then coalesce(old_key, event.before)
-    when 'd' then coalesce(event.before, record_key)
+    when 'd' then if(event.before is null or is_variant_null(event.before), record_key, event.before)
     else event.before
   end as map<string, string>) as before,
   case when coalesce(pg_position, offset) is not null or log <> ''
@@ -30,7 +34,7 @@ from (
     -- PostgreSQL gives [last commit, this change], also for the rows of an incremental snapshot, which have no lsn
     try_cast(try_variant_get(try_parse_json(event.source.sequence), '$[1]', 'string') as decimal(38, 0)) as pg_position,
     try_cast(coalesce(event.source.lsn, event.source.pos, event.source.scn, event.source.event_serial_no) as decimal(38, 0)) as offset,
-    coalesce(event.source.file, concat_ws('/', event.source.commit_lsn, event.source.change_lsn)) as log,
+    coalesce({{ delta_cdc._padded('event.source.file') }}, concat_ws('/', {{ delta_cdc._padded('event.source.commit_lsn') }}, {{ delta_cdc._padded('event.source.change_lsn') }})) as log,
     cast(event.source.row as bigint) as log_row
   from (
     select batch_id, change_set, row_number, message, old_key, record_key, semantic_types,
@@ -50,13 +54,12 @@ from (
 {% macro _debezium_envelopes(lines) -%}
     {#- a look at the text spares most messages the rest #}
     {%- set enveloped = "contains(message, '\"op\"')" -%}
-    {%- set is_row = "not " ~ enveloped ~ " and (contains(message, '\"__op\"') or contains(message, '\"__deleted\"'))" %}
-    {%- set envelope = 'if(' ~ is_row ~ ', ' ~ delta_cdc._debezium_wrapped('try_cast(payload as map<string, variant>)') ~ ', payload)' %}
+    {%- set envelope = 'if(is_row, ' ~ delta_cdc._debezium_wrapped('try_cast(payload as map<string, variant>)') ~ ', payload)' %}
     select * from (
       select batch_id, change_set, row_number, message, message_is_json, record_key, old_key, envelope,
         {{ delta_cdc._map_of('columns.field', 'transform(columns, column -> struct(column.name as type, try_cast(column.parameters.scale as int) as scale))') }} as semantic_types
       from (
-        {{ delta_cdc._lines_with('(' ~ delta_cdc._debezium_payloads(lines, is_row) ~ ')', 'envelope', envelope) }}
+        {{ delta_cdc._lines_with('(' ~ delta_cdc._debezium_payloads(lines) ~ ')', 'envelope', envelope) }}
       )
     )
     where if({{ enveloped }},
@@ -66,29 +69,52 @@ from (
         envelope is null or is_variant_null(envelope)                              -- a tombstone
         or (try_variant_get(envelope, '$.op', 'string') is null and (
           try_variant_get(envelope, '$.status', 'string') in ('BEGIN', 'END')      -- transaction metadata
-          or try_variant_get(envelope, '$.ddl', 'string') is not null              -- a schema change
+          or coalesce(try_variant_get(envelope, '$.ddl', 'string'), cast(try_variant_get(envelope, '$.tableChanges', 'variant') as string)) is not null  -- a schema change
           or (try_variant_get(envelope, '$.ts_ms', 'bigint') is not null and try_variant_get(envelope, '$.source', 'variant') is null)))),  -- a heartbeat
       false))
 {%- endmacro %}
 
 
-{#- The messages with `payload`: what they hold beside its schema, or as a Kafka record's value. -#}
-{% macro _debezium_payloads(lines, is_row) -%}
+{#- The messages with `payload`: what they hold beside its schema, or as a Kafka record's value. is_row: whether that is a row alone. -#}
+{% macro _debezium_payloads(lines) -%}
 {%- set fields = "'array<struct<field string, name string, parameters struct<scale string>>>'" -%}
-select batch_id, change_set, row_number, message, record is not null as message_is_json,
-  coalesce(try_variant_get(value, '$.payload', 'variant'), value) as payload,
-  coalesce(try_variant_get(record, '$.key.payload', 'variant'), try_variant_get(record, '$.key', 'variant')) as record_key,
-  try_variant_get(record, '$.headers["__debezium.oldkey"]', 'variant') as old_key,
-  if({{ is_row }}, try_variant_get(value, '$.schema.fields', {{ fields }}), try_variant_get(value, '$.schema.fields[1].fields', {{ fields }})) as columns
+select batch_id, change_set, row_number, message, record is not null as message_is_json, is_row,
+  if(is_bare_row, value, coalesce(try_variant_get(value, '$.payload', 'variant'), value)) as payload,
+  coalesce(try_variant_get(record_key, '$.payload', 'variant'), record_key) as record_key,
+  coalesce(try_variant_get(old_key, '$.payload', 'variant'), old_key) as old_key,
+  if(is_row, try_variant_get(value, '$.schema.fields', {{ fields }}), try_variant_get(value, '$.schema.fields[1].fields', {{ fields }})) as columns
 from (
-  select *, case when is_record then try_variant_get(record, '$.value', 'variant') else record end as value
+  select *, is_bare_row or {{ delta_cdc._debezium_is_row('value', '$.payload') }} as is_row,
+    if(is_record, try_variant_get(record, '$.key', 'variant'), null) as record_key,
+    if(is_record, try_variant_get(record, '$.headers["__debezium.oldkey"]', 'variant'), null) as old_key
   from (
-    select *, try_variant_get(record, '$.op', 'string') is null and try_variant_get(record, '$.payload', 'variant') is null
-        and (try_variant_get(record, '$.topic', 'string') is not null or try_variant_get(record, '$.key', 'variant') is not null) as is_record
-    from (select *, try_parse_json(message) as record from {{ lines }})
+    select *, {{ delta_cdc._debezium_is_row('value', '$') }} as is_bare_row
+    from (
+      select *, case when is_record then try_variant_get(record, '$.value', 'variant') else record end as value
+      from (
+        select *, not {{ delta_cdc._debezium_is_row('record', '$') }}
+            and try_variant_get(record, '$.op', 'string') is null and try_variant_get(record, '$.payload', 'variant') is null
+            and (try_variant_get(record, '$.topic', 'string') is not null or try_variant_get(record, '$.key', 'variant') is not null) as is_record
+        from (select *, try_parse_json(message) as record from {{ lines }})
+      )
+    )
   )
 )
 {%- endmacro %}
+
+
+{#- Whether a variant holds, at a path, a row alone: columns of its table may have any name, `op`, `key` and `payload` too. -#}
+{% macro _debezium_is_row(value, path) %}
+  {{ return("((contains(message, '\"__op\"') or contains(message, '\"__deleted\"')) and (try_variant_get(" ~ value ~ ", '" ~ path
+      ~ ".__op', 'string') is not null or try_variant_get(" ~ value ~ ", '" ~ path ~ ".__deleted', 'string') is not null))") }}
+{% endmacro %}
+
+
+{#- The name of a log, or a place in one, as text that sorts as its number does, which gains digits: mysql-bin.999999, mysql-bin.1000000. -#}
+{% macro _padded(text) %}
+  {{ return("if(" ~ text ~ " rlike '^[^:]*[0-9]$', concat(regexp_extract(" ~ text ~ ", '^(.*?)[0-9]+$', 1), lpad(regexp_extract(" ~ text
+      ~ ", '([0-9]+)$', 1), 20, '0')), " ~ text ~ ")") }}
+{% endmacro %}
 
 
 {#- The envelope of a row without one, from its map<string, variant>: what begins with `__` is of the envelope or its source. -#}
@@ -110,10 +136,7 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
   {%- if type.startswith('decimal') or type.startswith('numeric') -%}
     {%- if settings.decimal_handling != 'precise' -%}{{ return(delta_cdc._plain_value(text, type)) }}{%- endif -%}
     {%- set scale = type.split(',')[1].rstrip(') ') | int if ',' in type else 0 -%}
-    {%- set number = "try_parse_json(" ~ text ~ ")" -%}
-    {{ return("try_cast(case when startswith(" ~ text ~ ", '{') then concat(" ~ delta_cdc._unscaled("try_variant_get(" ~ number ~ ", '$.value', 'string')")
-        ~ ", 'E-', try_variant_get(" ~ number ~ ", '$.scale', 'string')) else concat(" ~ delta_cdc._unscaled(text)
-        ~ ", 'E-', coalesce(" ~ semantic ~ ".scale, " ~ scale ~ ")) end as " ~ type ~ ")") }}
+    {{ return("try_cast(" ~ delta_cdc._precise(text, semantic, scale) ~ " as " ~ type ~ ")") }}
   {%- elif type == 'date' -%}
     {{ return("coalesce(date_from_unix_date(try_cast(" ~ text ~ " as int)), try_cast(rtrim('Z', " ~ text ~ ") as date))") }}
   {%- elif type in ('timestamp', 'timestamp_ntz') -%}
@@ -128,8 +151,11 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
     {{ return("coalesce(" ~ micros ~ ", try_cast(" ~ text ~ " as " ~ type ~ "))") }}
   {%- elif type == 'binary' -%}
     {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.data.Bits', unhex(" ~ delta_cdc._bits(text) ~ "), try_to_binary(" ~ text ~ ", 'base64'))") }}
-  {%- elif type in ('tinyint', 'smallint', 'int', 'integer', 'bigint') -%}
-    {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.data.Bits', try_cast(conv(" ~ delta_cdc._bits(text) ~ ", 16, 10) as " ~ type ~ "), " ~ delta_cdc._plain_value(text, type) ~ ")") }}
+  {%- elif type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'float', 'real', 'double') -%}
+    {#- Oracle's FLOAT and INTEGER come as decimals -#}
+    {{ return("case when " ~ semantic ~ ".type = 'io.debezium.data.Bits' then try_cast(conv(" ~ delta_cdc._bits(text) ~ ", 16, 10) as " ~ type ~ ")"
+        ~ " when " ~ semantic ~ ".type in ('io.debezium.data.VariableScaleDecimal', 'org.apache.kafka.connect.data.Decimal') or startswith(" ~ text ~ ", '{') then try_cast("
+        ~ delta_cdc._whole(delta_cdc._precise(text, semantic, 0), type) ~ " as " ~ type ~ ") else " ~ delta_cdc._plain_value(text, type) ~ " end") }}
   {%- endif -%}
   {{ return(delta_cdc._plain_value(text, type)) }}
 {% endmacro %}
@@ -140,6 +166,19 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
   {%- set bytes = "hex(try_to_binary(" ~ text ~ ", 'base64'))" -%}
   {{ return("reverse(regexp_replace(" ~ bytes ~ ", '(.)(.)', '$2$1'))") }}
 {% endmacro %}
+
+
+{#- A decimal of `decimal.handling.mode` precise as text: Kafka Connect's Decimal, or Debezium's VariableScaleDecimal with its own scale.
+    scale: where no schema tells it. -#}
+{% macro _precise(text, semantic, scale) %}
+  {%- set number = "try_parse_json(" ~ text ~ ")" -%}
+  {{ return("case when startswith(" ~ text ~ ", '{') then concat(" ~ delta_cdc._unscaled("try_variant_get(" ~ number ~ ", '$.value', 'string')")
+      ~ ", 'E', -try_variant_get(" ~ number ~ ", '$.scale', 'int')) else concat(" ~ delta_cdc._unscaled(text)
+      ~ ", 'E', -coalesce(" ~ semantic ~ ".scale, " ~ scale ~ ")) end") }}
+{% endmacro %}
+
+{#- Text with an exponent is no whole number to Spark. -#}
+{% macro _whole(text, type) %}{{ return(text if type in ('float', 'real', 'double') else 'try_cast(' ~ text ~ ' as decimal(38, 0))') }}{% endmacro %}
 
 
 {#- Kafka Connect's Decimal: the unscaled value in base64, big-endian two's complement, here up to 16 bytes, as decimal text. -#}

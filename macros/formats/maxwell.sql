@@ -18,7 +18,8 @@ from (
       if(body.type <> 'bootstrap-insert' and body.position rlike '\\.\\d+:\\d+$', struct(
         try_cast(regexp_extract(body.position, '\\.(\\d+):', 1) as bigint) as log,
         try_cast(regexp_extract(body.position, ':(\\d+)$', 1) as bigint) as offset), null) as _position,
-      if(body.type <> 'bootstrap-insert', body.xoffset, null) as _xoffset, body.xid as _xid, body.gtid as _gtid,
+      -- without a position it says nothing of the order; the last row of a transaction has none, but `commit`
+      if(body.type <> 'bootstrap-insert' and body.position is not null, coalesce(body.xoffset, if(body.`commit`, 9223372036854775807, null)), null) as _xoffset, body.xid as _xid, body.gtid as _gtid,
       timestamp_seconds(body.ts) as _timestamp
     from ({{ delta_cdc._maxwell_rows(lines) }})
   )
@@ -39,7 +40,7 @@ from (
 {%- set type -%}
 struct<
     type string, database string, `table` string, data map<string, string>, old map<string, string>,
-    ts bigint, xid string, xoffset bigint, position string, gtid string>
+    ts bigint, xid string, xoffset bigint, `commit` boolean, position string, gtid string>
 {%- endset -%}
 select * from ({{ delta_cdc._lines_as(lines, type) }})
 where not coalesce(body.type in ('bootstrap-start', 'bootstrap-complete') or body.type rlike '^(table|database)-', false)

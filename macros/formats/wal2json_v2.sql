@@ -20,6 +20,7 @@ from (
     columns array<struct<name string, value variant>>, identity array<struct<name string, value variant>>>) as body
   from {{ lines }}
 )
+where not coalesce(body.action in ('B', 'C', 'M'), false)
 {%- endmacro %}
 
 

@@ -10,8 +10,9 @@
   {%- set parents = delta_cdc._parents_of_final(table) -%}
   {%- set settings = delta_cdc._table_settings(parents.source) -%}
   {%- set keys = parents['keys'] -%}
-  {%- set staged = adapter.table_state(parents.staging_table, parents.staging_table.identifier).columns -%}
-  {%- do delta_cdc.note_renamed(settings, staged) -%}
+  {%- set state = adapter.table_state(parents.staging_table, parents.staging_table.identifier) -%}
+  {%- set staged = state.columns -%}
+  {%- do delta_cdc.note_columns(settings, staged, state.properties) -%}
   {%- do delta_cdc._publish_retired(settings, delta_cdc._retired_columns(settings, staged), adapter.table_state(table, table.identifier).columns) -%}
   {%- do delta_cdc._refuse_below_horizon(settings, parents.staging_table, moment, known_at) -%}
   {%- set known = delta_cdc.unheld(settings, parents.staging_table) if delta_cdc.may_be_held(settings) else parents.staging -%}
@@ -22,7 +23,7 @@
     {#- the keys table tells who is who by all that is known today -#}
     {%- set keys = table.identifier ~ '__keys_known_' ~ local_md5(known_at | string) -%}
     {%- do adapter.create_view_from_python(keys, 'delta_cdc.keys.known_key_changes', {
-          'staging': known, 'keys': settings['keys'], 'pair_split_key_changes': settings.split_key_changes}) -%}
+          'staging': known, 'keys': settings['keys'], 'pair_split_key_changes': settings.split_key_changes, 'nullable_keys': settings.nullable_keys}) -%}
   {%- endif -%}
   {%- if moment is none -%}{{ return(delta_cdc._final_rows(settings, known, keys)) }}{%- endif -%}
   {%- set until = '(_cdc_occurred_at is null or _cdc_occurred_at <= ' ~ delta_cdc._moment(moment) ~ ')' -%}

@@ -10,7 +10,7 @@
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- set staged = delta_cdc.progress(staging) -%}
   {%- set in_table = settings.get('history') == 'table' -%}
-  {%- do delta_cdc.note_renamed(settings, staged.columns) -%}
+  {%- do delta_cdc.note_columns(settings, staged.columns, staged.properties) -%}
   {%- set retired = delta_cdc._retired_columns(settings, staged.columns) -%}
   {%- if retired %}{% do delta_cdc._publish_retired(settings, retired, delta_cdc.progress(this).columns if in_table else adapter.view_columns(this)) %}{% endif -%}
   {#- a view keeps the types that it was made with, and a table those that it has: both are made anew when one is widened -#}
@@ -115,9 +115,13 @@ with_truncates as (  -- a truncate ends what lives below it
   ) where _cdc_newest_first = 1
 ),
 timed as (  -- source time never runs backwards along the order
-  select *, max(_cdc_occurred_at) over (
-    partition by _cdc_entity order by {{ delta_cdc.order_of_states() }}
-    rows between unbounded preceding and current row) as _cdc_time
+  select *,
+    max(_cdc_occurred_at) over (
+      partition by _cdc_entity order by {{ delta_cdc.order_of_states() }}
+      rows between unbounded preceding and current row) as _cdc_time,
+    count_if(_cdc_ends) over (
+      partition by _cdc_entity order by {{ delta_cdc.order_of_states() }}
+      rows between unbounded preceding and 1 preceding) as _cdc_lives_before
   from with_truncates
 ),
 moments as (  -- of several states at one moment the last one counts: a version of zero length is none
@@ -127,10 +131,10 @@ moments as (  -- of several states at one moment the last one counts: a version 
     from timed
   ) where _cdc_newest_first = 1
 ),
-marked as (  -- where what is tracked differs from the state before, a version begins
+marked as (  -- where what is tracked differs from the state before, a version begins, and with each life
   select *,
-    if(_cdc_ends, null, struct({{ delta_cdc.column_list(tracked) }})) is distinct from lag(if(_cdc_ends, null, struct({{ delta_cdc.column_list(tracked) }}))) over entity
-      or row_number() over entity = 1 as _cdc_begins
+    if(_cdc_ends, null, struct({{ delta_cdc.comparables(settings, tracked) | join(', ') }})) is distinct from lag(if(_cdc_ends, null, struct({{ delta_cdc.comparables(settings, tracked) | join(', ') }}))) over entity
+      or _cdc_lives_before is distinct from lag(_cdc_lives_before) over entity as _cdc_begins
   from moments
   window entity as (partition by _cdc_entity order by {{ delta_cdc.order_of_states() }})
 ),

@@ -27,10 +27,10 @@ select
   {%- if highest %}
   {%- set part = 'if(' ~ position ~ ' <= ' ~ highest ~ ', ' ~ '_cdc_sequence.' ~ delta_cdc.quoted(delta_cdc._sequence_name(to_stage.sequence_by[0], 1)) ~ ', null)' %}
   {%- set late_range = 'struct(min(' ~ part ~ ') as lowest, max(' ~ part ~ ') as highest)' %}
-  to_json({{ late_range }}, {{ delta_cdc._position_options() }}) as late_range,
+  {{ delta_cdc.json_of(late_range) }} as late_range,
   typeof({{ late_range }}) as late_range_type,
   {%- endif %}
-  to_json({{ new_highest }}, {{ delta_cdc._position_options() }}) as highest,
+  {{ delta_cdc.json_of(new_highest) }} as highest,
   typeof({{ new_highest }}) as highest_type
   {%- endif %}
 from {{ changes }}
@@ -46,7 +46,7 @@ from {{ changes }}
 
 {#- SQL of a position that was noted as JSON. -#}
 {% macro position_of(json, type) %}
-  {{ return('from_json(' ~ delta_cdc.literal(json) ~ ', ' ~ delta_cdc.literal(type) ~ ', ' ~ delta_cdc._position_options() ~ ')') }}
+  {{ return('from_json(' ~ delta_cdc.literal(json) ~ ', ' ~ delta_cdc.literal(type) ~ ', ' ~ delta_cdc.json_options() ~ ')') }}
 {% endmacro %}
 
 {#- Whether a position's JSON can be read back as it was: names that need no quotes, types whose JSON is exact, no year of five
@@ -77,8 +77,4 @@ from {{ changes }}
 {#- SQL: the rows of a relation at whose position a change of another one stands: of many rows those that need to be compared in full. -#}
 {% macro at_positions_of(changes, relation) %}
   {{ return('(select s.* from ' ~ relation ~ ' as s left semi join ' ~ changes ~ ' as c on c._cdc_sequence <=> s._cdc_sequence)') }}
-{% endmacro %}
-
-{% macro _position_options() %}
-  {{ return("map('timeZone', 'UTC', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\", 'ignoreNullFields', 'false')") }}
 {% endmacro %}

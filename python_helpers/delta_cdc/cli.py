@@ -21,7 +21,7 @@ from delta_cdc import plan as plans
 from delta_cdc import report as reports
 from delta_cdc import run as runs
 from delta_cdc import table_list as table_lists
-from delta_cdc.config import FORMATS, Project, load_project
+from delta_cdc.config import FORMATS, Project, Table, load_project
 from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError, did_you_mean
 from delta_cdc.warm_dbt import WarmDbt
 
@@ -358,8 +358,7 @@ def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
 def reconcile(dbt: operations.Dbt, table: str, against: str, file_format: str | None, limit: int) -> None:
     """Compare final of TABLE with what the source says it holds, row by row; exit code 1 if they differ."""
     found = operations.find_table(load_project(dbt.project_dir), table)
-    if not found.settings.keys:
-        raise OperationError(f"table {found.feed}.{found.name}: reconcile takes a table with keys.")
+    _want_keys(found, "reconcile")
     arguments = {"staging": found.staging_name, "against": against, "file_format": file_format, "limit": limit}
     told = dbt.ask("reconcile", arguments, private=True)
     ask.show_reconciled(found, against, told, _console())
@@ -375,8 +374,7 @@ def reconcile(dbt: operations.Dbt, table: str, against: str, file_format: str | 
 def diff(dbt: operations.Dbt, table: str, moments: tuple[str, str], limit: int) -> None:
     """What changed in final of TABLE from one moment of the source to another; exit code 1 if anything did."""
     found = operations.find_table(load_project(dbt.project_dir), table)
-    if not found.settings.keys:
-        raise OperationError(f"table {found.feed}.{found.name}: diff takes a table with keys.")
+    _want_keys(found, "diff")
     since, until = moments
     arguments = {"staging": found.staging_name, "since": since, "until": None if until == "now" else until, "limit": limit}
     told = dbt.ask("diff", arguments, private=True)
@@ -484,6 +482,14 @@ def show_feeds(project: Project) -> None:
         cells = (feed.name, first.format, first.location, str(len(feed.tables)))
         table.add_row(*(Text(cell or "") for cell in cells))
     Console(highlight=False).print(table)
+
+
+def _want_keys(table: Table, command: str) -> None:
+    if not table.settings.keys:
+        raise OperationError(
+            f"table {table.feed}.{table.name}: {command} takes a table with keys, and this one has none. "
+            "`keys` in its source names them."
+        )
 
 
 def _summary(project: Project) -> str:

@@ -357,8 +357,8 @@ class Settings(BaseModel):
     )
     full_images: bool = _setting(
         False,
-        "The image before a change holds every column (REPLICA IDENTITY FULL). Otherwise only its keys are "
-        "used.",
+        "The image before a change holds the whole row (REPLICA IDENTITY FULL): a column that an update leaves out has "
+        "its value there. Otherwise only the keys of that image are used.",
         wants="true or false",
         example="true",
     )
@@ -566,14 +566,14 @@ class Settings(BaseModel):
 
 @dataclass(frozen=True)
 class Format:
-    """What a format brings along. Adding one is adding macros/formats/<name>.sql; an entry here only saves "
-    "typing."""
+    """What a format brings along. Adding one is adding macros/formats/<name>.sql; an entry here only saves
+    typing."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Its defaults, where they differ from those of `Settings`."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Fields beside the table's columns that expressions may name, with their Spark types; they begin with "
-    "`_`."""
+    """Fields beside the table's columns that expressions may name, with their Spark types; they begin with
+    `_`."""
     names_tables: bool = True
     """Its messages say which table they are of, so that a feed may mix tables."""
     knows_operations: bool = True

@@ -54,7 +54,7 @@ _SECRET = re.compile(r"password|secret", re.IGNORECASE)
 # in a URL, or in what Kafka's client takes as `sasl.jaas.config`
 _SECRET_IN_TEXT = re.compile(r"password\s*=(?!\s*[\"']?\$\{)|://[^/@:]*:(?!\$\{)[^/@]*@", re.IGNORECASE)
 
-CONTROL_MODELS = ("cdc_change_sets", "cdc_runs", "cdc_quarantine", "cdc_tables", "cdc_table_log")
+CONTROL_MODELS = ("cdc_change_sets", "cdc_runs", "cdc_quarantine", "cdc_holds", "cdc_table_log")
 HISTORY_COLUMNS = ("valid_from", "valid_to", "is_current")
 
 
@@ -77,8 +77,8 @@ def read(root: Path) -> Project:
 
 
 def known_formats(project: DbtProject) -> list[str]:
-    """The formats there are: the files macros/formats/<format>.sql of the project, its packages and this "
-    "package."""
+    """The formats there are: the files macros/formats/<format>.sql of the project, its packages and this
+    package."""
     folders = [project.root / path / "formats" for path in project.macro_paths]
     folders += sorted(project.root.glob("dbt_packages/*/macros/formats"))
     folders.append(Path(__file__).resolve().parents[2] / "macros" / "formats")
@@ -819,8 +819,8 @@ def _inside(detail: Mapping[str, Any]) -> str:
 
 
 def did_you_mean_value(name: str, value: object) -> str:
-    """What a value of the wrong type was probably meant to be, as a sentence with a space before it, or "
-    "nothing."""
+    """What a value of the wrong type was probably meant to be, as a sentence with a space before it, or
+    nothing."""
     annotation = str(Settings.model_fields[name].annotation)
     if isinstance(value, str) and annotation.startswith("list["):
         return f" Write [{value}]."

@@ -229,25 +229,29 @@ def _wal2json_v1(message: Message) -> Iterator[Sighting]:
 
 def _debezium(message: Message) -> Iterator[Sighting]:
     key: Any = None
-    value: Any = message
-    if "op" not in message and "payload" not in message and ("topic" in message or "key" in message):
-        key, value = message.get("key"), message.get("value")
-    if not isinstance(value, dict):
+    envelope: Any = message
+    if not _is_flattened(message) and not {"op", "payload"} & set(message) and {"topic", "key"} & set(message):
+        key, envelope = message.get("key"), message.get("value")
+    schema = None
+    if isinstance(envelope, dict) and "payload" in envelope and not _is_flattened(envelope):
+        schema, envelope = envelope.get("schema"), envelope["payload"]
+    if not isinstance(envelope, dict):
         return  # a tombstone
-    if "op" not in value and {"__op", "__deleted"} & set(value):  # flattened by ExtractNewRecordState
+    fields = {f.get("field"): f for f in (schema or {}).get("fields") or []}
+    if _is_flattened(envelope):
         origin = {
-            name.removeprefix("__source_").removeprefix("__"): text for name, text in value.items() if name.startswith("__")
+            name.removeprefix("__source_").removeprefix("__"): text for name, text in envelope.items() if name.startswith("__")
         }
-        columns = {name: None for name in value if not name.startswith("__")}
+        columns = {
+            name: connect_type(fields[name]) if name in fields else None for name in envelope if not name.startswith("__")
+        }
         yield Sighting(_qualified(origin, "schema" if "schema" in origin else "db"), columns, list(_payload(key)))
         return
-    schema, envelope = (value.get("schema"), value.get("payload")) if "payload" in value else (None, value)
-    if not isinstance(envelope, dict) or "op" not in envelope or "source" not in envelope:
-        return  # a tombstone, a heartbeat, transaction metadata, a schema change
+    if "op" not in envelope or "source" not in envelope:
+        return  # a heartbeat, transaction metadata, a schema change
     row = envelope.get("after") or envelope.get("before")
     if not isinstance(row, dict):
         return
-    fields = {f.get("field"): f for f in (schema or {}).get("fields") or []}
     described = (fields.get("after") or fields.get("before") or {}).get("fields") or []
     types = {f["field"]: connect_type(f) for f in described} or dict.fromkeys(row)
     decimals = [
@@ -256,6 +260,11 @@ def _debezium(message: Message) -> Iterator[Sighting]:
     source = envelope["source"]
     table = _joined(source.get("schema") or source.get("db"), source.get("table"))
     yield Sighting(table, types, list(_payload(key)), settings={"decimal_handling": "double"} if decimals else {})
+
+
+def _is_flattened(message: Message) -> bool:
+    """Whether it is a row alone, as the transform ExtractNewRecordState writes it: its columns may have any names."""
+    return bool({"__op", "__deleted"} & set(message))
 
 
 def _canal(message: Message) -> Iterator[Sighting]:
@@ -487,6 +496,9 @@ def dms_type(column: Mapping[str, Any]) -> str:
         "INT2": "smallint",
         "INT4": "int",
         "INT8": "bigint",
+        "INT16": "smallint",
+        "INT32": "int",
+        "INT64": "bigint",
         "UINT1": "smallint",
         "UINT2": "int",
         "UINT4": "bigint",

@@ -88,7 +88,7 @@ class ProjectError(CdcError):
 
 
 class OperationError(CdcError):
-    """A command (accept, retract, replay, compact, erase, discover) cannot be done as asked."""
+    """A command cannot be done as asked."""
 
 
 class GeneratedFilesError(CdcError):

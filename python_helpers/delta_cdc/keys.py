@@ -13,6 +13,8 @@ from dbt.adapters.sparkdelta.columns import quoted
 from delta_cdc.resolver import ID, resolve, rows_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
 # What a changed resolution changes. `_cdc_sequence` and `_cdc_ordinal` are the change's own.
@@ -26,15 +28,18 @@ def key_changes(
     session: SparkSession,
     *,
     staging: DataFrame,
+    control: DataFrame,
     keys: list[str],
     pair_split_key_changes: bool = False,
+    nullable_keys: Sequence[str] = (),
     may_be_held: bool = False,
 ) -> Any:
     """Resolve again the changes at linked keys, when new changes touch one, and return the rows that differ.
 
-    staging: all of the staging table. keys: its key columns. pair_split_key_changes: whether a delete and an insert
-    at one position of one transaction are the halves of a key change (K6). may_be_held: only what is below the first
-    held change set is read (Q2, Q4).
+    staging: all of the staging table. control: a table in the schema of the tables of control. keys: staging's key
+    columns; nullable_keys: those that are null in some rows. pair_split_key_changes: whether a delete and an insert at one
+    position of one transaction are the halves of a key change (K6). may_be_held: only what is below the first held change set
+    is read (Q2, Q4).
     Returns a `Write` for the adapter: the rows of `Resolution` that are new or changed, with `resolved_batch_id`
     (bigint: the batch whose load decided the row as it is); all rows after a revision of staging (S9, Q3).
     """
@@ -59,7 +64,7 @@ def key_changes(
             return Write(None, skip=True)
         nothing = session.createDataFrame([], rows_schema(staging.schema, keys).add("resolved_batch_id", LongType()))
         return Write(nothing, rebuild=state["exists"], txn={"app_id": app_id, "version": staged["txn_version"]}, notes=notes)
-    done = max(state["txn_version"], _noted(dbt)) if continued else -1
+    done = max(state["txn_version"], _noted(dbt, dbt.schema_of(control))) if continued else -1
     # a retraction may undo what is resolved: the table is worked out anew
     revised = continued and (staged["notes"].get("revised_in") or -1) > done
     if revised:
@@ -70,7 +75,7 @@ def key_changes(
     if continued and newest <= done:
         return Write(None, skip=True)
     dbt.tune_for(staging)
-    if may_be_held and (held := _held_from(session, dbt.this, staged["identifier"])) is not None:
+    if may_be_held and (held := _held_from(session, dbt.schema_of(control), staged["identifier"])) is not None:
         newest = min(newest, held - 1)
         staging = staging.where(F.col("_cdc_batch_id") < held)
         if continued and newest <= done:
@@ -79,7 +84,7 @@ def key_changes(
     if continued and staged["rows"] == 0 and staged["notes"].get("after", newest) <= done:
         return Write(None, skip=True, report=report)
 
-    changes = _usable_changes(staging, keys)
+    changes = _usable_changes(staging, keys, nullable_keys)
     new = changes.where(F.col("_cdc_batch_id") > done)
     links = _linked_keys(changes, pair_split_key_changes)
     if exists:
@@ -120,25 +125,31 @@ def _types(columns: dict[str, Any], *keys: str) -> list[str]:
 
 
 def known_key_changes(
-    session: SparkSession, *, staging: str, keys: list[str], pair_split_key_changes: bool = False
+    session: SparkSession,
+    *,
+    staging: str,
+    keys: list[str],
+    pair_split_key_changes: bool = False,
+    nullable_keys: Sequence[str] = (),
 ) -> DataFrame:
     """Who is who by some of the changes alone: the rows that a keys table would have if staging held no others.
 
     staging: SQL of a relation with the columns of a staging table. keys: its key columns.
     """
-    changes = _usable_changes(session.sql(f"select * from {staging}"), keys)
+    changes = _usable_changes(session.sql(f"select * from {staging}"), keys, nullable_keys)
     linked = _linked_keys(changes, pair_split_key_changes).distinct()
     return resolve(_at_keys(changes, linked), pair_split_key_changes=pair_split_key_changes).rows
 
 
-def _usable_changes(staging: DataFrame, keys: list[str]) -> DataFrame:
+def _usable_changes(staging: DataFrame, keys: list[str], nullable_keys: Sequence[str] = ()) -> DataFrame:
     """What the resolver takes of a staging table."""
     from pyspark.sql import functions as F
 
     # a table that was loaded with other keys once (K8) does not know all of an old key: the rest is as in the new one
     fields = [field["name"] for field in staging.schema["_cdc_key_before"].jsonValue()["type"]["fields"]]
     told = [F.col(f"_cdc_key_before.{quoted(k)}") if k in fields else F.lit(None) for k in keys]
-    before = F.struct(*[F.coalesce(old, F.col(quoted(k))).alias(k) for k, old in zip(keys, told, strict=True)])
+    parts = [old if k in nullable_keys else F.coalesce(old, F.col(quoted(k))) for k, old in zip(keys, told, strict=True)]
+    before = F.struct(*[part.alias(k) for k, part in zip(keys, parts, strict=True)])
     is_told = reduce(lambda x, y: x | y, [old.isNotNull() for old in told])
     return staging.where(F.col("_cdc_error").isNull()).select(
         *ID,
@@ -172,19 +183,19 @@ def _at_keys(changes: DataFrame, linked: DataFrame) -> DataFrame:
     return at_linked_keys.union(changes.where("_cdc_op = 'T'")).localCheckpoint()  # the resolver reads it twice
 
 
-def _noted(dbt: Any) -> int:
-    """The highest batch that a run found to hold nothing for this table (S7)."""
+def _noted(dbt: Any, schema: str) -> int:
+    """The highest batch that a run found to hold nothing for this table (S7). schema: that of `cdc_runs`."""
     noted = (
-        f"select `table`, max(last_batch_id) as batch_id from {quoted(dbt.this.schema)}.cdc_runs"
+        f"select `table`, max(last_batch_id) as batch_id from {quoted(schema)}.cdc_runs"
         " where status = 'success' and rows_written = 0 group by `table`"
     )
-    found = {row["table"]: row["batch_id"] for row in dbt.cached_query("cdc_runs", noted)}
+    found = {row["table"]: row["batch_id"] for row in dbt.cached_query(schema, "cdc_runs", noted)}
     return int(found.get(dbt.this.identifier, -1))
 
 
-def _held_from(session: SparkSession, this: Any, staging: str) -> int | None:
-    """The first batch of a staging table that is held, or None."""
-    holds = session.table(f"{quoted(this.schema)}.cdc_holds")
+def _held_from(session: SparkSession, schema: str, staging: str) -> int | None:
+    """The first batch of a staging table that is held, or None. schema: that of `cdc_holds`."""
+    holds = session.table(f"{quoted(schema)}.cdc_holds")
     held = holds.where((holds["table"] == staging) & holds["accepted_at"].isNull())
     row = held.agg({"batch_id": "min"}).collect()[0]
     return None if row[0] is None else int(row[0])

@@ -213,7 +213,11 @@ def locked(folder: Path) -> Iterator[None]:
     """No second `delta-cdc run` or `maintain` of a project on this machine. Raises Busy, with who has it."""
     path = folder / "target" / "delta-cdc.lock"
     path.parent.mkdir(exist_ok=True)
-    with path.open("a+") as file:
+    try:
+        lock = path.open("a+")
+    except PermissionError:
+        raise OperationError(f"{path} cannot be written: it is another user's. Run as that user, or remove the file.") from None
+    with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -207,6 +207,7 @@ def keys_model(table: Table) -> str:
         "tags": tags_of(table),
     }
     arguments = "".join(f"        {name}={python(value)},\n" for name, value in config.items())
+    nullable = [key for key in table.settings.keys if key in table.settings.nullable_keys]
     return (
         f"# {table.keys_name}: who is who in {table.feed}.{table.name} across key changes\n"
         "from delta_cdc.keys import key_changes\n"
@@ -218,8 +219,10 @@ def keys_model(table: Table) -> str:
         "        dbt,\n"
         "        session,\n"
         f'        staging=dbt.ref("{table.staging_name}"),\n'
+        '        control=dbt.ref("cdc_change_sets"),\n'
         f"        keys={python(list(table.settings.keys))},\n"
         f"        pair_split_key_changes={python(table.settings.split_key_changes)},\n"
+        + (f"        nullable_keys={python(nullable)},\n" if nullable else "")
         + ("        may_be_held=True,\n" if table.may_be_held else "")
         + "    )\n"
     )
@@ -357,13 +360,14 @@ def _looked_up_in_staging(table: Table) -> list[str]:
 def _properties(
     table: Table, columns: Iterable[Column], *, deletion_vectors: bool | str = "auto", statistics: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Delta table properties. Delta takes names with these characters only under column mapping."""
+    """Delta table properties. Delta takes names with these characters, of fields too, only under column mapping."""
     properties = {}
     if statistics:
         properties["delta.dataSkippingStatsColumns"] = ",".join(statistics)
     if deletion_vectors != "auto":
         properties["delta.enableDeletionVectors"] = str(deletion_vectors).lower()
-    if any(re.search(r"[ ,;{}()\n\t=]", column.name) for column in columns):
+    names = (name for column in columns for name in (column.name, *re.findall(r"`((?:[^`]|``)*)`", column.data_type)))
+    if any(re.search(r"[ ,;{}()\n\t=]", name) for name in names):
         properties["delta.columnMapping.mode"] = "name"
         # lifts the table to reader version 3: under 2 Polars does not look for column mapping, and shows nulls
         properties["delta.feature.timestampNtz"] = "supported"

@@ -139,8 +139,8 @@ def read_source_files(project: DbtProject, problems: list[Problem]) -> list[Sour
 
 
 class Renderer:
-    """Gives `{{ env_var(…) }}` and `{{ var(…) }}` their values, as dbt does with settings; all else stays "
-    "as it is."""
+    """Gives `{{ env_var(…) }}` and `{{ var(…) }}` their values, as dbt does with settings; all else stays
+    as it is."""
 
     def __init__(self, variables: dict[str, Any]) -> None:
         self._variables = variables

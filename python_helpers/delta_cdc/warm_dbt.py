@@ -79,7 +79,10 @@ class WarmDbt:
             for name in names:
                 if name.endswith((".yml", ".yaml", ".sql", ".py", ".csv", ".md")):
                     path = os.path.join(folder, name)
-                    told = os.stat(path)
+                    try:
+                        told = os.stat(path)
+                    except FileNotFoundError:  # gone by now, or an editor's lock, which links to nowhere
+                        continue
                     found[path] = (told.st_mtime_ns, told.st_size)
         return found
 

@@ -4,8 +4,9 @@
 {%- if execute -%}
 {%- do adapter.tune_for([model, staging]) -%}
 {%- set published = delta_cdc.progress(model).columns -%}
-{%- set staged = delta_cdc.progress(staging).columns -%}
-{%- do delta_cdc.note_renamed(settings, staged) -%}
+{%- set state = delta_cdc.progress(staging) -%}
+{%- set staged = state.columns -%}
+{%- do delta_cdc.note_columns(settings, staged, state.properties) -%}
 {%- do delta_cdc._publish_retired(settings, delta_cdc._retired_columns(settings, staged), published) -%}
 {%- if settings.on_schema_change == 'ignore' -%}
   {%- do settings.update({'columns': settings['columns'] | select('in', published) | list}) -%}

@@ -262,7 +262,7 @@ MUTANTS = (
     Mutant(
         "H3",
         "macros/history/history.sql",
-        "or row_number() over entity = 1 as _cdc_begins",
+        "or _cdc_lives_before is distinct from lag(_cdc_lives_before) over entity as _cdc_begins",
         "or true as _cdc_begins",
         ("autocdc__scd2_repeated_value_keeps_one_record_from_its_first_occurrence",),
     ),

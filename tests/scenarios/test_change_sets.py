@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from delta_cdc.cli import main
@@ -112,6 +113,31 @@ def test_R1_maintain_folds_what_is_older_than_a_table_keeps(feeds: UserProject) 
     assert feeds.rows("select count(*) as n from {schema}.stg_aged__dated") == [{"n": 2}]
     assert feeds.rows("select count(*) as n from {schema}.stg_aged__counted") == [{"n": 5}]
     assert feeds.rows("select * from {schema}.final_dated") == before
+
+
+def test_models_in_another_schema_than_the_ledger_find_the_tables_of_control(feeds: UserProject) -> None:
+    settings = {"keys": ["id"], "sequence_by": ["seq"], "operation": "op", "old_keys": {"id": "old_id"}, "max_delete_share": 0.9}
+    feeds.configure(
+        "apart",
+        settings={"format": "rows", "location": "landing/apart/{table}"},
+        tables=[{"name": "moved", "cdc": settings, "columns": {"id": "int", "seq": "int", "op": "string", "old_id": "int"}}],
+    )
+    file = feeds.path / "dbt_project.yml"
+    before = file.read_text()
+    file.write_text(yaml.safe_dump({**yaml.safe_load(before), "models": {"user_project": {"apart": {"+schema": "apart"}}}}))
+    feeds.generate()
+    landing = feeds.path / "landing" / "apart" / "moved"
+    landing.mkdir(parents=True)
+    changes = [{"op": "I", "id": 1}, {"op": "U", "id": 2, "old_id": 1}, {"op": "I", "id": 7}, {"op": "D", "id": 2}]
+    for seq, change in enumerate(changes):
+        (landing / f"{seq}.jsonl").write_text(json.dumps({"seq": seq, **change}) + "\n")
+        feeds.dbt("run", "--select", "source:apart+", "cdc_change_sets", quiet=True)
+    assert feeds.rows("select id from {schema}_apart.final_moved") == [{"id": 7}]
+    (history,) = feeds.rows("select * from {schema}_apart.hist_apart__moved where id = 2")
+    assert (history["valid_from"], history["valid_to"]) == (1, 3)
+    runs = "select rows_read from {schema}.cdc_runs where `table` = 'int_apart__moved_keys' order by finished_at"
+    assert [row["rows_read"] for row in feeds.rows(runs)] == [None, 1, 0, 1]
+    file.write_text(before)
 
 
 def _final(project: UserProject, feed: str) -> list[int]:

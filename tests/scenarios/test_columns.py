@@ -246,7 +246,7 @@ class Columns:
         return self.project.try_dbt("run", quiet=True)
 
     def mixed_feed(self) -> None:
-        """A feed that mixes tables, one of which has something that must not be stored."""
+        """A feed that mixes tables: one has something that must not be stored, in another each image before is the whole row."""
         folder = self.project.path / "landing" / "mix"
         folder.mkdir(parents=True, exist_ok=True)
         message = {"action": "I", "lsn": "0/10", "xid": 1, "timestamp": "2026-01-01 00:00:00+00", "schema": "public"}
@@ -254,11 +254,16 @@ class Columns:
         lines = [
             json.dumps({**message, "table": table, "columns": values[:count]}) for table, count in (("hidden", 2), ("open", 1))
         ]
+        update = {**message, "action": "U", "table": "whole", "columns": [values[0], {"name": "a", "value": None}]}
+        before = [values[0], {"name": "a", "value": "was"}, {"name": "document", "value": "long"}]
+        lines.append(json.dumps({**update, "identity": before}))
         if not (folder / "1.jsonl").exists():
             (folder / "1.jsonl").write_text("\n".join([*lines, lines[0][:-20]]) + "\n")
         tables = [
             {"name": "hidden", "cdc": {"keys": ["id"], "never_store": ["card"]}, "columns": {"id": "int", "card": "string"}},
             {"name": "open", "cdc": {"keys": ["id"]}, "columns": {"id": "int"}},
+            {"name": "whole", "cdc": {"keys": ["id"], "full_images": True},
+             "columns": {"id": "int", "a": "string", "document": "string"}},
         ]
         self.project.configure("mix", settings={"format": "wal2json_v2", "location": str(folder)}, tables=tables)
 
@@ -439,6 +444,11 @@ def test_E7_raw_keeps_no_message_of_a_table_with_private_columns(cols: Columns) 
     raw = cols.rows("raw_mix", "source_table, message", order="row_number")
     assert [row["source_table"] for row in raw] == ["public.open", None]
     assert "secret" not in str(raw)
+
+
+def test_P3_what_an_update_leaves_out_is_taken_from_a_full_image_before(cols: Columns) -> None:
+    assert cols.rows("final_whole", "id, a, document") == [{"id": 1, "a": None, "document": "long"}]
+    assert cols.rows("stg_mix__whole", "_cdc_missing, _cdc_key_before") == [{"_cdc_missing": [], "_cdc_key_before": None}]
 
 
 def test_N1_rows_of_a_multiset_are_their_values(cols: Columns) -> None:

@@ -287,6 +287,16 @@ def test_maxwell_logs_are_ordered_by_number(spark):
     assert first["_position"]["log"] < second["_position"]["log"]
 
 
+def test_maxwell_the_last_row_of_a_transaction_says_commit_in_place_of_its_offset(spark):
+    """One event of the binlog, one position: https://maxwells-daemon.io/dataformat/"""
+    update = {**MAXWELL, "type": "update", "data": {"id": 1}}
+    last = {name: value for name, value in update.items() if name != "xoffset"} | {"commit": True}
+    unplaced = {name: value for name, value in update.items() if name != "position"}
+    first, then, alone = staged(spark, "maxwell", [update, last, unplaced], {"id": "int"}, sequence_by=["_timestamp"])
+    assert first["_cdc_ordinal"] < then["_cdc_ordinal"]
+    assert alone["_cdc_ordinal"] is None  # where there is no position the order of arrival counts
+
+
 def test_maxwell_values(spark):
     columns = {
         "id": "bigint",
@@ -521,6 +531,12 @@ def test_wal2json_v1_a_transaction_is_a_change_for_each_place(spark):
     }
 
 
+def test_wal2json_v2_begin_commit_and_messages_change_no_row(spark):
+    messages = [{"action": action, "xid": 1, "lsn": "0/1"} for action in ("B", "M", "C")]
+    assert staged(spark, "wal2json_v2", messages, {"id": "int"}) == []
+    assert tables(spark, "wal2json_v2", messages) == []
+
+
 def test_wal2json_v1_what_is_no_pair_of_names_and_values_is_refused(spark):
     change = {"kind": "insert", "schema": "s", "table": "t"}
     messages = [
@@ -556,11 +572,11 @@ def document(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "position", "transaction"),
     [
-        ("doc_mysql_04", {"log": "{context}-bin.000003", "offset": 154, "row": 0}, None),
+        ("doc_mysql_04", {"log": "{context}-bin.00000000000000000003", "offset": 154, "row": 0}, None),
         ("doc_postgresql_01", {"log": "", "offset": 24023128, "row": None}, "555"),
         ("doc_sqlserver_04", {"log": "00000027:00000758:0005/00000027:00000758:0003", "offset": 1, "row": None}, None),
         ("doc_oracle_04", {"log": "", "offset": 2122185, "row": None}, "6.28.807"),
-        ("serde-update", {"log": "mysql-bin.000003", "offset": 154, "row": 0}, None),
+        ("serde-update", {"log": "mysql-bin.00000000000000000003", "offset": 154, "row": 0}, None),
     ],
 )
 def test_debezium_positions_by_source(spark, name, position, transaction):
@@ -610,6 +626,61 @@ def test_debezium_rows_without_an_envelope(spark):
         (Decimal(7), "5", dt.datetime(1970, 1, 1, 0, 0, 1)),
     }
     assert tables(spark, "debezium", messages) == ["public.t"] * 4
+
+
+def test_debezium_rows_without_an_envelope_may_have_columns_of_any_name(spark):
+    """Debezium's own outbox table has a column payload; a `schema` may be around a row, too."""
+    names = {"key": "string", "payload": "string", "topic": "string", "op": "string"}
+    row = {"key": "k", "payload": '{"a": 1}', "topic": "t", "op": "op", "__op": "u", "__source_lsn": 7, "__table": "t"}
+    columns = [{"field": name} for name in row]
+    with_schema = {"schema": {"fields": [*columns, {"field": "d", "name": "io.debezium.time.Date"}]}, "payload": row | {"d": 1}}
+    messages = [row, {"key": {"key": "k"}, "value": row, "topic": "x"}, with_schema]
+    found = staged(spark, "debezium", messages, names)
+    assert values(found, "_cdc_op", "_cdc_error", *names) == [("U", None, "k", '{"a": 1}', "t", "op")] * 3
+    assert tables(spark, "debezium", messages) == ["t"] * 3
+
+
+def test_debezium_placeholders_of_every_type_are_absent(spark):
+    """UnchangedToastedPlaceholder.java of Debezium's connector for PostgreSQL."""
+    word, in_base64 = "__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
+    held = {
+        "text": word, "bytes": in_base64, "texts": [word], "byteas": [in_base64], "ints": list(word.encode()),
+        "uuids": ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"], "map": {word: word},
+        "json": json.dumps({word: word}, separators=(",", ":")),
+    }  # fmt: skip
+    message = {"op": "u", "after": {"id": 1, **held}, "source": {"lsn": 1}}
+    (row,) = staged(spark, "debezium", [message], {"id": "int", **dict.fromkeys(held, "string")})
+    assert row["_cdc_missing"] == list(held)
+
+
+def test_debezium_a_delete_without_its_row_is_named_by_the_record_s_key(spark):
+    value = {"op": "d", "before": None, "after": None, "source": {"lsn": 1}}
+    (row,) = staged(spark, "debezium", [{"key": {"id": 1}, "value": value}], {"id": "int"})
+    assert values([row], "_cdc_op", "id", "_cdc_error") == [("D", 1, None)]
+
+
+def test_debezium_the_old_key_may_stand_beside_its_schema(spark):
+    value = {"op": "c", "before": None, "after": {"id": 2}, "source": {"lsn": 1}}
+    headers = {"__debezium.oldkey": {"schema": {}, "payload": {"id": 1}}}
+    (row,) = staged(spark, "debezium", [{"key": {"id": 2}, "value": value, "headers": headers}], {"id": "int"})
+    assert row["_cdc_key_before"] == {"id": 1}
+
+
+def test_debezium_schema_changes_without_ddl_change_no_row(spark):
+    """https://debezium.io/documentation/reference/stable/connectors/sqlserver.html#sqlserver-schema-change-topic"""
+    change = {"source": {"schema": "dbo", "table": "t"}, "ts_ms": 1, "ddl": None, "tableChanges": [{"type": "CREATE"}]}
+    assert staged(spark, "debezium", [change, {"schema": {}, "payload": change}], {"id": "int"}) == []
+
+
+def test_debezium_logs_are_ordered_by_number(spark):
+    sources = [
+        [{"file": f"mysql-bin.{number}", "pos": 4} for number in ("999999", "1000000")],
+        [{"commit_lsn": lsn, "change_lsn": lsn} for lsn in ("99", "100")],  # Informix
+    ]
+    for pair in sources:
+        messages = [{"op": "c", "after": {"id": 1}, "source": source} for source in pair]
+        first, second = changes(spark, "debezium", messages, {"id": "int"})
+        assert first["_position"]["log"] < second["_position"]["log"]
 
 
 def test_debezium_a_row_alone_says_nothing_and_is_refused(spark):
@@ -735,7 +806,11 @@ def test_debezium_every_type_of_mysql(spark):
         ("io.debezium.data.Bits", "xwc=", "int", 0x07C7),
         ("io.debezium.data.Bits", "xwc=", "binary", b"\x07\xc7"),
         ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "decimal(10,4)", Decimal("-1.3800")),
+        ("io.debezium.data.VariableScaleDecimal", {"scale": -2, "value": "AQ=="}, "decimal(10,0)", Decimal("100")),
         ("org.apache.kafka.connect.data.Decimal", "APk=", "decimal(10,2)", Decimal("24.90")),
+        ("org.apache.kafka.connect.data.Decimal", "APk=", "int", 25),
+        ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "double", -1.38),
+        ("int32", 5, "int", 5),
     ],
 )
 def test_debezium_types(spark, semantic, value, type_, expected):

@@ -23,7 +23,7 @@ def test_O1_a_noted_position_is_read_back_exactly(spark):
     sequence = ", ".join(f"{value} as {name}" for name, value in FIELDS.items())
     position = f"struct(struct({sequence}) as _cdc_sequence, cast(5 as bigint) as _cdc_ordinal)"
     noted = session.sql(
-        f"select to_json({position}, {MACROS['_position_options']()}) as json, typeof({position}) as type"
+        f"select {MACROS['json_of'](position)} as json, typeof({position}) as type"
     ).first()
     assert MACROS["can_be_noted"](noted.type, noted.json)
     read_back = MACROS["position_of"](noted.json, noted.type)
@@ -32,6 +32,6 @@ def test_O1_a_noted_position_is_read_back_exactly(spark):
 
 def test_O1_a_moment_that_json_cannot_hold_is_not_noted(spark):
     position = "struct(struct(timestamp'+12026-01-01 00:00:00' as at) as _cdc_sequence, cast(null as bigint) as _cdc_ordinal)"
-    options = MACROS["_position_options"]()
+    options = MACROS["json_options"]()
     noted = spark.sql(f"select to_json({position}, {options}) as json, typeof({position}) as type").first()
     assert not MACROS["can_be_noted"](noted.type, noted.json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -37,7 +38,8 @@ def load(**context: Any) -> Mapping[str, Callable[..., Any]]:
     environment = jinja2.Environment(extensions=["jinja2.ext.do"], undefined=jinja2.StrictUndefined)
     namespace = SimpleNamespace()
     environment.globals.update(
-        {"return": _return, "modules": SimpleNamespace(re=re), "execute": True, "delta_cdc": namespace,
+        {"return": _return, "modules": SimpleNamespace(re=re), "fromjson": json.loads, "tojson": json.dumps, "execute": True,
+         "delta_cdc": namespace,
          "exceptions": SimpleNamespace(raise_compiler_error=_refuse), **context}
     )
     macros: dict[str, Callable[..., Any]] = {}

@@ -142,6 +142,10 @@ def test_rows_of_change_tables_tell_their_columns() -> None:
         assert list(found(message_format, row)["t"].columns) == ["id"]
     flat = {"id": 1, "__deleted": "false", "__source_schema": "s", "__table": "a"}
     assert list(found("debezium", {"key": {"schema": {}, "payload": {"id": 1}}, "value": flat})) == ["s.a"]
+    outbox = {**flat, "key": 1, "payload": "{}", "topic": "t", "op": "x"}
+    assert list(found("debezium", outbox)["s.a"].columns) == ["id", "key", "payload", "topic", "op"]
+    typed = {"schema": {"fields": [{"field": "id", "type": "int32"}]}, "payload": flat}
+    assert found("debezium", typed)["s.a"].columns == {"id": "int"}
     audited = {"op": "INSERT", "table_schema": "s", "table_name": "a", "record": {"id": 1}}
     assert list(found("trigger_audit", audited)) == ["s.a"]
 

@@ -103,7 +103,8 @@ def test_a_feed_of_flat_rows_cannot_mix_tables() -> None:
 def test_P1_which_nulls_of_an_update_mean_absent() -> None:
     assert "_cdc_null" not in MACROS["_staging_ctes"](SETTINGS, "lines_view")
     every = {**SETTINGS, "ignore_null_updates": True}
-    assert MACROS["_null_means_absent"](every) == [name for name in SETTINGS["column_types"] if name != "id"]
+    named = ", ".join(f"'{name}'" for name in SETTINGS["column_types"] if name != "id")
+    assert MACROS["_null_in_update"](every) == f"filter(array({named}), column -> after[column] is null)"
     some = {**SETTINGS, "ignore_null_updates": ["a"]}
     assert "filter(array('a'), column -> after[column] is null) as _cdc_null" in MACROS["_staging_ctes"](some, "lines_view")
 
@@ -135,7 +136,9 @@ def test_O4_a_load_is_compared_with_itself_and_the_past_only_where_it_may_repeat
 
 
 def test_P3_of_the_image_before_only_keys_are_used() -> None:
-    assert set(re.findall(r"before\['(\w+)'\]", MACROS["_staging_ctes"](SETTINGS, "lines_view"))) == {"id"}
+    sql = MACROS["_staging_ctes"](SETTINGS, "lines_view")
+    assert set(re.findall(r"before\['(\w+)'\]", sql)) == {"id"}
+    assert "map_filter(before" not in sql
 
 
 def test_A5_on_time_changes_are_applied_without_the_past() -> None:
@@ -326,11 +329,21 @@ def test_E7_raw_takes_nothing_of_a_table_with_private_columns() -> None:
 
 def test_E2_staged_rows_stand_under_the_new_name() -> None:
     assert MACROS["staged_rows"](SETTINGS, "s.stg") == "s.stg"
-    settings = {"renamed_columns": {"new": "old", "x": "y"}}
-    MACROS["note_renamed"](settings, ["new", "old", "x"])
+    settings = {"renamed_columns": {"new": "old", "x": "y"}, "column_types": {}}
+    MACROS["note_columns"](settings, ["new", "old", "x"], {})
     sql = MACROS["staged_rows"](settings, "s.stg")
     assert "coalesce(`new`, `old`) as `new`" in sql
-    assert "if(name = 'old', 'new', name)" in sql
+    assert "transform(_cdc_missing, name -> coalesce(map('old', 'new')[name], name)) as _cdc_missing" in sql
+
+
+def test_E1_what_was_staged_before_a_column_was_listed_says_nothing_of_it() -> None:
+    settings = {"column_types": {"id": "int", "b": "int"}}
+    MACROS["note_columns"](settings, ["id", "b"], {"delta_cdc.joined_after": '{"b": 7, "gone": 3}'})
+    assert settings["joined_after"] == {"b": 7}
+    assert MACROS["staged_rows"](settings, "s.stg") == (
+        "(select * except (_cdc_missing), array_union(_cdc_missing, concat(if(_cdc_batch_id <= 7, array('b'), array())))"
+        " as _cdc_missing from s.stg)"
+    )
 
 
 def test_E3_columns_that_are_no_longer_listed_stay_where_they_were_published() -> None:

@@ -233,7 +233,10 @@ def test_old_pythons_can_read_it() -> None:
 
 def test_old_pythons_of_this_machine_understand_it() -> None:
     pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
-    for python in sorted([*pyenv.glob("2.7*/bin/python"), *pyenv.glob("3.[6-9].*/bin/python")]):
+    pythons = sorted([*pyenv.glob("2.7*/bin/python"), *pyenv.glob("3.[6-9].*/bin/python")])
+    if not pythons:
+        pytest.skip("pyenv has none here")
+    for python in pythons:
         done = subprocess.run([python, SCRIPT], capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert re.match(r"Python [23]\.\d is too old: versions 3\.10 to", done.stderr)

@@ -188,7 +188,7 @@ def test_keys_and_who_reads_them(tmp_path: Path) -> None:
             "full_refresh": False,
             "tags": ["shop"],
         },
-        {"staging": "ref stg_shop__t", "keys": ["id"], "pair_split_key_changes": True},
+        {"staging": "ref stg_shop__t", "control": "ref cdc_change_sets", "keys": ["id"], "pair_split_key_changes": True},
     )
     for model, name in (("history/hist_shop__t", "history"), ("final/final_t", "final")):
         call = (name, "source ('shop', 't')", "ref stg_shop__t", {"keys": "ref int_shop__t_keys"})

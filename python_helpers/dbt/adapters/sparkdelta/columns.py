@@ -168,10 +168,15 @@ def _is_sql(text: str) -> bool:
     return text not in ("integer", "long", "short", "byte")
 
 
+def want_mapping(sql: str) -> bool:
+    """Whether columns and types as SQL name something, a field of a struct too, that Delta takes only with column mapping."""
+    return any(re.search(r"[ ,;{}()\n\t=]", name) for name in re.findall(r"`((?:[^`]|``)*)`", sql))
+
+
 def statements(table: str, add: list[str], widen: list[str]) -> list[str]:
     """The ALTER TABLEs, at most three commits. Table features are switched on only where something needs them."""
     features = ["'delta.enableTypeWidening' = 'true'"] if widen else []
-    renamed = any(re.match(r"`[^`]*[ ,;{}()\n\t=]", sql) for sql in add)  # names that Parquet does not take
+    renamed = any(want_mapping(sql) for sql in add)
     # with column mapping, for reader version 3: under 2 Polars does not look for it, and shows nulls
     if renamed or any(sql.endswith(" timestamp_ntz") for sql in (*add, *widen)):
         features.append("'delta.feature.timestampNtz' = 'supported'")

@@ -134,7 +134,8 @@ def _open_metastore(session: SparkSession, root: Path) -> None:
         if "XSDB6" in text:
             raise DbtRuntimeError(
                 f"Another run holds the metastore in {root} (Derby admits one process at a time): wait for "
-                "it to end, or keep the metastore in PostgreSQL (target `shared` of profiles/profiles.yml, docs/scheduling.md)."
+                "it to end (stop it, if it is `delta-cdc run --every`), or keep the metastore in PostgreSQL (target `shared` of "
+                "profiles/profiles.yml, docs/scheduling.md)."
             ) from None
         raise DbtRuntimeError(f"The metastore cannot be opened: {short_message(error)}") from error
 
