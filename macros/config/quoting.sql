@@ -22,7 +22,7 @@
 {% macro comparables(settings, columns, prefix='') %}
   {%- set out = [] -%}
   {%- for column in columns -%}
-    {%- set value, type = prefix ~ delta_cdc.quoted(column), settings.column_types.get(column) or '' -%}
+    {%- set value, type = prefix ~ delta_cdc.quoted(column), (settings.get('column_types') or {}).get(column) or '' -%}
     {%- do out.append(delta_cdc.json_of(value) if modules.re.search('map *<|variant', type | lower) else value) -%}
   {%- endfor -%}
   {{ return(out) }}

@@ -136,7 +136,7 @@ def test_models_in_another_schema_than_the_ledger_find_the_tables_of_control(fee
     (history,) = feeds.rows("select * from {schema}_apart.hist_apart__moved where id = 2")
     assert (history["valid_from"], history["valid_to"]) == (1, 3)
     runs = "select rows_read from {schema}.cdc_runs where `table` = 'int_apart__moved_keys' order by finished_at"
-    assert [row["rows_read"] for row in feeds.rows(runs)] == [None, 1, 0, 1]
+    assert [row["rows_read"] > 0 for row in feeds.rows(runs)] == [True, False, True]  # from the first key change on
     file.write_text(before)
 
 

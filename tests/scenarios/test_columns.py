@@ -442,7 +442,7 @@ def test_E7_raw_keeps_no_message_of_a_table_with_private_columns(cols: Columns) 
     assert cols.rows("final_hidden") == [{"id": 1}]
     assert cols.rows("final_open") == [{"id": 1}]
     raw = cols.rows("raw_mix", "source_table, message", order="row_number")
-    assert [row["source_table"] for row in raw] == ["public.open", None]
+    assert [row["source_table"] for row in raw] == ["public.open", "public.whole", None]
     assert "secret" not in str(raw)
 
 
