@@ -226,7 +226,7 @@ where not exists (  -- only late and quarantined changes can have been staged be
 {#- lines, messages, typed, …, changes (or `read`, which keeps the message). Beside the columns of the table there is only what begins with `_`. -#}
 {% macro _typed_ctes(settings, lines, last='changes') -%}
 {%- set keys = settings.get('values') or settings.get('keys') or [] -%}  {#- rows of a multiset are their values -#}
-{%- set may_be_null = keys if settings.keyless == 'multiset' else settings.get('nullable_keys') or [] -%}
+{%- set may_be_null = keys if settings.keyless == 'multiset' else (settings.get('nullable_keys') or [] if settings.get('full_images') else []) -%}
 {%- set types = settings.column_types -%}
 {%- set before, is_told, unmoved = [], [], [] -%}  {#- the old key: what is not told of it is as in the new one #}
 {%- for key in keys -%}

@@ -124,7 +124,7 @@ select {{ as_new | join(', ') }} from (
     {%- do values.append('coalesce(' ~ delta_cdc.quoted(new) ~ ', ' ~ delta_cdc.quoted(old) ~ ') as ' ~ delta_cdc.quoted(new)) -%}
   {%- endfor -%}
   {%- if renamed %}{% set missing = 'transform(' ~ missing ~ ', name -> coalesce(map(' ~ delta_cdc._literals(names) ~ ')[name], name))' %}{% endif -%}
-  {%- for column, batch in joined.items() %}{% do unsaid.append('if(_cdc_batch_id <= ' ~ batch ~ ', array(' ~ delta_cdc.literal(column) ~ '), array())') %}{% endfor -%}
+  {%- for column, batch in joined.items() %}{% do unsaid.append('if(_cdc_batch_id <= ' ~ batch ~ " and _cdc_op in ('I', 'U', 'R'), array(" ~ delta_cdc.literal(column) ~ '), array())') %}{% endfor -%}
   {%- if unsaid %}{% set missing = 'array_union(' ~ missing ~ ', concat(' ~ unsaid | join(', ') ~ '))' %}{% endif -%}
   {{ return('(select * except (' ~ (['_cdc_missing'] + [delta_cdc.column_list(renamed.keys() | list + renamed.values() | list)] if renamed else ['_cdc_missing']) | join(', ') ~ '), '
       ~ (values + [missing ~ ' as _cdc_missing']) | join(', ') ~ ' from ' ~ staging ~ ')') }}

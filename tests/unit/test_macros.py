@@ -341,7 +341,8 @@ def test_E1_what_was_staged_before_a_column_was_listed_says_nothing_of_it() -> N
     MACROS["note_columns"](settings, ["id", "b"], {"delta_cdc.joined_after": '{"b": 7, "gone": 3}'})
     assert settings["joined_after"] == {"b": 7}
     assert MACROS["staged_rows"](settings, "s.stg") == (
-        "(select * except (_cdc_missing), array_union(_cdc_missing, concat(if(_cdc_batch_id <= 7, array('b'), array())))"
+        "(select * except (_cdc_missing), array_union(_cdc_missing, concat("
+        "if(_cdc_batch_id <= 7 and _cdc_op in ('I', 'U', 'R'), array('b'), array())))"
         " as _cdc_missing from s.stg)"
     )
 
