@@ -21,7 +21,8 @@ end, in count and content, or there are no results.
 - **(a)** [a hand-written PySpark loop](../bench/rivals/pyspark_loop.py): append to staging, newest change a key, one MERGE.
 - **(b)** [a plain dbt project](../bench/rivals/dbt_stock/README.md): two stock incremental models a table, deletes are flags.
 
-Repeat it with `make bench`; smaller with `make bench TABLES=6 ROWS=500 BIG=2000 REPEATS=1`. It needs Linux and a machine
+Repeat it with `make bench`, with the sizes and cycles that stand with the figures (`BIG=100000 REPEATS=1`; without them
+the large tables have a million rows, and there are three cycles). It needs Linux and a machine
 that does nothing else: what others used meanwhile is measured too, and told.
 """
 

@@ -29,16 +29,6 @@
 {% endmacro %}
 
 
-{#- What was staged before, with the columns that staging is only about to gain. -#}
-{% macro _past_for_alternate_keys(settings, state) %}
-  {%- set there = state.columns.keys() | map('lower') | list -%}
-  {%- set out = [] -%}
-  {%- for column in settings.alternate_keys | sum(start=[]) | unique if column | lower not in there %}{% do out.append(', null as ' ~ delta_cdc.quoted(column)) %}{% endfor -%}
-  {%- set rows = delta_cdc.staged_rows(settings, this) -%}
-  {{ return('(select *' ~ out | join('') ~ ' from ' ~ rows ~ ')' if out else rows) }}
-{% endmacro %}
-
-
 {#- The CTEs from `read` to `changes`. past: what was staged before, or none. -#}
 {% macro _named_by_alternate_keys(settings, past) -%}
 {%- set keys = settings['keys'] -%}

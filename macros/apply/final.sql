@@ -1,7 +1,7 @@
 {#-
   final_<table> (SCD1): the live rows, one a key. Rank by the order, keep the first, drop deletes (rules A1 to A8).
 
-  What one run has to do is looked up first (`_final_plan`) and decides which SQL is made:
+  What one run has to do is looked up first (`plan_of_load`) and decides which SQL is made:
     on time   every new change is above all that was staged before: only the new changes are read (A5); what a partial image
               leaves open is taken from the live row
     late      a change is late, or a key change is involved: the touched keys are worked out again from staging
@@ -23,11 +23,8 @@
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
   {%- endif -%}
 
-  {#- no key has changed so far: each is its own entity, and the keys table is empty -#}
-  {%- if staged.notes.keys_may_move is sameas false -%}{%- set keys = none -%}{%- endif -%}
-  {%- if staged.notes.truncates is sameas false -%}{%- do settings.update({'may_be_truncated': false}) -%}{%- endif -%}
-  {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew or evolution.backfill) -%}
-  {%- if not plan.skip %}{% do delta_cdc.tune_for(this, staging, state, plan) %}{% endif -%}
+  {%- set plan = delta_cdc.plan_of_load(settings, staging, keys, state, staged, anew or evolution.backfill) -%}
+  {%- set keys = plan['keys'] -%}
   {%- set options = {
         'skip': plan.skip,
         'rebuild': reshaped,
@@ -47,8 +44,10 @@
   {%- elif anew -%}
     {%- set sql = delta_cdc._first_rows(settings, staging) if plan.plain else delta_cdc._final_rows(settings, staging, keys) -%}
   {%- elif settings.apply == 'replace_partitions' -%}
+    {#- final is looked at before it is written, with the columns that it will have -#}
+    {%- if evolution.columns %}{% do adapter.evolve(this, evolution.columns) %}{% endif -%}
     {%- set winners = delta_cdc._winners(settings, staging, keys, state, plan) -%}
-    {%- set touched = delta_cdc._touched_partitions(settings, winners, plan, evolution.new) -%}
+    {%- set touched = delta_cdc._touched_partitions(settings, winners, plan) -%}
     {%- do options.update({'skip': not touched, 'predicates': [touched]}) -%}
     {%- set sql = delta_cdc._partitions_rewritten(settings, winners, touched, plan) -%}
   {%- else -%}
@@ -62,8 +61,20 @@
 {%- endmacro %}
 
 
+{#- How final, or history as a table, is brought up to date: what `_plan_of_changes` says, and keys: the keys table, none: no key has
+    changed so far, each is its own entity. Spark is set for it. -#}
+{% macro plan_of_load(settings, staging, keys, state, staged, anew) %}
+  {%- set keys = none if staged.notes.keys_may_move is sameas false else keys -%}
+  {%- if staged.notes.truncates is sameas false %}{% do settings.update({'may_be_truncated': false}) %}{% endif -%}
+  {%- set plan = delta_cdc._plan_of_changes(settings, staging, keys, state, staged, anew) -%}
+  {%- do plan.update({'keys': keys}) -%}
+  {%- if not plan.skip %}{% do delta_cdc._tune_for_load(this, staging, state, plan) %}{% endif -%}
+  {{ return(plan) }}
+{% endmacro %}
+
+
 {#- What is read: the table that is written, and all of staging, unless the new changes are enough. staging: its relation, or what stands for it (Q4). -#}
-{% macro tune_for(target, staging, state, plan) %}
+{% macro _tune_for_load(target, staging, state, plan) %}
   {%- set read = [] -%}
   {%- if state.exists -%}{%- do read.append(target) -%}{%- endif -%}
   {%- if plan.mode != 'on_time' and staging.identifier -%}{%- do read.append(staging) -%}{%- endif -%}
@@ -83,7 +94,7 @@
 {#- {mode: on_time | late | rebuild, changes: how many, or none, removals, partial, revised: whether there are any, skip, plain: whether all that staging
     holds came in this run and each change says all of its row}, from what staging found out of the new changes; asked again where that is not
     known. -#}
-{% macro _final_plan(settings, staging, keys, state, staged, anew) %}
+{% macro _plan_of_changes(settings, staging, keys, state, staged, anew) %}
   {%- if anew or state.rebuild -%}
     {%- set found = adapter.recall(staging ~ ' after -1 to ' ~ staged.committed) -%}
     {{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false, 'revised': false, 'plain': found is not none and keys is none
@@ -92,7 +103,7 @@
   {%- set revised = delta_cdc.revised_since(staged, state.batch_id) -%}
   {%- set found = adapter.recall(staging ~ ' after ' ~ state.batch_id ~ ' to ' ~ staged.committed) -%}
   {%- if found is none -%}
-    {%- set new = '(select * from ' ~ staging ~ ' where _cdc_batch_id > ' ~ state.batch_id ~ (' or _cdc_revised_in > ' ~ state.batch_id if revised else '') ~ ')' -%}
+    {%- set new = '(select * from ' ~ delta_cdc.staged_rows(settings, staging) ~ ' where _cdc_batch_id > ' ~ state.batch_id ~ (' or _cdc_revised_in > ' ~ state.batch_id if revised else '') ~ ')' -%}
     {%- set found = adapter.query_rows(delta_cdc.about_changes(new, delta_cdc.highest_position(staging, state.batch_id)))[0] -%}
   {%- endif -%}
   {#- the keys model commits only what it resolved anew -#}
@@ -208,8 +219,8 @@ winners as (
   select *{{ ', _cdc_occurred_at as _cdc_updated_at' if settings.get('updated_at') }} from ranked where _cdc_newest_first = 1
 )
 {%- endif %}
-select {{ delta_cdc._final_select(settings, delta_cdc._made(settings)) }}, {{ '_cdc_is_gone' if soft else '_cdc_ends as _cdc_is_gone' }}
-from winners
+select {{ delta_cdc._final_select(settings) }}, {{ '_cdc_is_gone' if soft else '_cdc_ends as _cdc_is_gone' }}
+from {{ delta_cdc._with_made(settings, 'winners') }}
 {%- endmacro %}
 
 
@@ -280,7 +291,13 @@ from winners
     select {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_revised_in > {{ done }}
 {%- if settings.key_changes %}
     union all
-    select _cdc_key_before.* from {{ staging }} where _cdc_revised_in > {{ done }} and _cdc_key_before is not null
+    select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }} from {{ staging }} where _cdc_revised_in > {{ done }} and _cdc_key_before is not null
+{%- endif %}
+{%- if settings.get('split_key_changes') %}
+    union all  -- the other half of what was a key change
+    select {{ delta_cdc.column_list(keys, 'h.') }} from {{ staging }} as h
+    left semi join (select * from {{ staging }} where _cdc_revised_in > {{ done }}) as r
+      on r._cdc_sequence <=> h._cdc_sequence and r._cdc_transaction <=> h._cdc_transaction
 {%- endif %}
 {%- endif %}
 {%- if keys_table is not none %}
@@ -319,7 +336,8 @@ present as (
   where _cdc_newest_first = 1 and not _cdc_ends and _cdc_epoch = size(_cdc_truncates)
 )
 {%- else %}
-  {%- set place = 'struct(' ~ delta_cdc.order_of_states() ~ ')' %}
+  {#- a row that was displaced went when it was, not after all that came later to others -#}
+  {%- set place = 'struct(' ~ delta_cdc.order_of_states() | replace('_cdc_after', '0 as _cdc_after') ~ ')' %}
   {%- set values = settings['columns'] | reject('in', settings['keys']) | list %}
 held as (
   select *, lead({{ place }}) over (partition by _cdc_entity order by {{ delta_cdc.order_of_states() }}) as _cdc_next
@@ -329,13 +347,13 @@ ended as (  -- when a row's hold of its key ended: at its next change, at its de
   select *, _cdc_epoch < size(_cdc_truncates) as _cdc_is_truncated,
     coalesce(_cdc_next, case
       when _cdc_ends then {{ place }}
-      when _cdc_epoch < size(_cdc_truncates) then {{ place | replace('_cdc_after', '1 as _cdc_after') }}
+      when _cdc_epoch < size(_cdc_truncates) then {{ place | replace('0 as _cdc_after', '1 as _cdc_after') }}
     end) as _cdc_held_until
   from held
 ),
 newest as (
   select *, row_number() over (
-    partition by {{ delta_cdc.column_list(settings['keys']) }} order by _cdc_held_until desc nulls first, _cdc_next is null desc) as _cdc_newest_first
+    partition by {{ delta_cdc.column_list(settings['keys']) }} order by _cdc_held_until desc nulls first, _cdc_next is null desc, {{ place }} desc) as _cdc_newest_first
   from ended
 ),
 present as (

@@ -3,11 +3,11 @@
      rebuild: final is made anew, for Delta cannot alter it so} -#}
 {% macro _final_evolution(settings, staging, staged, state) %}
   {%- set found = {'columns': none, 'new': {}, 'backfill': false, 'rebuild': false} -%}
+  {%- if staged.exists %}{% do delta_cdc.note_columns(settings, staged) %}{% endif -%}
   {%- if not state.exists or not staged.exists -%}{{ return(found) }}{%- endif -%}
   {%- set wish = settings.on_schema_change -%}
   {%- do delta_cdc._refuse_changed_expressions(settings, state) -%}
-  {%- do delta_cdc.note_columns(settings, staged.columns, staged.properties) -%}
-  {%- do delta_cdc._publish_retired(settings, delta_cdc._retired_columns(settings, staged.columns), state.columns) -%}
+  {%- do delta_cdc.follow_staging(settings, staged, state.columns) -%}
   {%- set made = settings.get('expressions') or {} -%}
   {%- set types = {} -%}
   {%- for column, type in staged.columns.items() %}{% do types.update({column | lower: type}) %}{% endfor -%}
@@ -54,16 +54,24 @@
 {% endmacro %}
 
 
-{#- The columns of staging that the configuration no longer has. -#}
+{#- The columns of staging that the configuration no longer has, where final and history keep them. -#}
 {% macro _retired_columns(settings, staged) %}
-  {%- set out = [] -%}
-  {%- if staged and settings.on_schema_change in ['append_new_columns', 'ignore'] -%}
-    {%- set known = delta_cdc._known_columns(settings) | map('lower') | list -%}
-    {%- for column in staged if column | lower not in known and not column.startswith('_cdc_') %}{% do out.append(column) %}{% endfor -%}
-  {%- endif -%}
+  {{ return(delta_cdc._unlisted(settings, staged) if staged and settings.on_schema_change in ['append_new_columns', 'ignore'] else []) }}
+{% endmacro %}
+
+{% macro _unlisted(settings, staged) %}
+  {%- set known, out = delta_cdc._known_columns(settings) | map('lower') | list, [] -%}
+  {%- for column in staged if column | lower not in known and not column.startswith('_cdc_') %}{% do out.append(column) %}{% endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
+
+{#- What is made of staging knows its columns, and goes on to publish those that are no longer listed (E3).
+    staged: staging's state. published: the columns that history or final has. -#}
+{% macro follow_staging(settings, staged, published) %}
+  {%- do delta_cdc.note_columns(settings, staged) -%}
+  {%- do delta_cdc._publish_retired(settings, delta_cdc._retired_columns(settings, staged.columns), published) -%}
+{% endmacro %}
 
 {#- They stay where they were published (E3), null from then on. -#}
 {% macro _publish_retired(settings, retired, published) %}

@@ -1,6 +1,6 @@
 {#- The predicate that names the partitions in which a live row changes (A6): those of the rows as they are now and as they will be.
-    Empty: nothing changes. lacking: {column: type} that final gains with this write. Partition values come from rows, never from a delete, which may hold only the key. -#}
-{% macro _touched_partitions(settings, winners, plan, lacking={}) %}
+    Empty: nothing changes. Partition values come from rows, never from a delete, which may hold only the key. -#}
+{% macro _touched_partitions(settings, winners, plan) %}
   {%- set keys = settings['keys'] -%}
   {%- set parts = delta_cdc._partition_columns(settings) -%}
   {%- set columns = delta_cdc._final_columns(settings) -%}
@@ -12,10 +12,10 @@ compared as (
   select w._cdc_is_gone, live._cdc_is_live
   {%- for part in parts %}, w.{{ delta_cdc.quoted(part) }} as new_{{ loop.index }}, live.{{ delta_cdc.quoted(part) }} as old_{{ loop.index }}{% endfor %}
   from winners as w
-  {{ 'full' if plan.mode == 'rebuild' else 'left' }} join (select *{% for column, type in lacking.items() %}, cast(null as {{ type }}) as {{ delta_cdc.quoted(column) }}{% endfor %}, true as _cdc_is_live from {{ this }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'w') }}
+  {{ 'full' if plan.mode == 'rebuild' else 'left' }} join (select *, true as _cdc_is_live from {{ this }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'w') }}
   where not (
     (w._cdc_is_gone and live._cdc_is_live is null)
-    or (not w._cdc_is_gone and live._cdc_is_live and struct({{ delta_cdc.comparables(settings, columns, 'live.') | join(', ') }}) <=> struct({{ delta_cdc.comparables(settings, columns, 'w.') | join(', ') }}))
+    or (not w._cdc_is_gone and live._cdc_is_live is not null and {{ delta_cdc.same_values(settings, columns, 'live', 'w') }})
   ) or w._cdc_is_gone is null
 ),
 touched as (
@@ -23,7 +23,7 @@ touched as (
   union
   select {% for part in parts %}old_{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from compared where _cdc_is_live
 )
-select {% for part in parts %}cast(p{{ loop.index }} as string) as p{{ loop.index }}, typeof(p{{ loop.index }}) as t{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %}
+select {% for part in parts %}{{ delta_cdc._exact_text('p' ~ loop.index) }} as p{{ loop.index }}, typeof(p{{ loop.index }}) as t{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %}
 from touched order by all
   {%- endset -%}
   {%- set predicates = [] -%}
@@ -41,6 +41,12 @@ from touched order by all
     {%- do predicates.append('(' ~ terms | join(' and ') ~ ')') -%}
   {%- endfor -%}
   {{ return(predicates | join(' or ')) }}
+{% endmacro %}
+
+
+{#- A value as text from which its type is cast back, whatever the time zone. -#}
+{% macro _exact_text(name) %}
+  {{ return("if(typeof(" ~ name ~ ") like 'timestamp%', get_json_object(" ~ delta_cdc.json_of('struct(' ~ name ~ ')') ~ ", '$." ~ name ~ "'), cast(" ~ name ~ " as string))") }}
 {% endmacro %}
 
 

@@ -8,6 +8,17 @@
 {%- if settings.get('delete_mode') == 'soft' %}, _cdc_is_deleted, _cdc_deleted_at{% endif %}
 {%- endmacro %}
 
+{#- Rows of staging with what `expressions` make of them, also in place of columns that came. -#}
+{% macro _with_made(settings, rows) %}
+  {%- set made, there = settings.get('expressions') or {}, [] -%}
+  {%- if not made %}{{ return(rows) }}{% endif -%}
+  {%- set out = [] -%}
+  {%- for column, sql in made.items() %}{% do out.append('(' ~ sql ~ ') as ' ~ delta_cdc.quoted(column)) %}{% endfor -%}
+  {%- set there = settings.column_types.keys() | select('in', made) | list -%}
+  {{ return('(select *' ~ (' except (' ~ delta_cdc.column_list(there) ~ ')' if there else '') ~ ', ' ~ out | join(', ') ~ ' from ' ~ rows ~ ')') }}
+{% endmacro %}
+
+
 {#- The names of final's columns, without the derived partition columns. -#}
 {% macro _final_columns(settings) %}
   {%- set added = [settings.get('created_at'), settings.get('updated_at')] | select | list -%}
@@ -50,31 +61,22 @@
 {% endmacro %}
 
 
-{#- The partition columns that final has beside the published ones: [{expression, name}]. -#}
-{% macro _derived_partitions(settings) %}
+{#- `partition_by`, in its order: [{name, expression, derived}]; derived: final has the column beside the published ones. -#}
+{% macro _partitions(settings) %}
   {%- set out = [] -%}
   {%- for part in settings.get('partition_by') or [] -%}
-    {%- set named = modules.re.match('^(.*\\S)\\s+as\\s+`?(\\w+)`?$', part, modules.re.IGNORECASE) -%}
-    {%- if named -%}{%- do out.append({'expression': named.group(1), 'name': named.group(2)}) -%}
-    {%- elif part not in settings.column_types -%}
-      {%- do out.append({'expression': part, 'name': modules.re.sub('\\W+', '_', part).strip('_') | lower}) -%}
+    {%- set named = modules.re.match('(?is)^(.*\\S)\\s+as\\s+`?([a-z_]\\w*)`?\\s*$', part) -%}
+    {%- if part in settings.column_types -%}{%- do out.append({'name': part, 'expression': part, 'derived': false}) -%}
+    {%- elif named -%}{%- do out.append({'name': named.group(2), 'expression': named.group(1), 'derived': true}) -%}
+    {%- else -%}{%- do out.append({'name': modules.re.sub('\\W+', '_', part).strip('_') | lower, 'expression': part, 'derived': true}) -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
+{% macro _derived_partitions(settings) %}{{ return(delta_cdc._partitions(settings) | selectattr('derived') | list) }}{% endmacro %}
 
-{#- The names of all partition columns, in the order of `partition_by`. -#}
-{% macro _partition_columns(settings) %}
-  {%- set names = {} -%}
-  {%- for derived in delta_cdc._derived_partitions(settings) %}{% do names.update({derived.expression: derived.name}) %}{% endfor -%}
-  {%- set out = [] -%}
-  {%- for part in settings.get('partition_by') or [] -%}
-    {%- set expression = modules.re.sub('\\s+as\\s+`?\\w+`?$', '', part, flags=modules.re.IGNORECASE) -%}
-    {%- do out.append(names.get(expression, expression)) -%}
-  {%- endfor -%}
-  {{ return(out) }}
-{% endmacro %}
+{% macro _partition_columns(settings) %}{{ return(delta_cdc._partitions(settings) | map(attribute='name') | list) }}{% endmacro %}
 
 
 {% macro _with_partitions(settings) -%}

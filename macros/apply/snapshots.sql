@@ -18,13 +18,12 @@
 {% endmacro %}
 
 
-{#- Staging's rows, with the columns that it is only about to gain. -#}
+{#- Staging's rows, with the columns that it is only about to gain, named one by one: when the load is written, it has them. -#}
 {% macro _staged_before(settings, staging, state) %}
   {%- set there = state.columns.keys() | map('lower') | list -%}
   {%- set out = [] -%}
   {%- for column, type in settings.column_types.items() if column | lower not in there %}{% do out.append(', cast(null as ' ~ type ~ ') as ' ~ delta_cdc.quoted(column)) %}{% endfor -%}
-  {%- set rows = delta_cdc.staged_rows(settings, staging) -%}
-  {{ return('(select *' ~ out | join('') ~ ' from ' ~ rows ~ ')' if out else rows) }}
+  {{ return(delta_cdc.staged_rows(settings, '(select ' ~ delta_cdc.column_list(state.columns) ~ out | join('') ~ ' from ' ~ staging ~ ')' if out else staging)) }}
 {% endmacro %}
 
 

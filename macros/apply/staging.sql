@@ -15,37 +15,25 @@
     {%- do delta_cdc._note_joining(settings, state, evolved) -%}
     {%- do delta_cdc._grow_rows_before(settings, state) -%}
   {%- endif -%}
-  {%- if settings.get('alternate_keys') and state.exists %}{% do settings.update({'past': delta_cdc._past_for_alternate_keys(settings, state)}) %}{% endif -%}
+  {%- if settings.get('alternate_keys') and state.exists %}{% do settings.update({'past': delta_cdc._staged_before(settings, this, state)}) %}{% endif -%}
   {%- if settings.get('paused') -%}
     {{ return(delta_cdc._staging_idle(settings, state, evolved, {'paused': settings.paused, 'message': 'PAUSED: ' ~ settings.paused})) }}
   {%- endif -%}
+  {%- do delta_cdc._need_erase_secret(settings, state) -%}
   {%- do delta_cdc._keep_out(settings, this, state, evolved.rewrite) -%}
-  {%- if delta_cdc.reads_files(settings) -%}
-    {%- set pending = delta_cdc.pending_change_sets(changes_from, settings, state.batch_id) -%}
-    {%- set last = pending[-1]['batch_id'] if pending else none -%}
-    {%- if pending -%}
-      {%- set lines = delta_cdc.lines_of_files(this.identifier ~ '__lines', pending, settings) -%}
-      {%- do delta_cdc.read_snapshots(settings, this, lines, pending, state) -%}
-    {%- endif -%}
-  {%- else -%}
-    {%- set raw = delta_cdc.progress(changes_from) -%}
-    {%- set last = raw.batch_id if raw.batch_id > state.batch_id else none -%}
-    {%- do settings.update({'reads_much': adapter.tune_for([changes_from] if raw.exists and not state.exists else [], rows=raw.rows)}) -%}
-    {%- set lines = delta_cdc._lines_of_table(changes_from, settings, state.batch_id) -%}
-    {%- if last is not none and state.exists and not delta_cdc._has_lines(changes_from, settings, state.batch_id) -%}
-      {{ return(delta_cdc._staging_idle(settings, state, evolved, {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': 0})) }}
-    {%- endif -%}
-  {%- endif -%}
-
-  {%- if last is none -%}
+  {%- set new = delta_cdc._new_lines(settings, changes_from, state) -%}
+  {%- if new.last is none -%}
     {{ return(delta_cdc._staging_idle(settings, state, evolved)) }}
+  {%- elif new.lines is none -%}
+    {{ return(delta_cdc._staging_idle(settings, state, evolved, {'first_batch_id': state.batch_id + 1, 'last_batch_id': new.last, 'rows_read': 0})) }}
   {%- endif -%}
+  {%- set last, lines = new.last, new.lines -%}
 
   {%- if settings.get('reads_much') %}{% do delta_cdc._keep_changes(settings, lines) %}{% endif -%}
   {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
   {%- do delta_cdc._tell_of_columns(settings, plan) -%}
   {%- if state.notes.get('revised_in') -%}{%- do plan.notes.update({'revised_in': state.notes.revised_in}) -%}{%- endif -%}
-  {%- if settings.get('erased_in') and plan.quarantined and not delta_cdc.reads_files(settings) %}{% do delta_cdc._erase_again_from_raw(settings, changes_from, lines) %}{% endif -%}
+  {%- if settings.get('erased_in') and plan.quarantined and not delta_cdc.reads_files(settings) %}{% do delta_cdc._erase_again_from_raw(settings, changes_from, delta_cdc._lines_of_table(changes_from | string, settings, state.batch_id)) %}{% endif -%}
   {%- if delta_cdc.may_be_held(settings) -%}
     {%- do delta_cdc.judge(settings, this, lines, state, plan) -%}
     {%- do plan.notes.update({'judged': true}) -%}
@@ -67,6 +55,24 @@
     {{ return(delta_cdc._staging_rewritten(settings, state, evolved, lines, plan.repeated, past)) }}
   {%- endif -%}
   {{ return(delta_cdc._staging_sql(settings, lines, plan.repeated, past)) }}
+{% endmacro %}
+
+
+{#- What came for a table since: {last: the batch up to which, none: nothing came; lines: SQL of them, none: nothing of it is the table's}. -#}
+{% macro _new_lines(settings, changes_from, state) %}
+  {%- set raw = none if delta_cdc.reads_files(settings) else delta_cdc.progress(changes_from) -%}
+  {#- what raw did not take while the table was private is read from the change sets themselves -#}
+  {%- if raw is none or raw.notes.get('withheld', {}).get(settings.source_table, -1) > state.batch_id -%}
+    {%- set pending = delta_cdc.pending_change_sets(changes_from if raw is none else delta_cdc._ledger(), settings, state.batch_id) -%}
+    {%- if not pending %}{{ return({'last': none, 'lines': none}) }}{% endif -%}
+    {%- set lines = delta_cdc.lines_of_files(this.identifier ~ '__lines', pending, settings) -%}
+    {%- do delta_cdc.read_snapshots(settings, this, lines, pending, state) -%}
+    {{ return({'last': pending[-1]['batch_id'], 'lines': lines}) }}
+  {%- endif -%}
+  {%- if raw.batch_id <= state.batch_id %}{{ return({'last': none, 'lines': none}) }}{% endif -%}
+  {%- do settings.update({'reads_much': adapter.tune_for([changes_from] if not state.exists else [], rows=raw.rows)}) -%}
+  {%- set are_there = not state.exists or delta_cdc._has_lines(changes_from, settings, state.batch_id) -%}
+  {{ return({'last': raw.batch_id, 'lines': delta_cdc._lines_of_table(changes_from, settings, state.batch_id) if are_there else none}) }}
 {% endmacro %}
 
 
@@ -97,8 +103,8 @@
 {% endmacro %}
 
 {% macro _lines_of_table(raw, settings, done) %}
-  {#- a table that is loaded from the beginning leaves out what was retracted; later retractions find it staged -#}
-  {%- set retracted = delta_cdc._retracted_batches(settings.feed) if done < 0 and raw is not string else [] -%}
+  {#- what was retracted before this table came to it; what is retracted later is found staged. raw as text: with what was retracted -#}
+  {%- set retracted = delta_cdc._retracted_batches(settings.feed) | select('>', done) | list if raw is not string else [] -%}
   {{ return('(select batch_id, change_set, row_number, message from ' ~ raw ~ ' where batch_id > ' ~ done ~ ' and '
       ~ delta_cdc._is_of_table(settings) ~ (' and batch_id not in (' ~ retracted | join(', ') ~ ')' if retracted else '') ~ ')') }}
 {% endmacro %}
@@ -187,18 +193,25 @@ where not exists (  -- only late and quarantined changes can have been staged be
 
 
 {#- What makes two changes the same change: operation, key, old key, position, values, absent columns (O4). -#}
-{% macro _content_columns(settings, prefix='') %}
-  {%- set out = [] -%}
-  {%- for column in ['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_error', '_cdc_raw'] %}{% do out.append(prefix ~ column) %}{% endfor -%}
-  {{ return(out + ['array_sort(' ~ prefix ~ '_cdc_missing)'] + delta_cdc.comparables(settings, settings.column_types, prefix)) }}
+{% macro _content_columns(settings) %}
+  {{ return(delta_cdc._content_fields() + ['sort_array(_cdc_missing)'] + delta_cdc.comparables(settings, settings.column_types)) }}
 {% endmacro %}
 
-{#- Whether a change of one relation is a change of another. -#}
-{% macro same_content(settings, left, right) %}
-  {%- set out = [] -%}
-  {%- set theirs = delta_cdc._content_columns(settings, right ~ '.') -%}
-  {%- for ours in delta_cdc._content_columns(settings, left ~ '.') %}{% do out.append(ours ~ ' <=> ' ~ theirs[loop.index0]) %}{% endfor -%}
-  {{ return(out | join(' and ')) }}
+{% macro _content_fields() %}{{ return(['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_error', '_cdc_raw']) }}{% endmacro %}
+
+{#- Whether a staged change is a change that is to be staged; columns that are no longer listed are neither's.
+    but: columns that are not looked at. -#}
+{% macro same_content(settings, staged, new, but=[]) %}
+  {%- set columns = settings.column_types.keys() | reject('in', but) | list -%}
+  {%- set parts = [delta_cdc.same_columns(delta_cdc._content_fields(), staged, new)] -%}
+  {%- do parts.append('sort_array(' ~ delta_cdc._missing_of(staged, but + delta_cdc._unlisted(settings, settings.get('staged_types') or {})) ~ ') <=> sort_array('
+        ~ delta_cdc._missing_of(new, but) ~ ')') -%}
+  {%- if columns %}{% do parts.append(delta_cdc.same_values(settings, columns, staged, new)) %}{% endif -%}
+  {{ return(parts | join(' and ')) }}
+{% endmacro %}
+
+{% macro _missing_of(relation, but) %}
+  {{ return('array_except(' ~ relation ~ '._cdc_missing, array(' ~ delta_cdc._literals(but) ~ '))' if but else relation ~ '._cdc_missing') }}
 {% endmacro %}
 
 
@@ -233,7 +246,7 @@ where not exists (  -- only late and quarantined changes can have been staged be
   {%- set i, new = loop.index, delta_cdc.quoted(key) -%}
   {%- do before.append('if(_cdc_told_' ~ i ~ ', _cdc_before_' ~ i ~ ', ' ~ new ~ ')' if key in may_be_null else 'coalesce(_cdc_before_' ~ i ~ ', ' ~ new ~ ')') -%}
   {%- do unmoved.append(before[-1] ~ ' <=> ' ~ new) -%}
-  {%- do is_told.append(('_cdc_told_' if settings.keyless == 'multiset' else '_cdc_before_') ~ i ~ (' is true' if settings.keyless == 'multiset' else ' is not null')) -%}
+  {%- do is_told.append('_cdc_told_' ~ i ~ ' is true' if key in may_be_null else '_cdc_before_' ~ i ~ ' is not null') -%}
 {%- endfor -%}
 {%- set is_moved = 'not (' ~ unmoved | join(' and ') ~ ')' -%}
 lines as (
@@ -291,8 +304,8 @@ masked as (  -- from here on there is no clear value
     try_cast(({{ sql }}) as {{ types[column] }}) as {{ delta_cdc.quoted(column) }}
   {%- endfor %}
   {%- for key in keys if key in mask %}
-    {%- set before = '_cdc_before_' ~ (keys.index(key) + 1) %},
-    if({{ before }} is null, null, transform(array({{ before }}), {{ delta_cdc.quoted(key) }} -> try_cast(({{ mask[key] }}) as {{ types[key] }}))[0]) as {{ before }}
+    {%- set i = keys.index(key) + 1 %},
+    if({{ '_cdc_told_' ~ i if key in may_be_null else '_cdc_before_' ~ i ~ ' is not null' }}, transform(array(_cdc_before_{{ i }}), {{ delta_cdc.quoted(key) }} -> try_cast(({{ mask[key] }}) as {{ types[key] }}))[0], null) as _cdc_before_{{ i }}
   {%- endfor %},
     case when _cdc_misfit is not null then _cdc_misfit
   {%- for column, sql in mask.items() %}
@@ -308,7 +321,7 @@ operations as (
 keyed as (  -- a delete names the row by its key before
   select * {%- if keys %} except ({{ delta_cdc.column_list(keys) }}),
   {%- for key in keys %}
-    if(_cdc_op = 'D', coalesce(_cdc_before_{{ loop.index }}, {{ delta_cdc.quoted(key) }}), {{ delta_cdc.quoted(key) }}) as {{ delta_cdc.quoted(key) }}{{ ',' if not loop.last }}
+    if(_cdc_op = 'D', {{ before[loop.index0] }}, {{ delta_cdc.quoted(key) }}) as {{ delta_cdc.quoted(key) }}{{ ',' if not loop.last }}
   {%- endfor %}{% endif %}
   from operations
 ),
@@ -317,7 +330,7 @@ checked as (
     case
       when not _cdc_parsed then 'unparsable'
   {%- if settings.get('erased_in') %}
-      when {{ delta_cdc._comes_erased(settings) }} then 'erased'
+      when {{ delta_cdc._comes_erased(settings, before) }} then 'erased'
   {%- endif %}
       when _cdc_op is null then 'unknown_operation'
   {%- if delta_cdc.is_appended(settings) %}
@@ -495,7 +508,7 @@ case
 {%- set parts = settings.sequence_by -%}
 case when {% for part in parts %}({{ part }}) is not null{{ ' and ' if not loop.last }}{% endfor %} then struct(
 {%- for part in parts -%}
-  ({{ part }}) as {{ delta_cdc._sequence_name(part, loop.index) if not modules.re.match('^`?\w+`?$', part) else delta_cdc.quoted(delta_cdc._sequence_name(part, loop.index)) }}{{ ', ' if not loop.last }}
+  ({{ part }}) as {{ delta_cdc.quoted(delta_cdc._sequence_name(part, loop.index)) }}{{ ', ' if not loop.last }}
 {%- endfor -%}
 ) end
 {%- endmacro %}

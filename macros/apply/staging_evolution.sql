@@ -10,7 +10,7 @@
   {%- set types = {} -%}
   {%- for column in settings.column_types %}{% do types.update({column: evolved.types[column]}) %}{% endfor -%}
   {%- do settings.update({'column_types': types, 'given_types': evolved.cast}) -%}
-  {%- do delta_cdc.note_columns(settings, state.columns.keys() | list + evolved.new, state.properties) -%}
+  {%- do delta_cdc.note_columns(settings, state, evolved.new) -%}
   {{ return(evolved) }}
 {% endmacro %}
 
@@ -62,7 +62,9 @@
 {%- set as_staged, as_new = [], [] -%}
 {%- for column in state.columns -%}
   {%- set name = delta_cdc.quoted(column) -%}
-  {%- do as_staged.append('cast(' ~ name ~ ' as ' ~ types[column | lower] ~ ') as ' ~ name if column | lower in types else name) -%}
+  {#- the new table has no property that says which columns are young -#}
+  {%- set staged = delta_cdc._unsaid(settings) if column == '_cdc_missing' else name -%}
+  {%- do as_staged.append('cast(' ~ name ~ ' as ' ~ types[column | lower] ~ ') as ' ~ name if column | lower in types else staged if staged == name else staged ~ ' as ' ~ name) -%}
   {%- do as_new.append(name if column | lower in new or name | lower in new else 'null') -%}
 {%- endfor -%}
 {%- for column in evolved.new -%}
@@ -78,28 +80,32 @@ select {{ as_new | join(', ') }} from (
 {%- endmacro %}
 
 
-{#- Notes what staging says of its columns: which of them it has under an old name too (E2), and up to which batch one was not listed (E1).
-    columns, properties: staging's. -#}
-{% macro note_columns(settings, columns, properties) %}
+{#- Notes what staging says of its columns: their types; which of them it has under an old name too (E2); and up to which batch one was
+    not listed (E1). staged: its state. new: the columns that it is about to gain. -#}
+{% macro note_columns(settings, staged, new=[]) %}
+  {%- set there = staged.columns.keys() | list + new -%}
   {%- set renamed = {} -%}
-  {%- for new, old in (settings.get('renamed_columns') or {}).items() if new in columns and old in columns %}{% do renamed.update({new: old}) %}{% endfor -%}
+  {%- for column, old in (settings.get('renamed_columns') or {}).items() if column in there and old in there %}{% do renamed.update({column: old}) %}{% endfor -%}
   {%- set joined = {} -%}
-  {%- for column, batch in fromjson(properties.get('delta_cdc.joined_after', '{}')).items() if column in settings.column_types and column not in renamed -%}
+  {%- for column, batch in delta_cdc._joined_after(staged).items() if column in settings.column_types and column in there and column not in renamed -%}
     {%- do joined.update({column: batch}) -%}
   {%- endfor -%}
-  {%- do settings.update({'renamed_in_staging': renamed, 'joined_after': joined}) -%}
+  {%- do settings.update({'staged_types': staged.columns, 'renamed_in_staging': renamed, 'joined_after': joined}) -%}
 {% endmacro %}
+
+{% macro _joined_after(staged) %}{{ return(fromjson(staged.properties.get('delta_cdc.joined_after', '{}'))) }}{% endmacro %}
 
 
 {#- Says in staging up to which batch the columns that it is about to gain were not listed: what was staged until then says nothing of them.
     Of a table of whole copies each says all of its rows. -#}
 {% macro _note_joining(settings, state, evolved) %}
-  {%- set joined = fromjson(state.properties.get('delta_cdc.joined_after', '{}')) -%}
+  {%- set joined = delta_cdc._joined_after(state) -%}
   {%- set new = evolved.new | select('in', settings.column_types) | list if settings.format != 'snapshots' else [] -%}
-  {%- for column in new %}{% do joined.update({column: state.committed}) %}{% endfor -%}
   {%- if new and state.committed >= 0 -%}
-    {%- do run_query('alter table ' ~ this ~ " set tblproperties ('delta_cdc.joined_after' = " ~ delta_cdc.literal(tojson(joined)) ~ ')') -%}
-    {%- do delta_cdc.note_columns(settings, state.columns.keys() | list + evolved.new, {'delta_cdc.joined_after': tojson(joined)}) -%}
+    {%- for column in new %}{% do joined.update({column: state.committed}) %}{% endfor -%}
+    {%- set property = tojson(joined) -%}
+    {%- do run_query('alter table ' ~ this ~ " set tblproperties ('delta_cdc.joined_after' = " ~ delta_cdc.literal(property) ~ ')') -%}
+    {%- do delta_cdc.note_columns(settings, {'columns': state.columns, 'properties': {'delta_cdc.joined_after': property}}, evolved.new) -%}
   {%- endif -%}
 {% endmacro %}
 
@@ -107,7 +113,12 @@ select {{ as_new | join(', ') }} from (
 {#- Of a multiset a new column is part of the row before, too. -#}
 {% macro _grow_rows_before(settings, state) %}
   {%- set there = delta_cdc._field_names(state.columns.get('_cdc_key_before')) -%}
-  {%- for column in settings.get('values') or [] if there and column not in there -%}
+  {%- if there %}{% do delta_cdc._grow_key_before(settings, (settings.get('values') or []) | reject('in', there)) %}{% endif -%}
+{% endmacro %}
+
+{#- New fields of the key before, with the types of their columns. -#}
+{% macro _grow_key_before(settings, columns) %}
+  {%- for column in columns -%}
     {%- do run_query('alter table ' ~ this ~ ' add columns (_cdc_key_before.' ~ delta_cdc.quoted(column) ~ ' ' ~ settings.column_types[column] ~ ')') -%}
   {%- endfor -%}
 {% endmacro %}
@@ -116,16 +127,26 @@ select {{ as_new | join(', ') }} from (
 {#- Staging as if it had always had the columns that it has now: what was staged before one was renamed (E2) stands under the old name,
     and what was staged before one was listed does not say that it is null. -#}
 {% macro staged_rows(settings, staging) %}
-  {%- set renamed, joined = settings.get('renamed_in_staging') or {}, settings.get('joined_after') or {} -%}
-  {%- if not renamed and not joined -%}{{ return(staging) }}{%- endif -%}
-  {%- set names, missing, values, unsaid = [], '_cdc_missing', [], [] -%}
+  {%- set renamed = settings.get('renamed_in_staging') or {} -%}
+  {%- if not renamed and not settings.get('joined_after') -%}{{ return(staging) }}{%- endif -%}
+  {%- set names, values, missing = [], [], '_cdc_missing' -%}
   {%- for new, old in renamed.items() -%}
     {%- do names.extend([old, new]) -%}
     {%- do values.append('coalesce(' ~ delta_cdc.quoted(new) ~ ', ' ~ delta_cdc.quoted(old) ~ ') as ' ~ delta_cdc.quoted(new)) -%}
   {%- endfor -%}
-  {%- if renamed %}{% set missing = 'transform(' ~ missing ~ ', name -> coalesce(map(' ~ delta_cdc._literals(names) ~ ')[name], name))' %}{% endif -%}
-  {%- for column, batch in joined.items() %}{% do unsaid.append('if(_cdc_batch_id <= ' ~ batch ~ " and _cdc_op in ('I', 'U', 'R'), array(" ~ delta_cdc.literal(column) ~ '), array())') %}{% endfor -%}
-  {%- if unsaid %}{% set missing = 'array_union(' ~ missing ~ ', concat(' ~ unsaid | join(', ') ~ '))' %}{% endif -%}
-  {{ return('(select * except (' ~ (['_cdc_missing'] + [delta_cdc.column_list(renamed.keys() | list + renamed.values() | list)] if renamed else ['_cdc_missing']) | join(', ') ~ '), '
-      ~ (values + [missing ~ ' as _cdc_missing']) | join(', ') ~ ' from ' ~ staging ~ ')') }}
+  {%- if renamed %}{% set missing = 'transform(_cdc_missing, name -> coalesce(map(' ~ delta_cdc._literals(names) ~ ')[name], name))' %}{% endif -%}
+  {%- set made_anew = ['_cdc_missing'] + ([delta_cdc.column_list(renamed.keys() | list + renamed.values() | list)] if renamed else []) -%}
+  {{ return('(select * except (' ~ made_anew | join(', ') ~ '), ' ~ (values + [delta_cdc._unsaid(settings, missing) ~ ' as _cdc_missing']) | join(', ') ~ ' from ' ~ staging ~ ')') }}
+{% endmacro %}
+
+{#- What a staged change does not say, `_cdc_missing`: also the columns that were listed only after it came, unless it was read anew since. -#}
+{% macro _unsaid(settings, missing='_cdc_missing') %}
+  {%- set joined, staged = settings.get('joined_after') or {}, settings.get('staged_types') or {} -%}
+  {%- set came = 'coalesce(_cdc_revised_in, _cdc_batch_id)' if '_cdc_revised_in' in staged else '_cdc_batch_id' -%}
+  {%- set young = [] -%}
+  {%- for column, batch in joined.items() -%}
+    {%- do young.append('if(' ~ came ~ ' <= ' ~ batch ~ " and _cdc_op in ('I', 'U', 'R')" ~ (' and ' ~ delta_cdc.quoted(column) ~ ' is null' if column in staged else '')
+          ~ ', array(' ~ delta_cdc.literal(column) ~ '), array())') -%}
+  {%- endfor -%}
+  {{ return('array_union(' ~ missing ~ ', concat(' ~ young | join(', ') ~ '))' if young else missing) }}
 {% endmacro %}

@@ -166,22 +166,20 @@ new_change_sets as (
 )
 {%- set contiguous = feeds.values() | selectattr('expect_contiguous') | map(attribute='feed') | list %}
 {%- if contiguous %},
-in_line as (  -- N waits for N-1: counted from the highest number of its folder that is known
-  select new_change_sets.*
-  from (
-    select *, number - row_number() over (partition by feed, folder order by number) as gap_free_base
-    from new_change_sets
-  ) as new_change_sets
-  left join (
-    select feed, regexp_replace(change_set, '/[^/]*$', '') as folder,
-      max(try_cast(regexp_extract(element_at(split(change_set, '/'), -1), '(\\d+)\\D*$', 1) as bigint)) as highest
-    from {{ known if known is not string else '(' ~ known ~ ')' }}
-    group by all
-  ) as known on known.feed = new_change_sets.feed and known.folder = new_change_sets.folder
-  left join (select feed, folder, min(number) - 1 as below from new_change_sets group by all) as first
-    on first.feed = new_change_sets.feed and first.folder = new_change_sets.folder
-  where new_change_sets.feed not in ({% for feed in contiguous %}{{ delta_cdc.literal(feed) }}{{ ', ' if not loop.last }}{% endfor %})
-    or gap_free_base = coalesce(known.highest, first.below)
+in_line as (  -- N waits for N-1: counted from the highest number of its folder that is known; one that was rewritten waits for none
+  select * from (
+    select found.*, known.highest, min(number) over folder - 1 as below,
+      number - row_number() over (partition by found.feed, found.folder, number <= known.highest order by number) as gap_free_base
+    from new_change_sets as found
+    left join (
+      select feed, regexp_replace(change_set, '/[^/]*$', '') as folder,
+        max(try_cast(regexp_extract(element_at(split(change_set, '/'), -1), '(\\d+)\\D*$', 1) as bigint)) as highest
+      from {{ known if known is not string else '(' ~ known ~ ')' }}
+      group by all
+    ) as known on known.feed = found.feed and known.folder = found.folder
+    window folder as (partition by found.feed, found.folder)
+  )
+  where feed not in ({{ delta_cdc._literals(contiguous) }}) or number <= highest or gap_free_base = coalesce(highest, below)
 )
 {%- endif %}
 select
@@ -219,7 +217,10 @@ from {{ 'in_line' if contiguous else 'new_change_sets' }}
 
 {#- The tables that hold loaded change sets and exist: raw_<feed> of mixed feeds, and all staging tables. -#}
 {% macro _loading_tables() %}
-  {%- set out, layers = [], delta_cdc.layers() -%}
+  {%- set out, layers, feeds = [], delta_cdc.layers(), {} -%}
+  {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
+    {%- do feeds.update({delta_cdc.model_name({'feed': node.source_name, 'table': node.name}, 'staging'): node.source_name}) -%}
+  {%- endfor -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental' -%}
     {%- set layer = layers.get(node.name) -%}
     {%- if layer in ('raw', 'staging') -%}
@@ -228,7 +229,7 @@ from {{ 'in_line' if contiguous else 'new_change_sets' }}
         {%- if layer == 'raw' -%}
           {%- do out.append({'feed': node.name[4:], 'relation': relation, 'change_set': 'change_set', 'batch_id': 'batch_id', 'at': 'cast(null as timestamp)', 'retracted': 'false'}) -%}
         {%- else -%}
-          {%- do out.append({'feed': node.name[4:].split('__')[0], 'relation': relation, 'change_set': '_cdc_change_set', 'batch_id': '_cdc_batch_id', 'at': '_cdc_staged_at', 'retracted': "_cdc_error <=> 'retracted'"}) -%}
+          {%- do out.append({'feed': feeds[node.name], 'relation': relation, 'change_set': '_cdc_change_set', 'batch_id': '_cdc_batch_id', 'at': '_cdc_staged_at', 'retracted': "_cdc_error <=> 'retracted'"}) -%}
         {%- endif -%}
       {%- endif -%}
     {%- endif -%}

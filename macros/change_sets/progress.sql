@@ -12,7 +12,8 @@
   {%- set committed = state.txn_version if trusted else -1 -%}
   {%- set done = committed -%}
   {%- if trusted -%}
-    {%- set done = [done, delta_cdc._noted_batches().get(relation.identifier, -1)] | max -%}
+    {%- set noted = delta_cdc._noted_batches() -%}
+    {%- set done = [done, noted.get(relation.identifier, -1), noted.get(relation.schema ~ '.' ~ relation.identifier, -1)] | max -%}
   {%- endif -%}
   {%- set generation = (state.version + 1) if state.exists else 0 -%}
   {{ return({
@@ -44,14 +45,19 @@
 {% endmacro %}
 
 
-{#- {table: highest batch that a run found to hold nothing for it}. One query for all tables of a run. -#}
+{#- {table: highest batch that a run found to hold nothing for it}. -#}
 {% macro _noted_batches() %}
-  {%- set runs = delta_cdc._runs_relation() -%}
   {%- set noted = {} -%}
-  {%- set rows = adapter.cached_query(runs,
-        "select `table`, max(last_batch_id) as batch_id from " ~ runs ~ " where status = 'success' and rows_written = 0 group by `table`") -%}
-  {%- for row in rows %}{% do noted.update({row['table']: row['batch_id']}) %}{% endfor -%}
+  {%- for row in delta_cdc.noted_runs() if row['batch_id'] is not none %}{% do noted.update({row['table']: row['batch_id']}) %}{% endfor -%}
   {{ return(noted) }}
+{% endmacro %}
+
+{#- What `cdc_runs` says of each table: batch_id, the highest that a run found to hold nothing for it, and how the last run that it tells
+    of ended. One query for all tables of a run. -#}
+{% macro noted_runs() %}
+  {%- set runs = delta_cdc._runs_relation() -%}
+  {{ return(adapter.cached_query(runs, "select `table`, max(if(status = 'success' and rows_written = 0, last_batch_id, null)) as batch_id, "
+      ~ "max_by(status, finished_at) as status from " ~ runs ~ " group by `table`")) }}
 {% endmacro %}
 
 

@@ -7,9 +7,13 @@
   {%- do delta_cdc._refuse_restored(this, state) -%}
   {%- set pending = delta_cdc.pending_change_sets(ledger, settings, state.batch_id) -%}
   {%- set report = {'first_batch_id': pending[0]['batch_id'], 'last_batch_id': pending[-1]['batch_id']} if pending else {} -%}
+  {%- set withheld = {} -%}  {#- up to which batch a table's messages are not here: it has to read the change sets themselves -#}
+  {%- do withheld.update(state.notes.get('withheld', {})) -%}
+  {%- for table in tables.values() if pending and delta_cdc.is_private(table) %}{% do withheld.update({table.source_table: pending[-1]['batch_id']}) %}{% endfor -%}
   {%- do adapter.plan_write(this, {
         'skip': not pending,
         'txn': {'app_id': state.app_id, 'version': report.get('last_batch_id', 0)},
+        'notes': {'withheld': withheld} if withheld else none,
         'report': report}) -%}
   {%- if not pending -%}{{ return(delta_cdc._empty_raw()) }}{%- endif -%}
   {%- set lines = delta_cdc._lines_of_change_sets(this.identifier ~ '__lines', pending, settings) -%}

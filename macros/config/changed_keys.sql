@@ -26,9 +26,13 @@
             ~ keys | join(', ') ~ '], and a person was erased from it, who is known by the former. Put them back.') -%}
     {%- endif -%}
     {%- if delta_cdc._keys_of_final() != keys -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
-    {%- for key in new -%}
-      {%- do run_query('alter table ' ~ this ~ ' add columns (_cdc_key_before.' ~ delta_cdc.quoted(key) ~ ' ' ~ settings.column_types[key] ~ ')') -%}
+    {%- do delta_cdc._grow_key_before(settings, new) -%}
+    {%- set told = [] -%}  {#- what an old key does not tell is as in the new one -#}
+    {%- for key in keys if key not in state.notes['keys'] -%}
+      {%- set name = delta_cdc.quoted(key) -%}
+      {%- do told.append('_cdc_key_before.' ~ name ~ ' = coalesce(_cdc_key_before.' ~ name ~ ', ' ~ name ~ ')') -%}
     {%- endfor -%}
+    {%- if told %}{% do run_query('update ' ~ this ~ ' set ' ~ told | join(', ') ~ ' where _cdc_key_before is not null') %}{% endif -%}
     {%- set lacks = [] -%}
     {%- for key in keys if key not in (settings.nullable_keys or []) %}{% do lacks.append(delta_cdc.quoted(key) ~ ' is null') %}{% endfor -%}
     {%- set error = 'if(' ~ (lacks | join(' or ') or 'false') ~ ", 'null_key', null)" -%}

@@ -18,14 +18,31 @@
   {{ return(out | join(' and ')) }}
 {% endmacro %}
 
-{#- Columns as SQL that can be compared and hashed: a map or a variant cannot, its JSON is. -#}
+{#- Columns as SQL that can be compared and hashed: maps and variants cannot, and structs of other fields neither; their JSON is. -#}
 {% macro comparables(settings, columns, prefix='') %}
-  {%- set out = [] -%}
+  {%- set types, out = {}, [] -%}
+  {%- do types.update(settings.get('staged_types') or {}) -%}
+  {%- do types.update(settings.get('column_types') or {}) -%}
   {%- for column in columns -%}
-    {%- set value, type = prefix ~ delta_cdc.quoted(column), (settings.get('column_types') or {}).get(column) or '' -%}
-    {%- do out.append(delta_cdc.json_of(value) if modules.re.search('map *<|variant', type | lower) else value) -%}
+    {%- set value, type = prefix ~ delta_cdc.quoted(column), types.get(column) or '' -%}
+    {%- do out.append(delta_cdc.json_of(value) if type is mapping or (type | lower).startswith(('struct', 'array', 'map', 'variant')) else value) -%}
   {%- endfor -%}
   {{ return(out) }}
+{% endmacro %}
+
+{#- The same under the columns' names, for sets and groups of rows. -#}
+{% macro comparable_columns(settings, columns) %}
+  {%- set out = [] -%}
+  {%- for value in delta_cdc.comparables(settings, columns) %}{% do out.append(value ~ ' as ' ~ delta_cdc.quoted(columns[loop.index0])) %}{% endfor -%}
+  {{ return(out | join(', ')) }}
+{% endmacro %}
+
+{#- Null-safe equality of the columns of two relations, of any type, also where one has wider types than the other. -#}
+{% macro same_values(settings, columns, left, right) %}
+  {%- set out = [] -%}
+  {%- set theirs = delta_cdc.comparables(settings, columns, right ~ '.') -%}
+  {%- for ours in delta_cdc.comparables(settings, columns, left ~ '.') %}{% do out.append(ours ~ ' <=> ' ~ theirs[loop.index0]) %}{% endfor -%}
+  {{ return(out | join(' and ')) }}
 {% endmacro %}
 
 {#- A value as JSON, exactly: its nulls, and moments in UTC to the microsecond. -#}

@@ -11,9 +11,14 @@
   {{ return(delta_cdc._relation_of(node)) }}
 {% endmacro %}
 
-{% macro _final_relation(settings) %}
-  {{ return(delta_cdc._model_relation(settings.get('final_name') or 'final_' ~ settings.table)) }}
+{#- The name of a table's model of a layer. -#}
+{% macro model_name(settings, layer) %}
+  {%- set table = settings.feed ~ '__' ~ settings.table -%}
+  {{ return({'raw': 'raw_' ~ settings.feed, 'staging': 'stg_' ~ table, 'keys': 'int_' ~ table ~ '_keys', 'history': 'hist_' ~ table,
+      'final': settings.get('final_name') or 'final_' ~ settings.table}[layer]) }}
 {% endmacro %}
+
+{% macro _model_of(settings, layer) %}{{ return(delta_cdc._model_relation(delta_cdc.model_name(settings, layer))) }}{% endmacro %}
 
 
 {#- The tables of control that are no models stand beside the ledger. -#}
@@ -32,10 +37,10 @@
 {% macro layers() %}
   {%- set out = {'cdc_change_sets': 'ledger'} -%}
   {%- for node in graph.sources.values() -%}
-    {%- set given, name = delta_cdc._cdc_meta(node), node.source_name ~ '__' ~ node.name -%}
+    {%- set given = delta_cdc._cdc_meta(node) -%}
     {%- if given is not none -%}
-      {%- do out.update({'raw_' ~ node.source_name: 'raw', 'stg_' ~ name: 'staging', 'int_' ~ name ~ '_keys': 'keys', 'hist_' ~ name: 'history'}) -%}
-      {%- do out.update({given.get('final_name') or 'final_' ~ node.name: 'final'}) -%}
+      {%- set table = {'feed': node.source_name, 'table': node.name, 'final_name': given.get('final_name')} -%}
+      {%- for layer in ['raw', 'staging', 'keys', 'history', 'final'] %}{% do out.update({delta_cdc.model_name(table, layer): layer}) %}{% endfor -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(out) }}

@@ -9,6 +9,10 @@
 {% endmacro %}
 
 
+{#- Whether a table's rows live and change; otherwise there is no history and nothing to resolve. -#}
+{% macro has_entities(settings) %}{{ return(not settings.insert_only and settings.keyless == 'none') }}{% endmacro %}
+
+
 {#- All tables of a feed, by name: {table: settings}. -#}
 {% macro feed_tables(feed) %}
   {%- set tables = {} -%}
@@ -56,10 +60,9 @@
         'listed_columns': node.columns.values() | map(attribute='name') | list,
         'columns': delta_cdc._published_columns(settings, types.keys() | list),
       }) -%}
-  {%- if delta_cdc.is_appended(settings) -%}
-    {#- what only the feed says of changed and deleted rows is for its other tables -#}
-    {%- do settings.update({'delete_mode': 'hard', 'created_at': none, 'updated_at': none, 'set_on_insert': []}) -%}
-  {%- endif -%}
+  {#- what only the feed says of changed and deleted rows is for its other tables -#}
+  {%- if delta_cdc.is_appended(settings) %}{% do settings.update({'delete_mode': 'hard', 'created_at': none, 'updated_at': none, 'set_on_insert': []}) %}{% endif -%}
+  {%- if not delta_cdc.has_entities(settings) %}{% do settings.update({'max_delete_share': none, 'apply': 'merge'}) %}{% endif -%}
   {%- do settings.update({'tracked': delta_cdc._tracked_columns(settings)}) -%}
   {{ return(settings) }}
 {% endmacro %}

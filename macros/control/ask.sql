@@ -21,8 +21,8 @@
   {%- set untold = [] -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
-    {%- set staging = delta_cdc._model_relation('stg_' ~ settings.feed ~ '__' ~ settings.table) -%}
-    {%- set final = delta_cdc._final_relation(settings) -%}
+    {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
+    {%- set final = delta_cdc._model_of(settings, 'final') -%}
     {%- set state = delta_cdc.progress(staging) -%}
     {%- if state.exists -%}
       {%- set staged, written = adapter.table_statistics(staging, '_cdc_occurred_at'), adapter.table_statistics(final) -%}
@@ -111,7 +111,7 @@ from placed
 order by {{ delta_cdc.order_by() }}
   {%- endset -%}
   {%- set found = adapter.query_rows(changes) -%}
-  {%- set final = delta_cdc._final_relation(settings) -%}
+  {%- set final = delta_cdc._model_of(settings, 'final') -%}
   {%- do print(tojson({'changes': found, 'final': delta_cdc._rows_at_keys(settings, final)})) -%}
 {% endmacro %}
 
@@ -119,7 +119,7 @@ order by {{ delta_cdc.order_by() }}
 {#- Every version of the row that has or had the named key. -#}
 {% macro history_of_key(staging) %}
   {%- set table = delta_cdc._named_row(staging) -%}
-  {%- set history = delta_cdc._model_relation('hist_' ~ table.settings.feed ~ '__' ~ table.settings.table) -%}
+  {%- set history = delta_cdc._model_of(table.settings, 'history') -%}
   {%- do print(tojson(delta_cdc._rows_at_keys(table.settings, history, 'valid_from nulls first, valid_to nulls last'))) -%}
 {% endmacro %}
 
@@ -158,7 +158,7 @@ from (
 {#- Write the rows of final to a folder that is not there yet, as they are or were at a moment of the source. -#}
 {% macro export(staging, to, file_format, moment=none) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
-  {%- set final = delta_cdc._final_relation(table.settings) -%}
+  {%- set final = delta_cdc._model_of(table.settings, 'final') -%}
   {%- set rows = '(' ~ delta_cdc.as_of(final, moment) ~ ')' if moment is not none else final -%}
   {%- set written = adapter.write_files('select ' ~ delta_cdc.column_list(table.settings['columns']) ~ ' from ' ~ delta_cdc._live_rows(table.settings, rows), to, file_format) -%}
   {%- do print(tojson(written)) -%}

@@ -33,19 +33,22 @@
   {%- elif not delta_cdc.can_be_noted(cut.type, cut.at) -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': a position of type ' ~ cut.type ~ ' cannot be written down exactly, so it can be no horizon.') -%}
   {%- endif -%}
-  {%- set folded = adapter.query_rows('select cast(max(_cdc_occurred_at) as string) as until, unix_micros(current_timestamp()) as now from ' ~ table.staging
+  {%- set until = 'max(_cdc_occurred_at)' -%}
+  {%- if horizon %}{% set until = 'greatest(' ~ until ~ ', try_cast(' ~ delta_cdc.literal(state.properties['delta_cdc.folded_until']) ~ ' as ' ~ time_type ~ '))' %}{% endif -%}
+  {%- set folded = adapter.query_rows('select cast(' ~ until ~ ' as string) as until, unix_micros(current_timestamp()) as now from ' ~ table.staging
         ~ ' where _cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= ' ~ delta_cdc.position_of(cut.at, cut.type))[0] -%}
   {%- do run_query('alter table ' ~ table.staging ~ " set tblproperties ('delta_cdc.folded_until' = " ~ delta_cdc.literal(folded.until)
         ~ ", 'delta_cdc.folded_at' = '" ~ folded.now ~ "', 'delta_cdc.horizon' = " ~ delta_cdc.literal(cut.at) ~ ", 'delta_cdc.horizon_type' = "
         ~ delta_cdc.literal(cut.type) ~ ", 'delta_cdc.compacted_batch' = '" ~ state.batch_id ~ "')") -%}
   {%- do adapter.create_kept_view('cdc_compacted', delta_cdc._compacted(table, delta_cdc.position_of(cut.at, cut.type))) -%}
+  {%- set joined = (table.settings.joined_after or {}).values() | list -%}  {#- rows that are older than a column -#}
   {%- set sql -%}
 merge into {{ table.staging }} as t
 using cdc_compacted as s
 on t._cdc_batch_id = s._cdc_batch_id and t._cdc_row = s._cdc_row
 when matched and not s._cdc_lives then delete
-when matched and size(t._cdc_missing) > 0 then update set
-  {%- for column in table.settings.column_types %} {{ delta_cdc.quoted(column) }} = s.{{ delta_cdc.quoted(column) }},{% endfor %} _cdc_missing = array()
+when matched and (size(t._cdc_missing) > 0{% if joined %} or t._cdc_batch_id <= {{ joined | max }}{% endif %}) then update set
+  {%- for column in delta_cdc._folded_columns(table) %} {{ delta_cdc.quoted(column) }} = s.{{ delta_cdc.quoted(column) }},{% endfor %} _cdc_missing = array()
   {%- endset -%}
   {%- set done = delta_cdc._write(table.staging, sql, {}) -%}
   {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes folded away, ' ~ adapter.query_rows('select count(*) as n from cdc_compacted where _cdc_lives')[0].n
@@ -86,7 +89,7 @@ when matched and size(t._cdc_missing) > 0 then update set
 {% macro _compacted(table, horizon) -%}
 {%- set settings = {} -%}
 {%- do settings.update(table.settings) -%}
-{%- do settings.update({'columns': table.settings.column_types.keys() | list}) -%}
+{%- do settings.update({'columns': delta_cdc._folded_columns(table), 'expressions': {}}) -%}
 {%- set below = '(select * from ' ~ table.staging ~ ' where _cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= ' ~ horizon ~ ')' -%}
 with changes as (
 {{ delta_cdc.changes_of_entities(settings, below, none) }}
@@ -102,11 +105,17 @@ from {{ below }} where _cdc_op = 'T'
 {%- endmacro %}
 
 
+{#- All columns that staging has of the feed: history goes on to show those that are no longer listed (E3). -#}
+{% macro _folded_columns(table) %}
+  {{ return(table.settings.column_types.keys() | list + delta_cdc._unlisted(table.settings, table.settings.staged_types)) }}
+{% endmacro %}
+
+
 {#- Why a table cannot be compacted: texts, none if it can. -#}
 {% macro _against_compaction(table, state) %}
   {%- set settings = table.settings -%}
   {%- set problems = [] -%}
-  {%- if settings.insert_only or settings.keyless != 'none' -%}
+  {%- if not delta_cdc.has_entities(settings) -%}
     {%- do problems.append('it has no keys, or its rows are only added') -%}
   {%- else -%}
     {%- if settings.key_changes and state.notes.keys_may_move is not sameas false -%}
@@ -124,7 +133,7 @@ from {{ below }} where _cdc_op = 'T'
     {%- if settings.get('history', 'view') != 'view' -%}
       {%- do problems.append('its history is a table, which could not be rebuilt') -%}
     {%- endif -%}
-    {%- set final = delta_cdc._final_relation(settings) -%}
+    {%- set final = delta_cdc._model_of(settings, 'final') -%}
     {%- if delta_cdc.may_be_held(settings) and delta_cdc.holds_of(table.staging) | selectattr('accepted_at', 'none') | list -%}
       {%- do problems.append('a change set of it is held') -%}
     {%- elif delta_cdc.progress(final).batch_id < state.committed -%}

@@ -15,6 +15,7 @@
   {%- if noted != keys -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': staging was loaded with other `keys`: ' ~ noted | join(', ') ~ '. Run `dbt run`, then erase again.') -%}
   {%- endif -%}
+  {%- do delta_cdc._need_erase_secret(settings, delta_cdc.progress(table.staging)) -%}
   {%- do delta_cdc.name_key(table) -%}
   {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
   {%- if waiting -%}{%- do exceptions.raise_compiler_error(waiting ~ ' Run `dbt run`, then erase again.') -%}{%- endif -%}
@@ -31,8 +32,12 @@
     {{ return('') }}
   {%- endif -%}
 
+  {%- set final = delta_cdc.progress(delta_cdc._model_of(settings, 'final')) -%}
+  {%- if not final.rebuild and final.batch_id < delta_cdc.progress(table.staging).committed -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': final has not taken all that is staged. Run `dbt run` (accept or retract what is held), then erase again.') -%}
+  {%- endif -%}
   {%- if not settings.key_changes and not settings.insert_only -%}
-    {%- for written in [delta_cdc._final_relation(settings)] + ([delta_cdc._model_relation('hist_' ~ settings.feed ~ '__' ~ settings.table)] if settings.get('history') == 'table' else []) -%}
+    {%- for written in [delta_cdc._model_of(settings, 'final')] + ([delta_cdc._model_of(settings, 'history')] if settings.get('history') == 'table' else []) -%}
       {%- if adapter.table_state(written, written.identifier).exists -%}
         {%- do run_query('merge into ' ~ written ~ ' as t using cdc_named_key as s on ' ~ delta_cdc.same_columns(keys, 't', 's') ~ ' when matched then delete') -%}
       {%- endif -%}
@@ -54,7 +59,7 @@ when matched then delete
 when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_ordinal, _cdc_error, _cdc_raw, _cdc_batch_id, _cdc_change_set, _cdc_row, _cdc_staged_at, _cdc_revised_in)
   values ('D', s._cdc_position._cdc_sequence, s._cdc_position._cdc_ordinal, 'erased', s._cdc_erased, s._cdc_batch_id, 'erase', s._cdc_row, current_timestamp(), {{ revision }})
   {%- endset -%}
-  {%- do run_query('alter table ' ~ table.staging ~ " set tblproperties ('delta_cdc.erased' = 'true')") -%}
+  {%- do run_query('alter table ' ~ table.staging ~ " set tblproperties ('delta_cdc.erased' = '" ~ delta_cdc._erase_secret_digest() ~ "')") -%}
   {%- set done = delta_cdc._revise(table, sql, revision) -%}
   {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes erased, as batch ' ~ revision ~ '.') -%}
   {%- for set in adapter.query_rows('select batch_id, change_set from ' ~ ledger ~ ' where batch_id in (' ~ found.batches | join(', ') ~ ') order by batch_id') -%}
@@ -79,11 +84,10 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {% macro purge_erased(staging) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set settings = table.settings -%}
-  {%- set names = [] -%}
-  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name in [
-        'raw_' ~ settings.feed, staging, 'int_' ~ settings.feed ~ '__' ~ settings.table ~ '_keys',
-        'hist_' ~ settings.feed ~ '__' ~ settings.table, settings.get('final_name') or 'final_' ~ settings.table] -%}
-    {%- set relation = api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias) -%}
+  {%- set models, names = [], [] -%}
+  {%- for layer in ['raw', 'staging', 'keys', 'history', 'final'] %}{% do models.append(delta_cdc.model_name(settings, layer)) %}{% endfor -%}
+  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name in models -%}
+    {%- set relation = delta_cdc._relation_of(node) -%}
     {%- if node.config.materialized != 'view' and adapter.table_state(relation, node.alias).exists -%}
       {%- do adapter.purge(relation, relation.identifier) -%}
       {%- do names.append(relation | string) -%}
@@ -100,14 +104,29 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {% endmacro %}
 
 
-{#- A hash that only who has the variable `delta_cdc_erase_secret` can make of a key; the salt keeps equal keys apart. The names of the
+{#- Of the environment: dbt writes its variables and its command line into logs and artifacts. -#}
+{% macro _erase_secret() %}{{ return(env_var('DELTA_CDC_ERASE_SECRET', '')) }}{% endmacro %}
+
+{#- A hash that only who has the secret can make of a key; the salt keeps equal keys apart. The names of the
     key columns are not in it: they may be spelled in another case one day. -#}
 {% macro _keyed_hash(values, salt='_cdc_salt') %}
   {%- set fields = [] -%}
   {%- for value in values %}{% do fields.append(value ~ ' as `' ~ loop.index ~ '`') %}{% endfor -%}
-  {%- set secret = delta_cdc.literal(var('delta_cdc_erase_secret', '')) -%}
+  {%- set secret = delta_cdc.literal(delta_cdc._erase_secret()) -%}
   {%- set key = delta_cdc.json_of('struct(' ~ fields | join(', ') ~ ')') -%}
   {{ return('concat(' ~ salt ~ ", ':', sha2(concat(" ~ salt ~ ', ' ~ secret ~ ', sha2(concat(' ~ secret ~ ', ' ~ key ~ '), 256)), 256))') }}
+{% endmacro %}
+
+
+{#- By which a run knows that it has the secret with which a table's keys were erased: too short to tell it. -#}
+{% macro _erase_secret_digest() %}{{ return(local_md5('DELTA_CDC_ERASE_SECRET ' ~ delta_cdc._erase_secret())[:6]) }}{% endmacro %}
+
+{#- Without it what was erased would not be known when it comes again. -#}
+{% macro _need_erase_secret(settings, staged) %}
+  {%- if staged.properties.get('delta_cdc.erased', 'true') not in ['true', delta_cdc._erase_secret_digest()] -%}
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ 'a person was erased from it under another DELTA_CDC_ERASE_SECRET than this run has: what'
+          ~ ' was erased could not be known when it comes again. Nothing was loaded. Set the variable of the environment as it was then.') -%}
+  {%- endif -%}
 {% endmacro %}
 
 
@@ -124,12 +143,9 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 
 
 {#- In staging's `checked`: an older change of an erased key, by its key or by the one it had before. -#}
-{% macro _comes_erased(settings) %}
-  {%- set keys = settings['keys'] -%}
+{% macro _comes_erased(settings, before) %}
   {%- set position = delta_cdc._position(settings) -%}
-  {%- set before = [] -%}
-  {%- for key in keys %}{% do before.append('coalesce(_cdc_before_' ~ loop.index ~ ', ' ~ delta_cdc.quoted(key) ~ ')') %}{% endfor -%}
-  {{ return(delta_cdc._is_erased(delta_cdc._key_values(keys), position) ~ ' or ' ~ delta_cdc._is_erased(before, position)) }}
+  {{ return(delta_cdc._is_erased(delta_cdc._key_values(settings['keys']), position) ~ ' or ' ~ delta_cdc._is_erased(before, position)) }}
 {% endmacro %}
 
 
@@ -139,7 +155,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- do settings.update(table.settings) -%}
   {%- do settings.update({'erased_in': none}) -%}
   {%- set keys = settings['keys'] -%}
-  {%- do delta_cdc._delete_from_raw(table.raw, 'with ' ~ delta_cdc._staging_ctes(settings, delta_cdc._lines_of_table(table.raw, settings, 0))
+  {%- do delta_cdc._delete_from_raw(table.raw, 'with ' ~ delta_cdc._staging_ctes(settings, delta_cdc._lines_of_table(table.raw | string, settings, 0))
         ~ '\nselect distinct c._cdc_batch_id, c._cdc_row from changes as c join cdc_keys_of_row as k on ((' ~ delta_cdc.same_columns(keys, 'c', 'k') ~ ") and not c._cdc_op <=> 'T')"
         ~ ' or (c._cdc_key_before is not null and ' ~ delta_cdc.same_columns(keys, 'c._cdc_key_before', 'k') ~ ')'
         ~ '\nwhere struct(c._cdc_sequence, c._cdc_ordinal) <= k._cdc_position') -%}

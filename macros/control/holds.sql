@@ -60,7 +60,7 @@
   {%- if not execute or flags.WHICH not in ['run', 'build'] -%}{{ return('') }}{%- endif -%}
   {%- set may = [] -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and delta_cdc.may_be_held(delta_cdc._cdc_meta(node)) -%}
-    {%- do may.append('stg_' ~ node.source_name ~ '__' ~ node.name) -%}
+    {%- do may.append(delta_cdc.model_name({'feed': node.source_name, 'table': node.name}, 'staging')) -%}
   {%- endfor -%}
   {%- if not may or adapter.table_state(delta_cdc.holds_relation(), 'cdc_holds').exists -%}{{ return('') }}{%- endif -%}
   {%- if 'cdc_holds' not in (var('delta_cdc_recreate', []) | list) -%}
@@ -114,7 +114,7 @@
     all that was ever said of it. -#}
 {% macro _about_change_sets(settings, staging, lines, state, plan) -%}
 {%- set keys = settings['keys'] -%}
-{%- set final = delta_cdc._final_relation(settings) -%}
+{%- set final = delta_cdc._model_of(settings, 'final') -%}
 {%- set order = delta_cdc.order_columns() -%}
 {%- set live = settings.get('max_delete_share') is not none and state.exists and adapter.table_state(final, final.identifier).exists -%}
 with {{ delta_cdc._staging_ctes(settings, lines) }}

@@ -30,7 +30,7 @@
   {%- for node in graph.sources.values() if (delta_cdc._cdc_meta(node) or {}).get('zorder_by') -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
     {%- set columns = delta_cdc.column_list(settings.zorder_by) -%}
-    {%- do out.update({delta_cdc._final_relation(settings) | string: ' zorder by (' ~ columns ~ ')'}) -%}
+    {%- do out.update({delta_cdc._model_of(settings, 'final') | string: ' zorder by (' ~ columns ~ ')'}) -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}

@@ -6,7 +6,7 @@
   {%- for name, relation in delta_cdc.written_tables().items() -%}
     {%- do tables.append({'name': name, 'schema': relation.schema, 'identifier': relation.identifier}) -%}
   {%- endfor -%}
-  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name not in layers %}{% do others.append(node.name) %}{% endfor -%}
+  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name not in layers %}{% do others.append(node.fqn | join('.')) %}{% endfor -%}
   {%- do print(tojson({'tables': tables, 'others': others})) -%}
 {% endmacro %}
 

@@ -8,7 +8,7 @@
 {% macro reconcile(staging, against, file_format=none, limit=10) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set settings = table.settings -%}
-  {%- set keys, final = settings['keys'], delta_cdc._final_relation(settings) -%}
+  {%- set keys, final = settings['keys'], delta_cdc._model_of(settings, 'final') -%}
   {%- set theirs = adapter.create_other_view('cdc_other', against, file_format) -%}
   {%- set spelled = {} -%}
   {%- for name in theirs %}{% do spelled.update({name | lower: name}) %}{% endfor -%}
@@ -22,9 +22,10 @@
     {%- do (compared if column | lower in spelled else left_out).append(column) -%}
   {%- endfor -%}
   {%- for name in theirs if name | lower not in (settings['columns'] | map('lower') | list) %}{% do left_out.append(name) %}{% endfor -%}
-  {%- set theirs_as_ours = [] -%}
+  {%- set theirs_as_ours, types = [], {} -%}
+  {%- for column in adapter.get_columns_in_relation(final) %}{% do types.update({column.name: column.dtype}) %}{% endfor -%}
   {%- for column in keys + compared -%}
-    {%- do theirs_as_ours.append('try_cast(' ~ delta_cdc.quoted(spelled[column | lower]) ~ ' as ' ~ settings.column_types[column] ~ ') as ' ~ delta_cdc.quoted(column)) -%}
+    {%- do theirs_as_ours.append('try_cast(' ~ delta_cdc.quoted(spelled[column | lower]) ~ ' as ' ~ types[column] ~ ') as ' ~ delta_cdc.quoted(column)) -%}
   {%- endfor -%}
   {%- set found = delta_cdc._differences(keys, compared, delta_cdc._live_rows(settings, final), '(select ' ~ theirs_as_ours | join(', ') ~ ' from cdc_other)', limit) -%}
   {%- do found.update({'left_out': left_out}) -%}
@@ -39,7 +40,7 @@
 {% macro diff(staging, since, until=none, limit=10) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set settings = table.settings -%}
-  {%- set final = delta_cdc._final_relation(settings) -%}
+  {%- set final = delta_cdc._model_of(settings, 'final') -%}
   {%- set later = '(' ~ delta_cdc.as_of(final, until) ~ ')' if until is not none else final -%}
   {%- set earlier = '(' ~ delta_cdc.as_of(final, since) ~ ')' -%}
   {%- do print(tojson(delta_cdc._differences(settings['keys'], settings['columns'] | reject('in', settings['keys']) | list,

@@ -1,21 +1,31 @@
+{#- By which name `cdc_runs` knows a table: with its schema where others of the project have that name too. -#}
+{% macro name_in_runs(node) %}
+  {%- set same = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | selectattr('alias', 'equalto', node.alias) | list -%}
+  {{ return(node.alias if same | length < 2 else node.schema ~ '.' ~ node.alias) }}
+{% endmacro %}
+
+
 {#- on-run-end: one commit that says what the run did (`cdc_runs`), a row a table. Nothing depends on it but what it spares:
     a table that was looked at and held nothing new is not looked at again (S7). -#}
 {% macro record_run(results) %}
   {%- if not execute or not results -%}{{ return('') }}{%- endif -%}
   {%- set runs = delta_cdc._runs_relation() -%}
-  {%- set values, layers = [], delta_cdc.layers() -%}
+  {%- set values, layers, failed = [], delta_cdc.layers(), [] -%}
+  {%- for row in delta_cdc.noted_runs() if row['status'] not in ('success', 'skipped', 'held') %}{% do failed.append(row['table']) %}{% endfor -%}
   {%- for result in results if result.node.resource_type == 'model' and result.node.config.materialized == 'incremental' -%}
     {%- set r = {} -%}
     {%- do r.update(result.adapter_response or {}) -%}
     {%- do r.update((result.adapter_response or {}).get('report') or {}) -%}
     {%- set layer = layers.get(result.node.name) -%}
-    {%- if layer and (r.get('last_batch_id') is not none or r.get('held') or result.status not in ('success', 'skipped')) -%}
+    {%- set name = delta_cdc.name_in_runs(result.node) -%}
+    {%- if layer and (r.get('last_batch_id') is not none or r.get('held') or result.status not in ('success', 'skipped')
+          or (result.status == 'success' and name in failed)) -%}
       {%- set inserted = r.get('rows_inserted') or 0 -%}
       {%- set duplicate = [r.get('rows_read') - inserted, 0] | max if layer == 'staging' and r.get('rows_read') is not none else none -%}
       {#- what was staged before is no late change, though it comes below the highest position too -#}
       {%- set late = [r.rows_late - [duplicate - r.get('rows_repeated', 0), 0] | max, 0] | max if r.get('rows_late') else r.get('rows_late') -%}
       {%- set cells = [
-            delta_cdc.literal(invocation_id), delta_cdc.literal(result.node.alias), delta_cdc.literal(layer),
+            delta_cdc.literal(invocation_id), delta_cdc.literal(name), delta_cdc.literal(layer),
             r.get('first_batch_id'), r.get('last_batch_id'), r.get('rows_read'),
             duplicate, late, r.get('rows_quarantined'), r.get('rows_inserted'), r.get('rows_updated'), r.get('rows_deleted'),
             inserted + (r.get('rows_updated') or 0) + (r.get('rows_deleted') or 0), r.get('table_version'),

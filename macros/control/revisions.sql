@@ -11,7 +11,7 @@
 
 {#- A revised truncate touches every key, an erased row may have had other keys than staging still knows; a table that is only appended to has no way to take a row back. -#}
 {% macro _revision_wants_rebuild(settings, staging, done) %}
-  {%- if settings.insert_only or settings.keyless != 'none' -%}{{ return(true) }}{%- endif -%}
+  {%- if not delta_cdc.has_entities(settings) -%}{{ return(true) }}{%- endif -%}
   {%- set all_keys = "_cdc_op = 'T'" ~ (" or _cdc_error = 'erased'" if settings.key_changes else '') -%}
   {{ return(adapter.query_rows('select count(*) as n from ' ~ staging ~ ' where _cdc_revised_in > ' ~ done ~ ' and (' ~ all_keys ~ ')')[0].n > 0) }}
 {% endmacro %}
@@ -33,6 +33,7 @@
     {%- if counted -%}{%- do to_mark.append(table) -%}{%- endif -%}
   {%- endfor -%}
   {%- if found.status == 'retracted' and not to_mark -%}
+    {%- do delta_cdc._end_hold(batch_id) -%}
     {%- do print('batch ' ~ batch_id ~ ' (' ~ found.change_set ~ ') was taken back already, at ' ~ found.retracted_at ~ '.') -%}
     {{ return('') }}
   {%- endif -%}
@@ -53,15 +54,18 @@
 
 
 {% macro _retract_from(ledger, table, batch_id, revision) %}
-  {%- set usable = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ ' and _cdc_error is null')[0].n -%}
+  {#- rows that `replay` may still make usable count too -#}
+  {%- set usable = "not coalesce(_cdc_error in ('retracted', 'erased', 'too_late', 'duplicate_key'), false)" -%}
+  {%- set some = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ ' and ' ~ usable)[0].n -%}
+  {%- set young = (table.settings.joined_after or {}).keys() | list -%}  {#- listed since, perhaps: the retracted row says nothing of them -#}
   {%- set columns = delta_cdc._staging_columns(table.settings) -%}
   {%- set marked = 'select ' ~ columns | join(', ') ~ ", 'retract' as _cdc_action from " ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ " and not _cdc_error <=> 'retracted'" -%}
   {#- what a later change set brought once more was dropped as a duplicate of this one: it counts now -#}
-  {%- set later = delta_cdc._lines_of_later_sets(ledger, table, batch_id) if usable else {'lines': none, 'gone': []} -%}
+  {%- set later = delta_cdc._lines_of_later_sets(ledger, table, batch_id) if some else {'lines': none, 'gone': []} -%}
   {%- if later.lines -%}
-    {%- set marked = marked ~ "\nunion all\nselect " ~ columns | join(', ') ~ ", 'restore' from (\n" ~ delta_cdc._staging_sql(table.settings, later.lines, true) ~ '\n) as again\nwhere _cdc_error is null'
-          ~ '\n  and exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id = ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', 'again') ~ ')'
-          ~ '\n  and not exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id <> ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', 'again') ~ ')' -%}
+    {%- set marked = marked ~ "\nunion all\nselect " ~ columns | join(', ') ~ ", 'restore' from (\n" ~ delta_cdc._staging_sql(table.settings, later.lines, true) ~ '\n) as again\nwhere ' ~ usable
+          ~ '\n  and exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id = ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', 'again', young) ~ ')'
+          ~ '\n  and not exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id <> ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', 'again', young) ~ ')' -%}
   {%- endif -%}
   {%- do adapter.create_kept_view('cdc_revision', marked) -%}  {#- Delta's MERGE cannot read its own table in a subquery -#}
   {%- set sql -%}
@@ -83,7 +87,13 @@ when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(',
 {% macro replay(staging) %}
   {%- set ledger = delta_cdc._ledger() -%}
   {%- set problems = [] -%}
-  {%- for table in delta_cdc._staging_tables(names=staging) if delta_cdc._says_not_replayed(table) -%}
+  {%- set tables = [] -%}
+  {%- for table in delta_cdc._staging_tables(names=staging) -%}
+    {%- set why_not = delta_cdc._why_not_replayed(table.settings) -%}
+    {%- if why_not %}{% do print('table ' ~ table.name ~ ': not replayed, for ' ~ why_not ~ '. Deliver the change sets again.') %}
+    {%- else %}{% do tables.append(table) %}{% endif -%}
+  {%- endfor -%}
+  {%- for table in tables -%}
     {%- set waiting = "(select _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row_number, _cdc_raw as message from " ~ table.staging
           ~ " where _cdc_error not in ('retracted', 'erased', 'too_late', 'duplicate_key') and _cdc_raw is not null)" -%}
     {%- set read -%}
@@ -127,17 +137,10 @@ when matched then update set {% for column in columns %}{{ column }} = s.{{ colu
 {% endmacro %}
 
 
-{#- Whether the raw text of a table's rows is all that they were. -#}
-{% macro _says_not_replayed(table) %}
-  {%- if delta_cdc.is_private(table.settings) -%}
-    {%- do print('table ' ~ table.name ~ ': not replayed, for `mask` and `never_store` keep what they name out of the raw text. Deliver the change sets again.') -%}
-    {{ return(false) }}
-  {%- endif -%}
-  {%- if table.settings.get('alternate_keys') -%}
-    {%- do print('table ' ~ table.name ~ ': not replayed, for which row an event means by `alternate_keys` was settled when it came. Deliver the change sets again.') -%}
-    {{ return(false) }}
-  {%- endif -%}
-  {{ return(true) }}
+{#- Why the raw text of a table's rows is not all that they were, or nothing. -#}
+{% macro _why_not_replayed(settings) %}
+  {%- if delta_cdc.is_private(settings) %}{{ return('`mask` and `never_store` keep what they name out of the raw text') }}{% endif -%}
+  {{ return('which row an event means by `alternate_keys` was settled when it came' if settings.get('alternate_keys') else '') }}
 {% endmacro %}
 
 
@@ -145,13 +148,14 @@ when matched then update set {% for column in columns %}{{ column }} = s.{{ colu
 {% macro _revise(table, sql, revision) %}
   {%- set state = delta_cdc.progress(table.staging) -%}
   {%- do delta_cdc._refuse_restored(table.staging, state) -%}
+  {%- do delta_cdc._need_erase_secret(table.settings, state) -%}
   {%- if '_cdc_revised_in' not in adapter.get_columns_in_relation(table.staging) | map(attribute='name') | list -%}
     {%- do run_query('alter table ' ~ table.staging ~ " add columns (_cdc_revised_in bigint comment 'batch of the operation that last retracted, replayed or restored the row; null if none did')") -%}
   {%- endif -%}
   {%- set notes = {} -%}
   {%- do notes.update(state.notes) -%}
-  {#- the highest position may be lower now: it is asked for at the next load; keys may have moved that had not -#}
-  {%- do notes.update({'highest': none, 'highest_type': none, 'revised_in': revision, 'after': revision,
+  {#- the highest position may be lower now: it is asked for at the next load; what is usable now may be a truncate, or a key change -#}
+  {%- do notes.update({'highest': none, 'highest_type': none, 'revised_in': revision, 'after': revision, 'truncates': true,
         'keys_may_move': state.notes.keys_may_move is not sameas false or table.settings.key_changes}) -%}
   {{ return(delta_cdc._write(table.staging, sql, {'txn': {'app_id': state.app_id, 'version': revision}, 'notes': notes})) }}
 {% endmacro %}
@@ -211,7 +215,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
   {%- set root = delta_cdc.qualified_folder(settings) -%}
   {%- set sets = adapter.query_rows(delta_cdc._change_sets_above(ledger, batch_id, settings.feed, root)) -%}
   {%- if not sets -%}{{ return({'lines': none, 'gone': []}) }}{%- endif -%}
-  {%- if table.raw -%}
+  {%- if table.raw and delta_cdc.progress(table.raw).notes.get('withheld', {}).get(settings.source_table, -1) <= batch_id -%}
     {{ return({'lines': '(select batch_id, change_set, row_number, message from ' ~ table.raw ~ ' where batch_id in ('
         ~ sets | map(attribute='batch_id') | join(', ') ~ ') and ' ~ delta_cdc._is_of_table(settings) ~ ')', 'gone': []}) }}
   {%- endif -%}
@@ -244,7 +248,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
   {%- set out = [] -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and feed in (none, node.source_name) -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
-    {%- set staging = delta_cdc._model_relation('stg_' ~ settings.feed ~ '__' ~ settings.table) -%}
+    {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
     {%- set wanted = (names is none or staging.identifier in names) and (setting is none or settings.get(setting)) -%}
     {%- set state = adapter.table_state(staging, staging.identifier) if wanted else {'exists': false} -%}
     {%- if state.exists -%}
@@ -252,7 +256,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
       {%- set evolved = delta_cdc._staged_columns(settings, delta_cdc.progress(staging)) -%}
       {%- do delta_cdc._keep_out(settings, staging, state) -%}
       {%- do out.append({'grows': evolved.add + evolved.widen + evolved.rewrite, 'compacted': state.properties.get('delta_cdc.compacted_batch', -1) | int, 'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'staging': staging,
-            'raw': none if delta_cdc.reads_files(settings) else delta_cdc._model_relation('raw_' ~ settings.feed)}) -%}
+            'raw': none if delta_cdc.reads_files(settings) else delta_cdc._model_of(settings, 'raw')}) -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(out) }}

@@ -21,7 +21,12 @@
 
 {% macro format_value(text, type, settings, column) %}{{ return(delta_cdc._of_format(settings.format ~ '_value')(text, type, settings, column)) }}{% endmacro %}
 
-{% macro format_tables(lines, format) %}{{ return(delta_cdc._of_format(format ~ '_tables')(lines)) }}{% endmacro %}
+{% macro format_tables(lines, format) %}
+  {%- if format in delta_cdc._defaults()['formats_without_tables'] -%}
+    {%- do exceptions.raise_compiler_error("delta_cdc: the format `" ~ format ~ "` does not name tables inside its messages. Give the feed a `location` with {table}.") -%}
+  {%- endif -%}
+  {{ return(delta_cdc._of_format(format ~ '_tables')(lines)) }}
+{% endmacro %}
 
 {#- The lines of change sets as the other macros see them: one change each. -#}
 {% macro format_lines(lines, format) %}
@@ -48,6 +53,16 @@
     {{ return("from_json(" ~ text ~ ", " ~ delta_cdc.literal(type) ~ ")") }}
   {%- endif -%}
   {{ return("try_cast(" ~ text ~ " as " ~ type ~ ")") }}
+{% endmacro %}
+
+
+{#- Milliseconds since 1970, a bigint, as a timestamp; null where no timestamp is so far off. -#}
+{% macro _of_millis(number) %}{{ return('timestamp_micros(try_multiply(' ~ number ~ ', 1000L))') }}{% endmacro %}
+
+
+{#- A timestamp as the timestamp_ntz that a clock in UTC shows, whatever the session's time zone is. -#}
+{% macro _in_utc(moment) %}
+  {{ return("cast(convert_timezone(current_timezone(), 'UTC', cast(" ~ moment ~ " as timestamp_ntz)) as timestamp_ntz)") }}
 {% endmacro %}
 
 
@@ -144,8 +159,3 @@ try_cast(conv(split_part({{ text }}, '/', 1), 16, 10) as bigint) * 4294967296
 {#- The columns of a flat row, from the name of a map<string, string>: those of whose names a condition on `name` holds. -#}
 {% macro _columns_where(row, condition) %}{{ return('map_filter(' ~ row ~ ', (name, value) -> ' ~ condition ~ ')') }}{% endmacro %}
 
-
-{#- For formats whose messages do not name their table. -#}
-{% macro _refuse_mixed(format) %}
-  {%- do exceptions.raise_compiler_error("delta_cdc: the format `" ~ format ~ "` does not name tables inside its messages. Give the feed a `location` with {table}.") -%}
-{% endmacro %}

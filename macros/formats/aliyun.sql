@@ -19,7 +19,7 @@ from (
     coalesce(body.payload.after.dataColumn, body.payload.before.dataColumn) as row_values,
     coalesce(body.payload.before.dataColumn, body.`__before`.payload.before.dataColumn) as old_values,
     try_cast(nullif(body.payload.sequenceId, '-1') as decimal(38, 0)) as _sequence_id,
-    timestamp_millis(nullif(body.payload.`timestamp`.eventTime, -1)) as _timestamp
+    {{ delta_cdc._of_millis('nullif(body.payload.`timestamp`.eventTime, -1)') }} as _timestamp
   from ({{ delta_cdc._aliyun_rows(lines) }})
 )
 {%- endmacro %}
@@ -28,8 +28,9 @@ from (
 {#- Moments come as milliseconds, bytes in base64. -#}
 {% macro aliyun_value(text, type, settings, column) %}
   {%- set type = type | lower | trim -%}
-  {%- if type in ('date', 'timestamp') -%}
-    {{ return("coalesce(cast(timestamp_millis(try_cast(" ~ text ~ " as bigint)) as " ~ type ~ "), try_cast(" ~ text ~ " as " ~ type ~ "))") }}
+  {%- if type in ('date', 'timestamp', 'timestamp_ntz') -%}
+    {%- set moment = delta_cdc._of_millis('try_cast(' ~ text ~ ' as bigint)') -%}
+    {{ return("coalesce(" ~ (delta_cdc._in_utc(moment) if type == 'timestamp_ntz' else 'cast(' ~ moment ~ ' as ' ~ type ~ ')') ~ ", try_cast(" ~ text ~ " as " ~ type ~ "))") }}
   {%- endif -%}
   {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'base64')")) }}
 {% endmacro %}

@@ -22,7 +22,7 @@ from (
       body.type is not null as parsed, body.type as op_code,
       get(body.data, 0) as row_values, get(body.old, 0) as old_values,
       body.ts as _message_time, body.id as _message_id, coalesce(body.place, 0) as _place, nullif(body.gtid, '') as _gtid,
-      timestamp_millis(body.es) as _timestamp
+      {{ delta_cdc._of_millis('body.es') }} as _timestamp
     from ({{ delta_cdc._canal_rows(lines) }})
   )
 )

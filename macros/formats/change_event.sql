@@ -8,7 +8,7 @@ select
   body.changeType is not null as parsed, upper(body.changeType) as op_code,
   {{ delta_cdc._map_of('body.columnNames', 'body.columnValues') }} as after,
   {{ delta_cdc._map_of('body.oldKeyNames', 'body.oldKeyValues') }} as before,
-  coalesce(timestamp_millis(try_cast(body.`timestamp` as bigint)), try_cast(body.`timestamp` as timestamp)) as _timestamp
+  coalesce({{ delta_cdc._of_millis('try_cast(body.`timestamp` as bigint)') }}, try_cast(body.`timestamp` as timestamp)) as _timestamp
 from (
   select *, try_cast(try_parse_json(message) as struct<changeType string, `timestamp` string,
     columnNames array<string>, columnValues array<string>, oldKeyNames array<string>, oldKeyValues array<string>>) as body
@@ -17,7 +17,4 @@ from (
 {%- endmacro %}
 
 
-{% macro change_event_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type)) }}{% endmacro %}
-
-
-{% macro change_event_tables(lines) %}{{ return(delta_cdc._refuse_mixed('change_event')) }}{% endmacro %}
+{% macro change_event_value(text, type, settings, column) %}{{ return(delta_cdc.rows_value(text, type, settings, column)) }}{% endmacro %}

@@ -13,21 +13,22 @@
       '[95,95,100,101,98,101,122,105,117,109,95,117,110,97,118,97,105,108,97,98,108,101,95,118,97,108,117,101]' -%}
 {%- set placeholders = [placeholder, in_base64, '["' ~ placeholder ~ '"]', '["' ~ in_base64 ~ '"]', '["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]',
       in_numbers, '{"' ~ placeholder ~ '":"' ~ placeholder ~ '"}'] -%}
+{%- set is_there = 'not coalesce(value in (' ~ delta_cdc._literals(placeholders) ~ '), false)' -%}
 select
   batch_id, change_set, row_number, message,
   event is not null as parsed,
   event.op as op_code,
-  map_filter(try_cast(event.after as map<string, string>), (name, value) -> not coalesce(value in ({{ delta_cdc._literals(placeholders) }}), false)) as after,
-  try_cast(case event.op
+  {{ delta_cdc._columns_where('try_cast(event.after as map<string, string>)', is_there) }} as after,
+  {{ delta_cdc._columns_where("try_cast(case event.op
     when 'c' then coalesce(old_key, event.before)
     when 'd' then if(event.before is null or is_variant_null(event.before), record_key, event.before)
     else event.before
-  end as map<string, string>) as before,
+  end as map<string, string>)", is_there) }} as before,
   case when coalesce(pg_position, offset) is not null or log <> ''
     then struct(log, coalesce(pg_position, offset) as offset, log_row as row) end as _position,
   coalesce(source.txId, source.gtid, split_part(event.transaction.id, ':', 1)) as _txid,
   event.transaction.total_order as _total_order,
-  coalesce(timestamp_micros(source.ts_us), timestamp_millis(source.ts_ms), timestamp_millis(event.ts_ms)) as _timestamp,
+  coalesce(timestamp_micros(source.ts_us), {{ delta_cdc._of_millis('source.ts_ms') }}, {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
   semantic_types as _semantic_types
 from (
   select *, event.source as source,
@@ -80,8 +81,7 @@ from (
 {%- set fields = "'array<struct<field string, name string, parameters struct<scale string>>>'" -%}
 select batch_id, change_set, row_number, message, record is not null as message_is_json, is_row,
   if(is_bare_row, value, coalesce(try_variant_get(value, '$.payload', 'variant'), value)) as payload,
-  coalesce(try_variant_get(record_key, '$.payload', 'variant'), record_key) as record_key,
-  coalesce(try_variant_get(old_key, '$.payload', 'variant'), old_key) as old_key,
+  {{ delta_cdc._without_schema('record_key') }} as record_key, {{ delta_cdc._without_schema('old_key') }} as old_key,
   if(is_row, try_variant_get(value, '$.schema.fields', {{ fields }}), try_variant_get(value, '$.schema.fields[1].fields', {{ fields }})) as columns
 from (
   select *, is_bare_row or {{ delta_cdc._debezium_is_row('value', '$.payload') }} as is_row,
@@ -95,7 +95,7 @@ from (
         select *, not {{ delta_cdc._debezium_is_row('record', '$') }}
             and try_variant_get(record, '$.op', 'string') is null and try_variant_get(record, '$.payload', 'variant') is null
             and (try_variant_get(record, '$.topic', 'string') is not null or try_variant_get(record, '$.key', 'variant') is not null) as is_record
-        from (select *, try_parse_json(message) as record from {{ lines }})
+        from (select *, try_parse_json(message) as record, contains(message, '"__op"') or contains(message, '"__deleted"') as may_be_row from {{ lines }})
       )
     )
   )
@@ -105,8 +105,14 @@ from (
 
 {#- Whether a variant holds, at a path, a row alone: columns of its table may have any name, `op`, `key` and `payload` too. -#}
 {% macro _debezium_is_row(value, path) %}
-  {{ return("((contains(message, '\"__op\"') or contains(message, '\"__deleted\"')) and (try_variant_get(" ~ value ~ ", '" ~ path
-      ~ ".__op', 'string') is not null or try_variant_get(" ~ value ~ ", '" ~ path ~ ".__deleted', 'string') is not null))") }}
+  {{ return("(may_be_row and (try_variant_get(" ~ value ~ ", '" ~ path ~ ".__op', 'string') is not null or try_variant_get("
+      ~ value ~ ", '" ~ path ~ ".__deleted', 'string') is not null))") }}
+{% endmacro %}
+
+{#- A key from beside its schema; one without a schema may have a column `payload`. -#}
+{% macro _without_schema(key) %}
+  {%- set schema, payload = "try_variant_get(" ~ key ~ ", '$.schema', 'variant')", "try_variant_get(" ~ key ~ ", '$.payload', 'variant')" -%}
+  {{ return("if(" ~ schema ~ " is null or " ~ payload ~ " is null, " ~ key ~ ", " ~ payload ~ ")") }}
 {% endmacro %}
 
 
@@ -143,12 +149,9 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
     {%- set unit = {'seconds': 1, 'millis': 1000, 'micros': 1000000, 'nanos': 1000000000}[settings.time_unit] -%}
     {%- set per_second = "coalesce(case " ~ semantic ~ ".type when 'io.debezium.time.Timestamp' then 1000 when 'org.apache.kafka.connect.data.Timestamp' then 1000"
         ~ " when 'io.debezium.time.MicroTimestamp' then 1000000 when 'io.debezium.time.NanoTimestamp' then 1000000000 end, " ~ unit ~ ")" -%}
-    {%- set micros = "timestamp_micros(cast(try_cast(" ~ text ~ " as decimal(38, 0)) * 1000000 / " ~ per_second ~ " as bigint))" -%}
-    {#- epoch values count from 1970 in UTC, whatever the session's time zone is -#}
-    {%- if type == 'timestamp_ntz' -%}
-      {%- set micros = "cast(convert_timezone(current_timezone(), 'UTC', cast(" ~ micros ~ " as timestamp_ntz)) as timestamp_ntz)" -%}
-    {%- endif -%}
-    {{ return("coalesce(" ~ micros ~ ", try_cast(" ~ text ~ " as " ~ type ~ "))") }}
+    {#- 24 digits: their product with a million, divided, still fits a decimal -#}
+    {%- set micros = "timestamp_micros(try_cast(try_cast(" ~ text ~ " as decimal(24, 0)) * 1000000 / " ~ per_second ~ " as bigint))" -%}
+    {{ return("coalesce(" ~ (delta_cdc._in_utc(micros) if type == 'timestamp_ntz' else micros) ~ ", try_cast(" ~ text ~ " as " ~ type ~ "))") }}
   {%- elif type == 'binary' -%}
     {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.data.Bits', unhex(" ~ delta_cdc._bits(text) ~ "), try_to_binary(" ~ text ~ ", 'base64'))") }}
   {%- elif type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'float', 'real', 'double') -%}
@@ -171,10 +174,9 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
 {#- A decimal of `decimal.handling.mode` precise as text: Kafka Connect's Decimal, or Debezium's VariableScaleDecimal with its own scale.
     scale: where no schema tells it. -#}
 {% macro _precise(text, semantic, scale) %}
-  {%- set number = "try_parse_json(" ~ text ~ ")" -%}
-  {{ return("case when startswith(" ~ text ~ ", '{') then concat(" ~ delta_cdc._unscaled("try_variant_get(" ~ number ~ ", '$.value', 'string')")
-      ~ ", 'E', -try_variant_get(" ~ number ~ ", '$.scale', 'int')) else concat(" ~ delta_cdc._unscaled(text)
-      ~ ", 'E', -coalesce(" ~ semantic ~ ".scale, " ~ scale ~ ")) end") }}
+  {%- set has_scale, number = "startswith(" ~ text ~ ", '{')", "try_parse_json(" ~ text ~ ")" -%}
+  {{ return("concat(" ~ delta_cdc._unscaled("if(" ~ has_scale ~ ", try_variant_get(" ~ number ~ ", '$.value', 'string'), " ~ text ~ ")")
+      ~ ", 'E', -if(" ~ has_scale ~ ", try_variant_get(" ~ number ~ ", '$.scale', 'int'), coalesce(" ~ semantic ~ ".scale, " ~ scale ~ ")))") }}
 {% endmacro %}
 
 {#- Text with an exponent is no whole number to Spark. -#}
@@ -183,10 +185,10 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
 
 {#- Kafka Connect's Decimal: the unscaled value in base64, big-endian two's complement, here up to 16 bytes, as decimal text. -#}
 {% macro _unscaled(base64_text) %}
-  {%- set bytes = "hex(try_to_binary(" ~ base64_text ~ ", 'base64'))" -%}
-  {%- set padded = "lpad(" ~ bytes ~ ", 32, if(" ~ bytes ~ " >= '8', 'F', '0'))" -%}
-  {{ return("cast(case when length(" ~ bytes ~ ") <= 32 then try_add(try_multiply(cast(conv(left(" ~ padded ~ ", 16), 16, -10) as decimal(20, 0)), 18446744073709551616BD),"
-      ~ " cast(conv(right(" ~ padded ~ ", 16), 16, 10) as decimal(20, 0))) end as string)") }}
+  {%- set padded = "lpad(bytes, 32, if(bytes >= '8', 'F', '0'))" -%}
+  {{ return("transform(array(hex(try_to_binary(" ~ base64_text ~ ", 'base64'))), bytes -> cast(case when length(bytes) <= 32 then"
+      ~ " try_add(try_multiply(cast(conv(left(" ~ padded ~ ", 16), 16, -10) as decimal(20, 0)), 18446744073709551616BD),"
+      ~ " cast(conv(right(" ~ padded ~ ", 16), 16, 10) as decimal(20, 0))) end as string))[0]") }}
 {% endmacro %}
 
 

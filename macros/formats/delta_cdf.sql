@@ -34,13 +34,10 @@ from (
   )
 )
 {%- if keys %}
-where not (change_type in {{ removed }} and writes)
+where not coalesce(change_type in {{ removed }} and writes, false)
 {%- endif %}
 {%- endmacro %}
 
 
 {#- As row_messages tells the columns of files: bytes in hexadecimal digits. -#}
 {% macro delta_cdf_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}{% endmacro %}
-
-
-{% macro delta_cdf_tables(lines) %}{{ return(delta_cdc._refuse_mixed('delta_cdf')) }}{% endmacro %}

@@ -20,7 +20,7 @@ from (
         try_cast(regexp_extract(body.position, ':(\\d+)$', 1) as bigint) as offset), null) as _position,
       -- without a position it says nothing of the order; the last row of a transaction has none, but `commit`
       if(body.type <> 'bootstrap-insert' and body.position is not null, coalesce(body.xoffset, if(body.`commit`, 9223372036854775807, null)), null) as _xoffset, body.xid as _xid, body.gtid as _gtid,
-      timestamp_seconds(body.ts) as _timestamp
+      timestamp_micros(try_multiply(body.ts, 1000000L)) as _timestamp
     from ({{ delta_cdc._maxwell_rows(lines) }})
   )
 )

@@ -26,6 +26,3 @@ from (
 
 
 {% macro oracle_cdc_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}{% endmacro %}
-
-
-{% macro oracle_cdc_tables(lines) %}{{ return(delta_cdc._refuse_mixed('oracle_cdc')) }}{% endmacro %}

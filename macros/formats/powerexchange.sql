@@ -20,6 +20,3 @@ from (
 
 
 {% macro powerexchange_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}{% endmacro %}
-
-
-{% macro powerexchange_tables(lines) %}{{ return(delta_cdc._refuse_mixed('powerexchange')) }}{% endmacro %}

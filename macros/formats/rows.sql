@@ -21,13 +21,11 @@ from {{ delta_cdc._flat_rows(lines) }}
 {%- endmacro %}
 
 
-{#- Bytes of a Parquet or ORC file come in hexadecimal digits. -#}
+{#- Bytes of a Parquet or ORC file come in hexadecimal digits; those of text too where \\x or 0x says so, else they are the text's own. -#}
 {% macro rows_value(text, type, settings, column) %}
-  {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')" if settings.get('file_format') in ('parquet', 'orc', 'avro', 'delta') else none)) }}
-{% endmacro %}
-
-
-{#- A feed of flat rows has a folder for each table. -#}
-{% macro rows_tables(lines) %}
-  {{ return(delta_cdc._refuse_mixed('rows')) }}
+  {%- set hex = 'try_to_binary(' ~ text ~ ", 'hex')" -%}
+  {%- if settings.get('file_format') not in ('parquet', 'orc', 'avro', 'delta') -%}
+    {%- set hex = 'if(' ~ text ~ " rlike r'^(\\\\x|0x)([0-9A-Fa-f]{2})*$', try_to_binary(substr(" ~ text ~ ", 3), 'hex'), try_cast(" ~ text ~ ' as binary))' -%}
+  {%- endif -%}
+  {{ return(delta_cdc._plain_value(text, type, bytes=hex)) }}
 {% endmacro %}

@@ -14,8 +14,6 @@ from {{ delta_cdc._flat_rows(lines) }}
 
 {% macro snapshots_value(text, type, settings, column) %}{{ return(delta_cdc.rows_value(text, type, settings, column)) }}{% endmacro %}
 
-{% macro snapshots_tables(lines) %}{{ return(delta_cdc._refuse_mixed('snapshots')) }}{% endmacro %}
-
 
 {#- The day, or day and time, in the name of a file or folder (customer_20261120.csv, 2026-11-20T03-15-00.parquet), as a timestamp. -#}
 {% macro _time_in_name(path) %}

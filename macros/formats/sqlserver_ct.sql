@@ -13,21 +13,25 @@ select
   batch_id, change_set, row_number, message,
   row_values is not null as parsed, row_values['__$operation'] as op_code,
   {{ delta_cdc._as_listed('new_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as before,
-  upper(regexp_replace(row_values['__$start_lsn'], '^0x', '')) as _start_lsn,
+  {{ delta_cdc._lsn_of_sqlserver("row_values['__$start_lsn']") }} as _start_lsn,
   coalesce(try_cast(row_values['__$command_id'] as int), 0) as _command_id,
-  coalesce(upper(regexp_replace(row_values['__$seqval'], '^0x', '')), '') as _seqval
+  if(row_values['__$seqval'] is null, '', {{ delta_cdc._lsn_of_sqlserver("row_values['__$seqval']") }}) as _seqval
 from (
-  select *, {{ delta_cdc._columns_where('row_values', "not startswith(name, '__')") }} as new_values,
-    {{ delta_cdc._columns_where(before, "not startswith(name, '__')") }} as old_values
+  select *, {{ delta_cdc._columns_where('row_values', "not startswith(name, '__$') and name <> '__before'") }} as new_values,
+    {{ delta_cdc._columns_where(before, "not startswith(name, '__$')") }} as old_values
   from {{ delta_cdc._flat_rows(lines) }}
 )
 {%- endmacro %}
+
+
+{#- An LSN, ten bytes, as 20 hexadecimal digits, which sort as it does: from such, or from base64 (FOR JSON). Null: it is neither. -#}
+{% macro _lsn_of_sqlserver(text) %}
+  {{ return("case when " ~ text ~ " rlike '^(0[xX])?[0-9A-Fa-f]{20}$' then upper(right(" ~ text ~ ", 20)) when length(" ~ text
+      ~ ") = 16 then hex(try_to_binary(" ~ text ~ ", 'base64')) end") }}
+{% endmacro %}
 
 
 {#- Bytes come in hexadecimal digits, with 0x before them or without. -#}
 {% macro sqlserver_ct_value(text, type, settings, column) %}
   {{ return(delta_cdc._plain_value(text, type, bytes="try_to_binary(regexp_replace(" ~ text ~ ", '^0x', ''), 'hex')")) }}
 {% endmacro %}
-
-
-{% macro sqlserver_ct_tables(lines) %}{{ return(delta_cdc._refuse_mixed('sqlserver_ct')) }}{% endmacro %}

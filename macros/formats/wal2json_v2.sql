@@ -4,6 +4,11 @@
   `identity` holds the replica identity: the key before the change, or under REPLICA IDENTITY FULL the whole row.
 -#}
 {% macro wal2json_v2_changes(lines, settings) -%}
+{%- set type -%}
+struct<
+  action string, lsn string, xid bigint, `timestamp` string,
+  columns array<struct<name string, value variant>>, identity array<struct<name string, value variant>>>
+{%- endset -%}
 select
   batch_id, change_set, row_number, message,
   body is not null as parsed,
@@ -14,12 +19,7 @@ select
   {{ delta_cdc._lsn('body.lsn') }} as _lsn,
   cast(body.xid as string) as _xid,
   try_cast(body.`timestamp` as timestamp) as _timestamp
-from (
-  select *, try_cast(try_parse_json(message) as struct<
-    action string, lsn string, xid bigint, `timestamp` string,
-    columns array<struct<name string, value variant>>, identity array<struct<name string, value variant>>>) as body
-  from {{ lines }}
-)
+from ({{ delta_cdc._lines_as(lines, type) }})
 where not coalesce(body.action in ('B', 'C', 'M'), false)
 {%- endmacro %}
 

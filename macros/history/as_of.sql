@@ -11,9 +11,7 @@
   {%- set settings = delta_cdc._table_settings(parents.source) -%}
   {%- set keys = parents['keys'] -%}
   {%- set state = adapter.table_state(parents.staging_table, parents.staging_table.identifier) -%}
-  {%- set staged = state.columns -%}
-  {%- do delta_cdc.note_columns(settings, staged, state.properties) -%}
-  {%- do delta_cdc._publish_retired(settings, delta_cdc._retired_columns(settings, staged), adapter.table_state(table, table.identifier).columns) -%}
+  {%- do delta_cdc.follow_staging(settings, state, adapter.table_state(table, table.identifier).columns) -%}
   {%- do delta_cdc._refuse_below_horizon(settings, parents.staging_table, moment, known_at) -%}
   {%- set known = delta_cdc.unheld(settings, parents.staging_table) if delta_cdc.may_be_held(settings) else parents.staging -%}
   {%- if known_at is not none -%}
@@ -23,12 +21,12 @@
     {#- the keys table tells who is who by all that is known today -#}
     {%- set keys = table.identifier ~ '__keys_known_' ~ local_md5(known_at | string) -%}
     {%- do adapter.create_view_from_python(keys, 'delta_cdc.keys.known_key_changes', {
-          'staging': known, 'keys': settings['keys'], 'pair_split_key_changes': settings.split_key_changes, 'nullable_keys': settings.nullable_keys}) -%}
+          'staging': known, 'keys': settings['keys'], 'pair_split_key_changes': settings.split_key_changes}) -%}
   {%- endif -%}
   {%- if moment is none -%}{{ return(delta_cdc._final_rows(settings, known, keys)) }}{%- endif -%}
   {%- set until = '(_cdc_occurred_at is null or _cdc_occurred_at <= ' ~ delta_cdc._moment(moment) ~ ')' -%}
   {%- set of_moment = '(select * from ' ~ known ~ ' where ' ~ until ~ ')' -%}
-  {%- if settings.insert_only or settings.keyless != 'none' -%}
+  {%- if not delta_cdc.has_entities(settings) -%}
     {{ return(delta_cdc._final_rows(settings, of_moment, none)) }}
   {%- endif -%}
   {{ return(delta_cdc._final_as_of(settings, known, keys, of_moment, until)) }}
@@ -47,9 +45,13 @@ with timed as (
 changes as (
   select * from timed where {{ until | replace('_cdc_occurred_at', '_cdc_time') }}
 ),
-{{ delta_cdc._present(settings, of_moment) }}
+{{ delta_cdc._present(settings, of_moment) }},
+newest_at_key as (  -- inside a transaction of several moments two rows may be at one key: the newest is the row (K7)
+  select *, row_number() over (partition by {{ delta_cdc.column_list(settings['keys']) }} order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_at_key
+  from present
+)
 select {{ delta_cdc._final_select(settings) }}
-from present
+from newest_at_key where _cdc_newest_at_key = 1
 {%- endmacro %}
 
 

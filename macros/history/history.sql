@@ -10,7 +10,7 @@
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- set staged = delta_cdc.progress(staging) -%}
   {%- set in_table = settings.get('history') == 'table' -%}
-  {%- do delta_cdc.note_columns(settings, staged.columns, staged.properties) -%}
+  {%- do delta_cdc.note_columns(settings, staged) -%}
   {%- set retired = delta_cdc._retired_columns(settings, staged.columns) -%}
   {%- if retired %}{% do delta_cdc._publish_retired(settings, retired, delta_cdc.progress(this).columns if in_table else adapter.view_columns(this)) %}{% endif -%}
   {#- a view keeps the types that it was made with, and a table those that it has: both are made anew when one is widened -#}
@@ -28,10 +28,8 @@
     {%- do adapter.plan_write(this, {'skip': true, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._history_rows(settings, staging, none)) }}
   {%- endif -%}
-  {%- if staged.notes.keys_may_move is sameas false -%}{%- set keys = none -%}{%- endif -%}
-  {%- if staged.notes.truncates is sameas false -%}{%- do settings.update({'may_be_truncated': false}) -%}{%- endif -%}
-  {%- set plan = delta_cdc._final_plan(settings, staging, keys, state, staged, anew) -%}
-  {%- if not plan.skip %}{% do delta_cdc.tune_for(this, staging, state, plan) %}{% endif -%}
+  {%- set plan = delta_cdc.plan_of_load(settings, staging, keys, state, staged, anew) -%}
+  {%- set keys = plan['keys'] -%}
   {%- set report = delta_cdc.held_report(settings, readable.held) -%}
   {%- do report.update({'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode}) -%}
   {%- if not plan.skip %}{% do delta_cdc.gain_deletion_vectors(settings, state) %}{% endif -%}

@@ -21,7 +21,7 @@ select
   {#- beside other aggregates, each distinct hash has states of them all: too much where there are many -#}
   {{ '(select ' ~ repeated ~ ' from ' ~ changes ~ ')' if to_stage.get('kept_changes') else repeated }} as repeated,
   count_if(_cdc_key_before is not null and _cdc_error is null) > 0
-  {%- if to_stage.split_key_changes %} or {{ late }} > 0 or (count_if(_cdc_op = 'D') > 0 and count_if(_cdc_op = 'I') > 0){% endif %} as keys_may_move,
+  {%- if to_stage.split_key_changes %} or {{ 'count_if(_cdc_error is null and _cdc_sequence <= ' ~ highest ~ '._cdc_sequence)' if highest else '0' }} > 0 or (count_if(_cdc_op = 'D') > 0 and count_if(_cdc_op = 'I') > 0){% endif %} as keys_may_move,
   count(_cdc_undeclared) as undeclared,
   array_sort(array_distinct(flatten(collect_set(map_keys(_cdc_undeclared))))) as undeclared_columns,
   {%- if highest %}

@@ -35,7 +35,9 @@ def status_rows(project: Project, told: Mapping[str, Sequence[Row]]) -> list[dic
         name = f"{table.feed}.{table.name}"
         row: dict[str, Any] = {"table": name, "state": "not loaded", "why": []}
         out.append(row)
-        failed = [runs[model] for model in table.models if model in runs and runs[model]["status"] in ("error", "fail")]
+        raw = [f"raw_{table.feed}"] if table.mixed and not table.is_private else []
+        looked_at = [runs[model] for model in ("cdc_change_sets", *raw, *table.models) if model in runs]
+        failed = [run for run in looked_at if run["status"] in ("error", "fail")]
         row["why"] += [f"{run['table']}: {plain(run['error'] or '')}" for run in failed]
         held = [hold for hold in told["holds"] if hold["table"] == table.staging_name]
         row["why"] += [f"batch {hold['batch_id']} ({hold['change_set']}) is held: {hold['reason']}" for hold in held]
@@ -270,6 +272,8 @@ def number(value: Any) -> str:
 
 def _seconds_since(moment: str | None) -> int | None:
     """From a moment to now; None where it is none. Without a zone it is taken for UTC."""
+    if str(moment or "").isdecimal():  # a number that may read as a date
+        return None
     try:
         then = datetime.fromisoformat(str(moment or "").replace("Z", "+00:00"))
     except ValueError:

@@ -22,7 +22,8 @@ from delta_cdc import report as reports
 from delta_cdc import run as runs
 from delta_cdc import table_list as table_lists
 from delta_cdc.config import FORMATS, Project, Table, load_project
-from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError, did_you_mean
+from delta_cdc.config_reader import is_plain_secret
+from delta_cdc.errors import CdcError, ConfigError, GeneratedFilesError, OperationError, did_you_mean
 from delta_cdc.warm_dbt import WarmDbt
 
 PROJECT_DIR = click.option(
@@ -202,6 +203,9 @@ def init(
         if message_format not in FORMATS:
             raise OperationError(f"`--format` is {message_format}. {did_you_mean(message_format, FORMATS)}")
         options = dict(option.partition("=")[::2] for option in jdbc_options)
+        for option, value in {**options, "--jdbc": jdbc}.items():
+            if is_plain_secret(option, value):
+                raise OperationError(f"{option} holds a secret. Set a variable of the environment and name it: ${{PASSWORD}}.")
         asked = {"url": jdbc, "schema": schema, "options": options}
         found, where = discovery.of_database(dbt.ask("tables_of_database", asked, private=True)), location
     given, left_out = None, []
@@ -215,7 +219,11 @@ def init(
     say(f"wrote {path.relative_to(project.root)}: {_count(len(found.tables), 'table')}{unread}")
     if left_out:
         say(f"not in {table_list}, so not configured: {', '.join(left_out)}")
-    project = load_project(dbt.project_dir)  # says what could not be found out
+    try:
+        project = load_project(dbt.project_dir)
+    except ConfigError as what_could_not_be_found_out:
+        then = f"fill them in in {path.relative_to(project.root)}, then `delta-cdc generate`"
+        raise ConfigError(what_could_not_be_found_out.problems, then) from None
     files = scaffold.plan(project)
     for written in scaffold.write(project, files, scaffold.compare(project, files)):
         say(f"wrote {written}")

@@ -115,7 +115,7 @@ class Settings(BaseModel):
     change_set_order: Literal["name", "modified"] = _setting(
         "modified",
         "The order of change sets that are found together: by modification time and then name, or by name "
-        "alone.",
+        "alone. `list_after` and `file_format: delta` always take the name.",
         wants="`modified` or `name`",
         example="name",
         level="feed",
@@ -286,8 +286,8 @@ class Settings(BaseModel):
     )
     ordinal: Text | None = _setting(
         None,
-        "Column or SQL expression of the place inside a transaction, where the sequence stays equal "
-        "throughout one.",
+        "Column or SQL expression of the place inside a transaction, a whole number, where the sequence stays equal "
+        "throughout one. Other values are quarantined (`cast:<ordinal>`).",
         wants="a column or an SQL expression",
         example="event_number",
     )
@@ -358,7 +358,8 @@ class Settings(BaseModel):
     full_images: bool = _setting(
         False,
         "The image before a change holds the whole row (REPLICA IDENTITY FULL): a column that an update leaves out has "
-        "its value there. Otherwise only the keys of that image are used.",
+        "its value there, and a null of one of `nullable_keys` is the key that it had. Otherwise only the keys of that image are "
+        "used, and a null among them says nothing.",
         wants="true or false",
         example="true",
     )
@@ -529,7 +530,7 @@ class Settings(BaseModel):
     )
     cluster_by: list[Text] = _setting(
         [],
-        "The columns by which final is clustered (Delta's liquid clustering).",
+        "The columns by which final is clustered (Delta's liquid clustering); not beside `partition_by` or `zorder_by`.",
         wants="a list of column names",
         example="[customer_id]",
         names_columns=True,
@@ -544,7 +545,7 @@ class Settings(BaseModel):
     )
     apply: Literal["merge", "replace_partitions"] = _setting(
         "merge",
-        "How final takes changes: a merge by key, or by rewriting the partitions that the change set "
+        "How final takes changes: a merge by key, or by rewriting the partitions of `partition_by` that the change set "
         "touches.",
         wants="`merge` or `replace_partitions`",
         example="replace_partitions",
@@ -837,10 +838,6 @@ class Table:
     def is_private(self) -> bool:
         """Something of it must not be stored: it is read from the change sets themselves, and raw_<feed> has none of it."""
         return bool(self.settings.mask or self.settings.never_store)
-
-    @property
-    def source_table(self) -> str:
-        return self.settings.source_table or self.name
 
     @property
     def appends_only(self) -> bool:

@@ -39,7 +39,7 @@ from delta_cdc.source_files import (
     read_project,
     read_source_files,
 )
-from delta_cdc.spark_types import has_statistics, why_not_a_type
+from delta_cdc.spark_types import can_be_compared, has_statistics, why_not_a_type
 
 LANDED_BY: Mapping[str, Any] = {"kafka": Kafka, "jdbc": Jdbc}
 _NO_OPTIONS = {
@@ -52,7 +52,15 @@ _NO_OPTIONS = {
 _VARIABLE = re.compile(r"\$\{[A-Za-z_]\w*\}")
 _SECRET = re.compile(r"password|secret", re.IGNORECASE)
 # in a URL, or in what Kafka's client takes as `sasl.jaas.config`
-_SECRET_IN_TEXT = re.compile(r"password\s*=(?!\s*[\"']?\$\{)|://[^/@:]*:(?!\$\{)[^/@]*@", re.IGNORECASE)
+_SECRET_IN_TEXT = re.compile(
+    r"(password|secret)\s*=(?!\s*[\"']?\$\{)|://[^/@:]*:(?!\$\{)[^/@]*@|:thin:[^/@:]*/(?!\$\{)[^/@]+@|PRIVATE KEY", re.IGNORECASE
+)
+
+
+def is_plain_secret(option: str, value: Any) -> bool:
+    """Whether an option of Kafka or JDBC holds a secret that is not taken from the environment (`${NAME}`)."""
+    return bool((_SECRET.search(option) and not _VARIABLE.search(str(value))) or _SECRET_IN_TEXT.search(str(value)))
+
 
 CONTROL_MODELS = ("cdc_change_sets", "cdc_runs", "cdc_quarantine", "cdc_holds", "cdc_table_log")
 HISTORY_COLUMNS = ("valid_from", "valid_to", "is_current")
@@ -273,7 +281,7 @@ class _Reader:
                 problem(message, "row_order")
             if file_format == "delta" and given.get("unit", "file") != "file":
                 problem("`unit` is folder, and a commit of a Delta table is one file. Take it out.", "unit")
-        self.check_landing(feed, given, block, problem)
+        self.check_landing(given, block, problem)
         if given.get("location") is None:
             if "location" not in block.broken:
                 problem(
@@ -305,7 +313,7 @@ class _Reader:
                 problem(message, "location")
 
     def check_landing(
-        self, feed: str, given: Mapping[str, Any], block: _Block, problem: Callable[[str, str | None], None]
+        self, given: Mapping[str, Any], block: _Block, problem: Callable[[str, str | None], None]
     ) -> None:
         """`kafka` and `jdbc`: what must hold inside of them, and between them and `location`."""
         names = [name for name in LANDED_BY if given.get(name) is not None]
@@ -321,7 +329,7 @@ class _Reader:
         for option, value in landed.get("options", {}).items():
             if option.casefold() in _NO_OPTIONS[name]:
                 problem(f"`{name}.options` names `{option}`, which `delta-cdc land` sets itself. Take it out.", name)
-            if (_SECRET.search(option) and not _VARIABLE.search(str(value))) or _SECRET_IN_TEXT.search(str(value)):
+            if is_plain_secret(option, value):
                 message = f"`{name}.options` has `{option}` in plain text. Put it into the environment, and `${{NAME}}` here."
                 problem(message, name)
         if _SECRET_IN_TEXT.search(landed.get("url", "")):
@@ -534,6 +542,16 @@ class _TableCheck:
                 self.problem(f"`{setting}` names `{name}` twice.", setting)
             twice.add(name)
 
+    def comparable(self, setting: str, named: Iterable[str]) -> None:
+        """None of them may be a map or a variant: two of such are not equal to Spark."""
+        types = {column.name: column.data_type for column in self.table.columns}
+        for name in named:
+            if not can_be_compared(types.get(name, "")):
+                self.problem(
+                    f"`{setting}` tells rows by their values, `{name}` is {types[name]}, and Spark cannot compare such. "
+                    "Take the column out, or give it the data_type string.", setting
+                )
+
     def known_expression(self, setting: str, expression: str) -> None:
         """A single name must be a column or a field of the format; anything longer is Spark's to judge."""
         if not self.names:
@@ -577,8 +595,13 @@ class _TableCheck:
                     hint = did_you_mean(name, settings.keys)
                     self.problem(f"`{setting}` names `{name}`, which is not one of `keys`. {hint}", setting)
         self.known_columns("old_keys", settings.old_keys.values())
+        self.comparable("keys", settings.keys)
+        if settings.keyless == "multiset" or settings.surrogate == "hash":
+            setting = "keyless" if settings.keyless == "multiset" else "surrogate"
+            self.comparable(setting, [column.name for column in self.table.published_columns])
         for alternate in settings.alternate_keys:
             self.known_columns("alternate_keys", alternate)
+            self.comparable("alternate_keys", alternate)
             if set(alternate) == set(settings.keys):
                 self.problem(f"`alternate_keys` names [{', '.join(alternate)}], which are `keys`. Take it out.", "alternate_keys")
 
@@ -669,8 +692,12 @@ class _TableCheck:
         for partition in table.partition_columns:
             name = partition.name
             if not partition.derived:
+                types = {column.name: column.data_type for column in table.columns}
                 if name not in published:
                     self.problem(f"`partition_by` names `{name}`, which final does not have.", "partition_by")
+                elif re.match(r"\s*(array|map|struct|variant)\b", types.get(name, ""), re.IGNORECASE):
+                    message = f"`partition_by` names `{name}`, which is {types[name]}. Spark takes simple types there."
+                    self.problem(message, "partition_by")
             elif IDENTIFIER.fullmatch(partition.expression) and self.names:
                 hint = did_you_mean(partition.expression, self.names)
                 message = f"`partition_by` names `{partition.expression}`, which is no column. {hint}"
@@ -678,6 +705,12 @@ class _TableCheck:
             elif not name or name[0].isdigit():
                 message = (
                     f"`partition_by`: `{partition.expression}` needs a name: {partition.expression} as part."
+                )
+                self.problem(message, "partition_by")
+            elif table.has_entities and (left_out := _named_in(partition.expression, set(self.names) - set(published))):
+                message = (
+                    f"`partition_by`: `{partition.expression}` is made from `{left_out}`, which final does not have. Publish it "
+                    "(`columns`, `except_columns`)."
                 )
                 self.problem(message, "partition_by")
             elif name.casefold() in [column.casefold() for column in self.names]:
@@ -711,24 +744,27 @@ class _TableCheck:
             )
 
     def zorder(self, published: Sequence[str], partitions: AbstractSet[str]) -> None:
-        """Columns of which Delta has the lowest and highest value in each file: else it refuses to order by them.
+        """Columns of which Delta has the lowest and highest value in each file: else it refuses to order or cluster by them.
 
         partitions: names of the partition columns, in lower case.
         """
         types = {column.name: column.data_type for column in self.table.columns}
         with_statistics = [name for name in published if name.casefold() not in partitions][:32]
-        for name in self.settings.zorder_by:
-            if name not in published or name not in types:
-                continue
-            if name.casefold() in partitions:
-                why = "by which final is partitioned: the files of a partition have one value of it"
-            elif not has_statistics(types[name]):
-                why = f"whose type is {types[name]}. It takes columns with an order: numbers, texts, dates and times"
-            elif name not in with_statistics:
-                why = "which is not among the first 32 of final: Delta has no statistics of it. List it further up"
-            else:
-                continue
-            self.problem(f"`zorder_by` names `{name}`, {why}.", "zorder_by")
+        for setting, named in (("zorder_by", self.settings.zorder_by), ("cluster_by", self.settings.cluster_by)):
+            for name in named:
+                if name not in published or name not in types:
+                    continue
+                if name.casefold() in partitions:
+                    why = "by which final is partitioned: the files of a partition have one value of it"
+                elif not has_statistics(types[name]):
+                    why = f"whose type is {types[name]}. It takes columns with an order: numbers, texts, dates and times"
+                elif name not in with_statistics:
+                    why = "which is not among the first 32 of final: Delta has no statistics of it. List it further up"
+                else:
+                    continue
+                self.problem(f"`{setting}` names `{name}`, {why}.", setting)
+        if len(self.settings.cluster_by) > 4:
+            self.problem(f"`cluster_by` names {len(self.settings.cluster_by)} columns; Delta takes four at most.", "cluster_by")
 
     def lives(self) -> None:
         """What final tells of a row's life: `created_at`, `updated_at`, `set_on_insert`, soft deletes."""
@@ -799,6 +835,17 @@ class _TableCheck:
                 if given and self.level(setting) and self.level(setting) >= self.level(why):
                     message = f"`{setting}` has no meaning with {says}: it is for rows with a key. Take one out."
                     self.problem(message, setting)
+
+
+_NO_COLUMN = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\bas\s+\w+|\bextract\s*\(\s*\w+\s+from\b|\w+\s*\(""", re.IGNORECASE
+)
+
+
+def _named_in(expression: str, names: Iterable[str]) -> str | None:
+    """One of the columns that an SQL expression names, or None; not what is text in it, a function or a type."""
+    sql = _NO_COLUMN.sub("(", expression)
+    return next((n for n in sorted(names) if re.search(rf"(?<!\w){re.escape(n)}(?!\w)", sql, re.IGNORECASE)), None)
 
 
 _NOT_OF_SNAPSHOTS = (

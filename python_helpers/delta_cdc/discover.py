@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,10 +100,14 @@ def discover(message_format: str, lines: Iterable[str], *, whole: str = "") -> D
 
 
 def lines_of(paths: Iterable[Path]) -> Iterator[str]:
-    """The lines of text files, plain or gzipped."""
+    """The lines of text files, plain or gzipped. Raises OperationError for a file that is none."""
     for path in paths:
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-            yield from file
+        try:
+            with gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else path.open(encoding="utf-8-sig") as file:
+                yield from file
+        except (UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
+            why = f"{path} cannot be read as text in UTF-8, plain or gzipped: {error}. Take it away, or name others."
+            raise OperationError(why) from None
 
 
 def discover_folder(message_format: str, folder: Path, whole: str) -> tuple[Discovery, bool]:
@@ -124,8 +129,16 @@ def discover_folder(message_format: str, folder: Path, whole: str) -> tuple[Disc
     found = Discovery()
     for each in folders:
         part = discover(message_format, lines_of(files(each)), whole=each.name)
-        found.tables.update(part.tables)
         found.unread += part.unread
+        if len(part.tables) > 1 or set(part.tables) & set(found.tables):
+            raise OperationError(
+                f"The folders in {folder} are not one for each table: {each.name} holds {', '.join(part.tables)}. Give the "
+                f"folder of one change set ({each}); then say `unit: folder` and `location: {folder}` in the source."
+            )
+        for name, table in part.tables.items():
+            found.tables[name] = table
+            if short_names([name])[name] != each.name:
+                table.settings["source_table"] = each.name
     return found, True
 
 

@@ -71,14 +71,14 @@ class ConfigError(CdcError):
 
     exit_code = 2
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
+    def __init__(self, problems: Iterable[Problem], then: str = "nothing was run") -> None:
+        self.problems, self.then = tuple(problems), then
         super().__init__("\n".join(self.lines()))
 
     def lines(self) -> list[str]:
         count = len(self.problems)
         found = "1 problem found" if count == 1 else f"{count} problems found"
-        return [*(str(problem) for problem in self.problems), f"{found}, nothing was run."]
+        return [*(str(problem) for problem in self.problems), f"{found}, {self.then}."]
 
 
 class ProjectError(CdcError):

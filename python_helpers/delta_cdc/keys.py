@@ -13,8 +13,6 @@ from dbt.adapters.sparkdelta.columns import quoted
 from delta_cdc.resolver import ID, resolve, rows_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import DataFrame, SparkSession
 
 # What a changed resolution changes. `_cdc_sequence` and `_cdc_ordinal` are the change's own.
@@ -31,15 +29,13 @@ def key_changes(
     control: DataFrame,
     keys: list[str],
     pair_split_key_changes: bool = False,
-    nullable_keys: Sequence[str] = (),
     may_be_held: bool = False,
 ) -> Any:
     """Resolve again the changes at linked keys, when new changes touch one, and return the rows that differ.
 
     staging: all of the staging table. control: a table in the schema of the tables of control. keys: staging's key
-    columns; nullable_keys: those that are null in some rows. pair_split_key_changes: whether a delete and an insert at one
-    position of one transaction are the halves of a key change (K6). may_be_held: only what is below the first held change set
-    is read (Q2, Q4).
+    columns. pair_split_key_changes: whether a delete and an insert at one position of one transaction are the halves of a
+    key change (K6). may_be_held: only what is below the first held change set is read (Q2, Q4).
     Returns a `Write` for the adapter: the rows of `Resolution` that are new or changed, with `resolved_batch_id`
     (bigint: the batch whose load decided the row as it is); all rows after a revision of staging (S9, Q3).
     """
@@ -84,7 +80,7 @@ def key_changes(
     if continued and staged["rows"] == 0 and staged["notes"].get("after", newest) <= done:
         return Write(None, skip=True, report=report)
 
-    changes = _usable_changes(staging, keys, nullable_keys)
+    changes = _usable_changes(staging, keys)
     new = changes.where(F.col("_cdc_batch_id") > done)
     links = _linked_keys(changes, pair_split_key_changes)
     if exists:
@@ -93,7 +89,7 @@ def key_changes(
         links = links.union(known.where("key_after is not null").select("key_after"))
     linked = links.distinct().localCheckpoint()
 
-    touched = new.join(linked, F.expr(_AT_LINKED_KEY), "left_semi").union(new.where("_cdc_key_before is not null"))
+    touched = new.join(linked, F.expr(_AT_LINKED_KEY), "left_semi")
     counts = new.agg(F.count_if(F.col("_cdc_op") == "T").alias("truncates"))
     row = counts.crossJoin(touched.agg(F.count("*").alias("touched"))).collect()[0]
     report["rows_read"] = row["touched"]
@@ -130,32 +126,29 @@ def known_key_changes(
     staging: str,
     keys: list[str],
     pair_split_key_changes: bool = False,
-    nullable_keys: Sequence[str] = (),
 ) -> DataFrame:
     """Who is who by some of the changes alone: the rows that a keys table would have if staging held no others.
 
     staging: SQL of a relation with the columns of a staging table. keys: its key columns.
     """
-    changes = _usable_changes(session.sql(f"select * from {staging}"), keys, nullable_keys)
+    changes = _usable_changes(session.sql(f"select * from {staging}"), keys)
     linked = _linked_keys(changes, pair_split_key_changes).distinct()
     return resolve(_at_keys(changes, linked), pair_split_key_changes=pair_split_key_changes).rows
 
 
-def _usable_changes(staging: DataFrame, keys: list[str], nullable_keys: Sequence[str] = ()) -> DataFrame:
+def _usable_changes(staging: DataFrame, keys: list[str]) -> DataFrame:
     """What the resolver takes of a staging table."""
     from pyspark.sql import functions as F
 
-    # a table that was loaded with other keys once (K8) does not know all of an old key: the rest is as in the new one
-    fields = [field["name"] for field in staging.schema["_cdc_key_before"].jsonValue()["type"]["fields"]]
-    told = [F.col(f"_cdc_key_before.{quoted(k)}") if k in fields else F.lit(None) for k in keys]
-    parts = [old if k in nullable_keys else F.coalesce(old, F.col(quoted(k))) for k, old in zip(keys, told, strict=True)]
-    before = F.struct(*[part.alias(k) for k, part in zip(keys, parts, strict=True)])
-    is_told = reduce(lambda x, y: x | y, [old.isNotNull() for old in told])
+    key = F.struct(*[F.col(quoted(k)) for k in keys])
+    before = F.struct(*[F.col(f"_cdc_key_before.{quoted(k)}").alias(k) for k in keys])
+    # of a table that was loaded with other keys once (K8), the key of today may not have changed
+    is_moved = F.col("_cdc_key_before").isNotNull() & ~before.eqNullSafe(key)
     return staging.where(F.col("_cdc_error").isNull()).select(
         *ID,
         "_cdc_op",
-        F.when(F.col("_cdc_op") != "T", F.struct(*[F.col(quoted(k)) for k in keys])).alias("_cdc_key"),
-        F.when(is_told, before).alias("_cdc_key_before"),
+        F.when(F.col("_cdc_op") != "T", key).alias("_cdc_key"),
+        F.when(is_moved, before).alias("_cdc_key_before"),
         "_cdc_sequence",
         "_cdc_ordinal",
         "_cdc_transaction",
@@ -190,7 +183,7 @@ def _noted(dbt: Any, schema: str) -> int:
         " where status = 'success' and rows_written = 0 group by `table`"
     )
     found = {row["table"]: row["batch_id"] for row in dbt.cached_query(schema, "cdc_runs", noted)}
-    return int(found.get(dbt.this.identifier, -1))
+    return max(int(found.get(name, -1)) for name in (dbt.this.identifier, f"{dbt.this.schema}.{dbt.this.identifier}"))
 
 
 def _held_from(session: SparkSession, schema: str, staging: str) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class Dbt:
         """What a macro of this package prints as JSON. With a key, or private, nothing of the answer is logged."""
         said: list[str] = []
         unlogged = ["--log-level-file", "none"] if key or private else []
+        unlogged += ["--no-write-json"] if private else []
         with _secret(key):
             self._invoke(*unlogged, *operation(macro, arguments), tell=said.append)
         return json.loads("".join(said))
@@ -57,7 +59,12 @@ class Dbt:
         # nothing on the screen but what the macro prints: the error is shown by the caller
         quiet = ["--quiet", "--log-level", "none"]
         where = ["--project-dir", str(self.project_dir), *self.options]
-        result = dbtRunner(callbacks=[on_event]).invoke([*quiet, *command, *where])
+        # dbt writes the process's command line into logs and artifacts, and that may name a key
+        line, sys.argv = sys.argv, sys.argv[:1]
+        try:
+            result = dbtRunner(callbacks=[on_event]).invoke([*quiet, *command, *where])
+        finally:
+            sys.argv = line
         if not result.success:
             raise OperationError(why_failed(result, said))
 

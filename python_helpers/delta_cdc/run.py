@@ -93,6 +93,8 @@ def run(
     options: of dbt, such as `--target dev`. select: as dbt's `--select`; by default all models. Raises CdcError where a single
     run cannot start. Of several the next may: the project's files are read for each, and can be put right meanwhile.
     """
+    from dbt.adapters.sparkdelta.session import session_is_gone
+
     dbt = WarmDbt(project.root, options)
     command = ["run", *(["--select", *select] if select else [])]
     stop = threading.Event()
@@ -114,6 +116,9 @@ def run(
                 said = "\n".join(error.lines())
                 said += f"\n{time.strftime('%H:%M:%S')}  No run; the next is tried in {every} s."
                 console.print(Text(said, style="red"), soft_wrap=True)
+            if session_is_gone():
+                console.print(Text("The process's Spark is gone (see spark.log). Start this command again.", style="red"))
+                return FAILED
             # ticks keep their distance; one that took too long is followed at once
             if every is None or stop.is_set() or stop.wait(max(0.0, every - (time.monotonic() - started))):
                 return code
@@ -220,7 +225,10 @@ def locked(folder: Path) -> Iterator[None]:
     with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
+            if not isinstance(error, BlockingIOError):
+                why = f"{path} cannot be locked ({error.strerror}). The project's folder must take file locks."
+                raise OperationError(why) from None
             file.seek(0)
             raise Busy(f"Another run is at work: {file.read().strip() or 'it did not say which'}. Nothing was done.") from None
         file.truncate(0)

@@ -185,7 +185,7 @@ def staging_model(table: Table) -> str:
         "incremental_strategy": "append",
         "on_schema_change": "append_new_columns",
         "full_refresh": False,
-        **_properties(table, table.columns, statistics=_looked_up_in_staging(table)),
+        **_properties(table.columns, statistics=_looked_up_in_staging(table)),
         "tags": tags_of(table),
     }
     changes_from = f"raw_{table.feed}" if table.mixed and not table.is_private else "cdc_change_sets"
@@ -203,11 +203,10 @@ def keys_model(table: Table) -> str:
         "unique_key": ["_cdc_batch_id", "_cdc_change_set", "_cdc_row"],
         "merge_only_changed": True,
         "full_refresh": False,
-        **_properties(table, _key_columns(table)),
+        **_properties(_key_columns(table)),
         "tags": tags_of(table),
     }
     arguments = "".join(f"        {name}={python(value)},\n" for name, value in config.items())
-    nullable = [key for key in table.settings.keys if key in table.settings.nullable_keys]
     return (
         f"# {table.keys_name}: who is who in {table.feed}.{table.name} across key changes\n"
         "from delta_cdc.keys import key_changes\n"
@@ -222,7 +221,6 @@ def keys_model(table: Table) -> str:
         '        control=dbt.ref("cdc_change_sets"),\n'
         f"        keys={python(list(table.settings.keys))},\n"
         f"        pair_split_key_changes={python(table.settings.split_key_changes)},\n"
-        + (f"        nullable_keys={python(nullable)},\n" if nullable else "")
         + ("        may_be_held=True,\n" if table.may_be_held else "")
         + "    )\n"
     )
@@ -235,7 +233,7 @@ def history_model(table: Table) -> str:
             "materialized": "incremental",
             **_merge_config(["_cdc_entity", "valid_from"]),
             "full_refresh": False,
-            **_properties(table, table.published_columns, deletion_vectors=table.settings.deletion_vectors),
+            **_properties(table.published_columns, deletion_vectors=table.settings.deletion_vectors),
         }
     config["tags"] = tags_of(table)
     return (
@@ -273,7 +271,7 @@ def final_config(table: Table) -> dict[str, Any]:
         config["partition_by"] = [_sql_name(column.name) for column in table.partition_columns]
     if settings.cluster_by:
         config["liquid_clustered_by"] = [_sql_name(name) for name in settings.cluster_by]
-    config |= _properties(table, final_columns(table), deletion_vectors=settings.deletion_vectors)
+    config |= _properties(final_columns(table), deletion_vectors=settings.deletion_vectors)
     config["tags"] = tags_of(table)
     return config
 
@@ -358,7 +356,7 @@ def _looked_up_in_staging(table: Table) -> list[str]:
 
 
 def _properties(
-    table: Table, columns: Iterable[Column], *, deletion_vectors: bool | str = "auto", statistics: Sequence[str] = ()
+    columns: Iterable[Column], *, deletion_vectors: bool | str = "auto", statistics: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Delta table properties. Delta takes names with these characters, of fields too, only under column mapping."""
     properties = {}
@@ -718,13 +716,12 @@ def reference_page() -> str:
         "| setting | where | takes | default | what it is |",
         "|---|---|---|---|---|",
     ]
-    where = {"feed": "feed", "table": "table", "both": "both"}
     for name, known in Settings.model_fields.items():
         extra = known.json_schema_extra
         assert isinstance(extra, dict)
         cells = [
             f"`{name}`",
-            where[str(extra["level"])],
+            str(extra["level"]),
             f"{extra['wants']}, e.g. `{(known.examples or [''])[0]}`",
             _default_text(known.default),
             known.description or "",

@@ -143,6 +143,11 @@ def why_not_a_type(text: str) -> str | None:
     return None
 
 
+def can_be_compared(data_type: str) -> bool:
+    """Whether two values of this type can be told to be equal: maps and variants cannot, nor what holds one."""
+    return not re.search(r"\bmap\s*<|\bvariant\b(?!\s*:)", data_type, re.IGNORECASE)
+
+
 def has_statistics(data_type: str) -> bool:
     """Whether Delta keeps the lowest and the highest value that a file has of a column of this type."""
     return not re.match(r"\s*(binary|boolean|variant|array|map|struct)\b", data_type, re.IGNORECASE)

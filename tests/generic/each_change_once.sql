@@ -4,8 +4,10 @@
 {%- set arrival = ['_cdc_transaction', '_cdc_occurred_at', '_cdc_batch_id', '_cdc_change_set', '_cdc_row', '_cdc_staged_at', '_cdc_error', '_cdc_raw', '_cdc_undeclared', '_cdc_revised_in'] -%}
 {%- set content = adapter.get_columns_in_relation(model) | map(attribute='name') | reject('in', arrival) | list -%}
 select {{ delta_cdc.column_list(content) }}
-from {{ model }}
-where _cdc_error is null
+from (
+  select {{ delta_cdc.comparable_columns({'staged_types': delta_cdc.progress(model).columns}, content) }}, _cdc_batch_id
+  from {{ model }} where _cdc_error is null
+)
 group by {{ delta_cdc.column_list(content) }}
 having count(distinct _cdc_batch_id) > 1
 {%- endif -%}

@@ -4,14 +4,11 @@
 {%- if execute -%}
 {%- do adapter.tune_for([model, staging]) -%}
 {%- set published = delta_cdc.progress(model).columns -%}
-{%- set state = delta_cdc.progress(staging) -%}
-{%- set staged = state.columns -%}
-{%- do delta_cdc.note_columns(settings, staged, state.properties) -%}
-{%- do delta_cdc._publish_retired(settings, delta_cdc._retired_columns(settings, staged), published) -%}
+{%- do delta_cdc.follow_staging(settings, delta_cdc.progress(staging), published) -%}
 {%- if settings.on_schema_change == 'ignore' -%}
   {%- do settings.update({'columns': settings['columns'] | select('in', published) | list}) -%}
 {%- endif -%}
-{%- set columns = delta_cdc.column_list(delta_cdc._final_columns(settings)) -%}
+{%- set columns = delta_cdc.comparable_columns(settings, delta_cdc._final_columns(settings)) -%}
 with rebuilt as (
 {{ delta_cdc._final_rows(settings, delta_cdc.unheld(settings, staging), keys) }}
 )

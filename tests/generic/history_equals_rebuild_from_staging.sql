@@ -3,7 +3,8 @@
 {%- set settings = delta_cdc.settings(source_table) -%}
 {%- if execute -%}
 {%- do adapter.tune_for([model, staging]) -%}
-{%- set columns = delta_cdc._history_columns(settings, of_table=true) -%}
+{%- do delta_cdc.follow_staging(settings, delta_cdc.progress(staging), delta_cdc.progress(model).columns) -%}
+{%- set columns = delta_cdc.comparable_columns(settings, settings['columns'] + ['_cdc_entity', 'valid_from', 'valid_to', 'is_current', '_cdc_sequence']) -%}
 with rebuilt as (
 {{ delta_cdc._history_rows(settings, delta_cdc.unheld(settings, staging), keys) }}
 )

@@ -156,11 +156,13 @@ def test_S4_a_change_set_is_taken_when_it_is_there(feeds: UserProject) -> None:
     _write(landing / "ascending/t/2026-01-01/part.jsonl", 1)
     _write(landing / "ascending/t/2026-01-01/_SUCCESS")
     _write(landing / "numbered/t/set-07.jsonl", 7)
+    _write(landing / "numbered/t/set-06.jsonl", 6, 60)  # rewritten: it waits for none, and none waits for it
+    _write(landing / "numbered/t/set-10.jsonl", 10)
     os.utime(landing / "settling/t/new.jsonl", (time.time() - 3600,) * 2)
     feeds.dbt("run", quiet=True)
     assert _final(feeds, "folders") == [1, 2, 3]
     assert _final(feeds, "ascending") == [2, 3, 4]  # 1 came below what was recorded
-    assert _final(feeds, "numbered") == [5, 6, 7, 8]
+    assert _final(feeds, "numbered") == [5, 6, 7, 8, 60]
     assert _final(feeds, "settling") == [1, 2]
 
 

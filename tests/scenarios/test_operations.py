@@ -86,6 +86,8 @@ def feed(project: UserProject) -> Iterator[Feed]:
         "twin": MOVING,
         "folded": {**PLAIN, "truncated_when": "op = 'T'"},
         "deletes": {**PLAIN, "max_delete_share": 0.5, "truncated_when": "op = 'T'"},
+        "emptied": PLAIN,
+        "made": {**PLAIN, "expressions": {"n": "n * 100"}},
     })
     for table in ("errors", "deletes", "folded"):
         feed.deliver(table, "0001", *(feed.row(id) for id in range(1, 5)))
@@ -190,6 +192,40 @@ def test_Q3_replayed_rows_count_from_where_they_arrived(feed: Feed) -> None:
     assert feed.final("errors")[26] == 12
     assert (feed.final("errors"), feed.history("errors")) == (feed.final("twin"), feed.history("twin"))
     feed.tested("errors", "twin")
+
+
+def test_A8_S9_Q3_a_truncate_may_be_replayed_and_what_came_again_outlives_a_retraction(feed: Feed) -> None:
+    twice = feed.row(8, op="odd")
+    feed.deliver("emptied", "0001", feed.row(1), twice)
+    feed.deliver("emptied", "0002", feed.row(None, op="wipe"), feed.row(7), twice)
+    feed.run("--select", "cdc_change_sets", "+final_emptied")
+    assert feed.final("emptied") == {1: 1, 7: 1}
+    said = feed.done("retract", "emptied/0001.jsonl")
+    assert "table ops.emptied: 2 rows marked, 1 restored from later change sets." in said
+    feed.configure(operation_codes={"put": "U", "odd": "U"})
+    assert "table ops.emptied: 1 changes replayed" in feed.done("replay", "emptied")
+    feed.run("--select", "cdc_change_sets", "+final_emptied", "hist_ops__emptied")
+    assert feed.final("emptied") == {7: 1, 8: 1}
+    feed.configure(operation_codes={"put": "U", "odd": "U", "wipe": "T"})
+    assert "table ops.emptied: 1 changes replayed" in feed.done("replay", "emptied")
+    feed.run("--select", "cdc_change_sets", "+final_emptied", "hist_ops__emptied")
+    assert feed.final("emptied") == {7: 1}
+    feed.project.dbt("test", "--select", "final_emptied", "hist_ops__emptied", quiet=True)
+
+
+def test_R1_E7_compaction_folds_what_came_and_not_what_expressions_made(feed: Feed) -> None:
+    feed.sequence = 900
+    absent = {"op": "U", "seq": 903, "id": 1}
+    feed.deliver("made", "0001", feed.row(1, n=5), feed.row(2, n=6), absent, {"op": "D", "seq": 910, "id": 2})
+    models = ("--select", "cdc_change_sets", "+final_made", "hist_ops__made")
+    feed.run(*models)
+    for _ in range(2):
+        feed.done("compact", "made", "--before", 950)
+        feed.run(*models)
+        assert (feed.final("made"), [row[:2] for row in feed.history("made")]) == ({1: 500}, [(1, 500)])
+    feed.project.dbt("test", "--select", "final_made", quiet=True)
+    until = feed.project.rows("show tblproperties {schema}.stg_ops__made ('delta_cdc.folded_until')")
+    assert [row["value"] for row in until] == ["910"]
 
 
 def test_R1_a_compacted_staging_gives_the_same_final(feed: Feed) -> None:
@@ -332,6 +368,10 @@ def test_R2_an_erased_person_is_in_no_file_and_stays_erased(feed: Feed, people: 
     feed.project.dbt("test", "--select", "final_person", "hist_people__person", quiet=True)
 
     assert 1 in feed.final("deletes")  # keys do not change there, and there is no raw table
+    feed.deliver("deletes", "0099", feed.row(1, n=99))
+    feed.run("--select", "cdc_change_sets", "stg_ops__deletes")
+    assert "final has not taken all that is staged" in feed.refused("erase", "deletes", 1, "--yes")
+    feed.run("--select", "+final_deletes")
     feed.done("erase", "deletes", 1, "--yes")
     assert 1 not in feed.final("deletes")
     assert feed.project.rows("select * from {schema}.stg_ops__deletes where id = 1") == []

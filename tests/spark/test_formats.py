@@ -114,6 +114,58 @@ def test_Q1_messages_of_another_shape_are_refused_and_stop_nothing(spark, format
         assert set(tables(spark, format_, BAD)) <= {None, ""}
 
 
+FAR = 9223372036854775807
+
+
+@pytest.mark.parametrize(
+    ("format_", "message"),
+    [
+        ("canal", {"type": "INSERT", "data": [{"id": "1"}], "es": FAR, "ts": 1, "id": 1}),
+        ("maxwell", {"type": "insert", "data": {"id": 1}, "ts": FAR, "position": "m.1:1"}),
+        ("change_event", {"changeType": "I", "timestamp": FAR, "columnNames": ["id"], "columnValues": [1]}),
+        ("debezium", {"op": "c", "after": {"id": 1}, "source": {"lsn": 1, "ts_ms": FAR}, "ts_ms": FAR}),
+        ("aliyun", {"payload": {"op": "INSERT", "timestamp": {"eventTime": FAR}, "after": {"dataColumn": {"id": 1}}}}),
+    ],
+)
+def test_Q2_a_time_that_is_none_stops_nothing(spark, format_, message):
+    (row,) = staged(spark, format_, [message], {"id": "int"})
+    assert row["_cdc_occurred_at"] is None
+    assert row["_cdc_error"] in (None, "null_sequence")
+
+
+@pytest.mark.parametrize(
+    ("format_", "message"),
+    [
+        ("aliyun", {"payload": {"op": "INSERT", "sequenceId": "1", "after": {"dataColumn": {"id": 1, "at": "%s"}}}}),
+        ("debezium", {"op": "c", "after": {"id": 1, "at": "%s"}, "source": {"lsn": 1}}),
+    ],
+)
+@pytest.mark.parametrize("type_", ["timestamp", "timestamp_ntz"])
+def test_a_moment_as_a_number_is_read_or_quarantined(spark, format_, message, type_):
+    settings = {"time_unit": "millis"} if format_ == "debezium" else {}
+    for text, error in (("1590315269000", None), ("9" * 18, "cast:at"), ("9" * 38, "cast:at")):
+        sent = json.loads(json.dumps(message).replace("%s", text))
+        (row,) = staged(spark, format_, [sent], {"id": "int", "at": type_}, **settings)
+        assert row["_cdc_error"] == error
+        assert error or row["at"].replace(tzinfo=None) == dt.datetime(2020, 5, 24, 10, 14, 29)
+
+
+def test_rows_bytes_of_text_are_its_own_or_hexadecimal_digits(spark):
+    rows = [{"id": id, "b": text} for id, text in enumerate((r"\x00fF", "0x00ff", "0x0", "ab"))]
+    found = staged(spark, "rows", rows, {"id": "int", "b": "binary"}, sequence_by=["id"])
+    assert [bytes(row["b"]) for row in found] == [b"\x00\xff", b"\x00\xff", b"0x0", b"ab"]
+
+
+def test_sqlserver_ct_an_lsn_may_be_base64_and_nothing_else(spark):
+    change = {"__$operation": 2, "id": 1, "__v": 7}
+    lsns = ["AAAAJwAAB1gAGQ==", "AAAAJwAAB1gAGg==", "0x00000027000007580019", "0000002700000758001a", "17"]
+    found = staged(spark, "sqlserver_ct", [{**change, "__$start_lsn": lsn} for lsn in lsns], {"id": "int", "__v": "int"})
+    older, newer = "00000027000007580019", "0000002700000758001A"
+    assert [row["_cdc_sequence"] and row["_cdc_sequence"]["_start_lsn"] for row in found] == [older, newer, older, newer, None]
+    assert [row["_cdc_error"] for row in found] == [None] * 4 + ["null_sequence"]
+    assert {row["__v"] for row in found} == {7}
+
+
 # --------------------------------------------------------------------------------
 # canal
 
@@ -651,12 +703,18 @@ def test_debezium_placeholders_of_every_type_are_absent(spark):
     message = {"op": "u", "after": {"id": 1, **held}, "source": {"lsn": 1}}
     (row,) = staged(spark, "debezium", [message], {"id": "int", **dict.fromkeys(held, "string")})
     assert row["_cdc_missing"] == list(held)
+    message = {"op": "u", "before": {"id": 1, "text": word}, "after": {"id": 1}, "source": {"lsn": 1}}
+    (row,) = staged(spark, "debezium", [message], {"id": "int", "text": "string"}, full_images=True)
+    assert (row["text"], row["_cdc_missing"]) == (None, ["text"])
 
 
 def test_debezium_a_delete_without_its_row_is_named_by_the_record_s_key(spark):
     value = {"op": "d", "before": None, "after": None, "source": {"lsn": 1}}
     (row,) = staged(spark, "debezium", [{"key": {"id": 1}, "value": value}], {"id": "int"})
     assert values([row], "_cdc_op", "id", "_cdc_error") == [("D", 1, None)]
+    keys = [{"payload": 1}, {"schema": {"fields": []}, "payload": {"payload": 1}}]  # a column of that name
+    found = staged(spark, "debezium", [{"key": key, "value": value} for key in keys], {"payload": "int"}, keys=["payload"])
+    assert values(found, "_cdc_op", "payload", "_cdc_error") == [("D", 1, None)] * 2
 
 
 def test_debezium_the_old_key_may_stand_beside_its_schema(spark):

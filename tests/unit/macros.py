@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -39,7 +40,8 @@ def load(**context: Any) -> Mapping[str, Callable[..., Any]]:
     namespace = SimpleNamespace()
     environment.globals.update(
         {"return": _return, "modules": SimpleNamespace(re=re), "fromjson": json.loads, "tojson": json.dumps, "execute": True,
-         "delta_cdc": namespace,
+         "delta_cdc": namespace, "env_var": lambda name, default: default,
+         "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
          "exceptions": SimpleNamespace(raise_compiler_error=_refuse), **context}
     )
     macros: dict[str, Callable[..., Any]] = {}

@@ -23,6 +23,7 @@ from delta_cdc.config import (
     unquoted,
     wants,
 )
+from delta_cdc.config_reader import _named_in
 from delta_cdc.errors import CdcError, ConfigError, ProjectError, did_you_mean, nearest
 from delta_cdc.spark_types import why_not_a_type
 
@@ -359,6 +360,31 @@ def test_Q5_a_mistake_in_a_table(tmp_path: Path, settings: dict[str, Any], expec
     assert expected in problem
 
 
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("year(created)", None), ("Year (`created`)", None), ("cast(op as date)", "op"), ("cast(d as date)", None),
+        ("date(d)", None), ("extract(month from d)", None), ("date_format(d, 'op')", None), ('date_format(d, "op")', None),
+        ("a div `op`", "op"), ("month + 1", "month"), ("extract(month from op)", "op"), ("opp", None),
+    ],
+)
+def test_E7_the_columns_that_an_expression_names(expression: str, found: str | None) -> None:
+    assert _named_in(expression, {"op", "date", "month", "year"}) == found
+
+
+@pytest.mark.parametrize("type", ["map<string,int>", "array<Map <int,int>>", "variant", "struct<map:int,v:variant>"])
+def test_Q5_rows_are_told_by_values_that_can_be_compared(tmp_path: Path, type: str) -> None:
+    columns = [*COLUMNS, {"name": "tags", "data_type": type}, {"name": "plain", "data_type": "struct<map:int,variant:int>"}]
+    for settings, setting in (
+        ({"keys": ["tags"]}, "keys"),
+        ({"alternate_keys": [["tags"]]}, "alternate_keys"),
+        ({"keys": [], "keyless": "multiset"}, "keyless"),
+        ({"keys": [], "keyless": "append", "surrogate": "hash"}, "surrogate"),
+    ):
+        (problem,) = problems(tmp_path, source(tables={"invoice": TABLE | settings}, columns=columns))
+        assert f"`{setting}` tells rows by their values, `tags` is {type}, and Spark cannot compare such." in problem
+
+
 def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) -> None:
     columns = [{"name": "flag", "data_type": "boolean"}, *({"name": f"c{n}", "data_type": "int"} for n in range(40))]
     table = TABLE | {"zorder_by": ["flag", "C27", "C28"], "partition_by": ["id"]}
@@ -366,6 +392,13 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
     assert len(found) == 2
     assert "`zorder_by` names `flag`, whose type is boolean. It takes columns with an order: numbers, texts" in found[0]
     assert "`zorder_by` names `c28`, which is not among the first 32 of final: Delta has no statistics of it." in found[1]
+    table = TABLE | {"cluster_by": ["flag", "c1", "c2", "c3", "c4"]}
+    found = problems(tmp_path, source(tables={"invoice": table}, columns=[*COLUMNS[:4], *columns]))
+    assert "`cluster_by` names `flag`, whose type is boolean." in found[0]
+    assert "`cluster_by` names 5 columns; Delta takes four at most." in found[1]
+    columns = [{"name": "tags", "data_type": "array<string>"}]
+    found = problems(tmp_path, source(tables={"invoice": TABLE | {"partition_by": ["tags"]}}, columns=[*COLUMNS[:4], *columns]))
+    assert "`partition_by` names `tags`, which is array<string>. Spark takes simple types there." in found[0]
 
 
 @pytest.mark.parametrize(
@@ -427,6 +460,9 @@ JDBC = {"url": "jdbc:x", "table": "audit", "serial": "id", "overlap": 10}
         ({"jdbc": JDBC | {"options": {"password": "x"}}}, "`jdbc.options` has `password` in plain text. Put it"),
         ({"kafka": KAFKA | {"options": {"kafka.sasl.jaas.config": 'M required password="x";'}}}, "in plain text. Put it"),
         ({"jdbc": JDBC | {"url": "jdbc:x://h/d?password=x"}}, "`jdbc.url` has a password in plain text."),
+        ({"jdbc": JDBC | {"url": "jdbc:oracle:thin:scott/tiger@//h:1/s"}}, "`jdbc.url` has a password in plain text."),
+        ({"kafka": KAFKA | {"options": {"kafka.sasl.jaas.config": 'M clientId="x" clientSecret="y";'}}}, "in plain text. Put it"),
+        ({"kafka": KAFKA | {"options": {"kafka.ssl.keystore.key": "-----BEGIN PRIVATE KEY-----"}}}, "in plain text. Put it"),
         ({"change_table": "ct"}, "`change_table` is a setting of the table, not of the feed. Move it there."),
     ],
 )

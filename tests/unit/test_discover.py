@@ -241,6 +241,49 @@ def test_init_knows_a_feed_with_a_folder_for_each_table(new_project):
     assert "feed f, table one: " in done.stderr
 
 
+def test_init_knows_folders_that_have_other_names_than_their_tables(new_project):
+    (new_project / "landing/shop.public.invoice").mkdir()
+    (new_project / "landing/shop.public.invoice/1.jsonl").write_text(wal2json("invoice", 1) + "\n")
+    assert init(new_project, "shop", "wal2json_v2").exit_code == 0
+    (source,) = yaml.safe_load((new_project / "models/shop/_sources.yml").read_text())["sources"]
+    assert source["config"]["meta"]["cdc"]["location"] == "landing/{table}"
+    assert source["tables"][0]["config"]["meta"]["cdc"]["source_table"] == "shop.public.invoice"
+
+
+@pytest.mark.parametrize("tables", [("invoice", "invoice"), ("invoice", "invoice,customer")])
+def test_init_does_not_take_folders_of_change_sets_for_those_of_tables(new_project, tables):
+    for day, names in enumerate(tables):
+        (new_project / f"landing/{day}").mkdir()
+        lines = "".join(wal2json(name, 1) + "\n" for name in names.split(","))
+        (new_project / f"landing/{day}/1.jsonl").write_text(lines)
+    done = init(new_project, "shop", "wal2json_v2")
+    assert done.exit_code == 1
+    assert "are not one for each table: 1 holds public.invoice" in done.stderr
+    assert "say `unit: folder` and `location: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("1.jsonl", "{\"a\": \"\xfc\"}\n".encode("latin-1")), ("1.gz", b"plain"), ("1.gz", gzip.compress(b'{"a": 1}\n' * 99)[:-12])],
+)
+def test_init_says_which_file_is_no_text(new_project, name, content):
+    (new_project / "landing" / name).write_bytes(content)
+    done = init(new_project, "shop", "wal2json_v2")
+    assert done.exit_code == 1
+    assert done.stderr.startswith(str(new_project / "landing" / name) + " cannot be read as text in UTF-8, plain or gzipped: ")
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(new_project):
+    (new_project / "landing/1.jsonl").write_text(wal2json("invoice", 1) + "\n", encoding="utf-8-sig")
+    assert "1 table\n" in init(new_project, "shop", "wal2json_v2").output
+
+
+def test_init_takes_no_secret_in_plain_text(new_project):
+    for given in (["--option", "password=hunter2"], ["--jdbc", "jdbc:oracle:thin:scott/tiger@//h:1/s"]):
+        done = init(new_project, "shop", "rows", "landing/{table}", "--schema", "s", "--jdbc", "jdbc:x://h/d", *given)
+        assert (done.exit_code, "holds a secret. Set a variable of the environment" in done.stderr) == (1, True), done.output
+
+
 def test_init_names_the_only_table_of_flat_rows_after_the_feed_and_what_its_columns_may_be(new_project):
     line = {"customer_id": 1, "op": "I", "updated_at": "2026-01-01", "options": "x"}
     (new_project / "landing/1.jsonl").write_text(json.dumps(line) + "\n")
@@ -249,7 +292,7 @@ def test_init_names_the_only_table_of_flat_rows_after_the_feed_and_what_its_colu
     assert "# customer, by the names alone, perhaps keys: customer_id; sequence_by: updated_at; operation: op.\n" in source
     assert "- name: customer\n    config:" in source
     assert "feed customer, table customer: `keys` is missing." in done.stderr
-    assert "3 problems" not in done.stderr
+    assert done.stderr.endswith("fill them in in models/customer/_sources.yml, then `delta-cdc generate`.\n")
 
 
 def test_init_takes_settings_from_a_csv_file_with_a_row_a_table(new_project):

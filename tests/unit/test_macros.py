@@ -54,7 +54,8 @@ def test_H3_tracked_columns() -> None:
 
 def test_A6_partition_expressions_become_columns() -> None:
     assert MACROS["_derived_partitions"](SETTINGS) == [
-        {"expression": "year(created)", "name": "y"}, {"expression": "month(created)", "name": "month_created"},
+        {"name": "y", "expression": "year(created)", "derived": True},
+        {"name": "month_created", "expression": "month(created)", "derived": True},
     ]
     assert MACROS["_partition_columns"](SETTINGS) == ["region", "y", "month_created"]
 
@@ -72,7 +73,7 @@ def test_a_feed_without_flag_holds_upserts_only() -> None:
 
 def test_the_sequence_is_one_struct_and_null_if_a_part_is() -> None:
     sql = " ".join(MACROS["_sequence"](SETTINGS).split())
-    assert sql == "case when (seq) is not null and (a + 1) is not null then struct((seq) as `seq`, (a + 1) as sequence_2) end"
+    assert sql == "case when (seq) is not null and (a + 1) is not null then struct((seq) as `seq`, (a + 1) as `sequence_2`) end"
 
 
 def test_E2_a_renamed_column_is_read_under_both_names() -> None:
@@ -227,7 +228,8 @@ def test_K8_staging_takes_other_keys_only_where_they_changed() -> None:
         assert (settings.get("key_fields"), ran) == (None, [])
     settings, ran = adopted(["id", "a"], ["id"], {"keys": ["id"]})
     assert ran[0] == "alter table s.stg add columns (_cdc_key_before.`a` int)"
-    assert "set _cdc_error = if(`id` is null or `a` is null, 'null_key', null)" in ran[1]
+    assert ran[1] == "update s.stg set _cdc_key_before.`a` = coalesce(_cdc_key_before.`a`, `a`) where _cdc_key_before is not null"
+    assert "set _cdc_error = if(`id` is null or `a` is null, 'null_key', null)" in ran[2]
     assert settings.get("key_fields") is None
     settings, _ = adopted(["a"], ["id"], {"keys": ["id"]})
     assert settings["key_fields"] == ["id", "a"]
@@ -262,7 +264,7 @@ def progress(state: dict | None, noted: int | None = None) -> dict:
         graph=SimpleNamespace(nodes={"ledger": ledger}),
         api=SimpleNamespace(Relation=relations),
     )
-    return macros["progress"](SimpleNamespace(identifier="t"))
+    return macros["progress"](SimpleNamespace(schema="s", identifier="t"))
 
 
 def test_S7_a_batch_noted_as_empty_is_done_too() -> None:
@@ -330,7 +332,7 @@ def test_E7_raw_takes_nothing_of_a_table_with_private_columns() -> None:
 def test_E2_staged_rows_stand_under_the_new_name() -> None:
     assert MACROS["staged_rows"](SETTINGS, "s.stg") == "s.stg"
     settings = {"renamed_columns": {"new": "old", "x": "y"}, "column_types": {}}
-    MACROS["note_columns"](settings, ["new", "old", "x"], {})
+    MACROS["note_columns"](settings, SimpleNamespace(columns=dict.fromkeys(["new", "old", "x"], "int"), properties={}))
     sql = MACROS["staged_rows"](settings, "s.stg")
     assert "coalesce(`new`, `old`) as `new`" in sql
     assert "transform(_cdc_missing, name -> coalesce(map('old', 'new')[name], name)) as _cdc_missing" in sql
@@ -338,13 +340,19 @@ def test_E2_staged_rows_stand_under_the_new_name() -> None:
 
 def test_E1_what_was_staged_before_a_column_was_listed_says_nothing_of_it() -> None:
     settings = {"column_types": {"id": "int", "b": "int"}}
-    MACROS["note_columns"](settings, ["id", "b"], {"delta_cdc.joined_after": '{"b": 7, "gone": 3}'})
-    assert settings["joined_after"] == {"b": 7}
-    assert MACROS["staged_rows"](settings, "s.stg") == (
-        "(select * except (_cdc_missing), array_union(_cdc_missing, concat("
-        "if(_cdc_batch_id <= 7 and _cdc_op in ('I', 'U', 'R'), array('b'), array())))"
-        " as _cdc_missing from s.stg)"
-    )
+    properties = {"delta_cdc.joined_after": '{"b": 7, "gone": 3}'}
+    for columns, new, came, is_null in (
+        (["id"], ["b"], "_cdc_batch_id", ""),  # staging is only about to gain it
+        (["id", "b"], [], "_cdc_batch_id", " and `b` is null"),
+        (["id", "b", "_cdc_revised_in"], [], "coalesce(_cdc_revised_in, _cdc_batch_id)", " and `b` is null"),
+    ):
+        MACROS["note_columns"](settings, SimpleNamespace(columns=dict.fromkeys(columns, "int"), properties=properties), new)
+        assert settings["joined_after"] == {"b": 7}
+        assert MACROS["staged_rows"](settings, "s.stg") == (
+            "(select * except (_cdc_missing), array_union(_cdc_missing, concat("
+            f"if({came} <= 7 and _cdc_op in ('I', 'U', 'R'){is_null}, array('b'), array())))"
+            " as _cdc_missing from s.stg)"
+        )
 
 
 def test_E3_columns_that_are_no_longer_listed_stay_where_they_were_published() -> None:
@@ -367,7 +375,7 @@ def test_Q2_R1_tables_that_use_no_operation_have_the_same_sql() -> None:
 
 
 def test_R2_what_comes_again_of_an_erased_key_is_blanked() -> None:
-    macros = load(var=lambda name, default: "secret")
+    macros = load(env_var=lambda name, default: "secret")
     sql = macros["_staging_ctes"]({**SETTINGS, "erased_in": "s.staging"}, "lines_view")
     assert "case\n      when not _cdc_parsed then 'unparsable'\n      when exists(_cdc_erased_keys, e -> e.hash = " in sql
     assert "from keyed cross join (select collect_list(" in sql
@@ -398,6 +406,16 @@ def test_R2_a_table_that_a_person_was_erased_from_keeps_its_keys() -> None:
     settings = dict(SETTINGS)
     MACROS["_keep_out"](settings, "s.staging", state)
     assert settings["erased_in"] == "s.staging"
+
+
+def test_R2_what_was_erased_is_known_by_the_same_secret_only() -> None:
+    one, other = (load(env_var=lambda name, default, secret=secret: secret) for secret in ("one", "other"))
+    table = {**SETTINGS, "feed": "f", "table": "t"}
+    erased = SimpleNamespace(properties={"delta_cdc.erased": one["_erase_secret_digest"]()})
+    for macros, state in ((one, erased), (other, SimpleNamespace(properties={}))):
+        macros["_need_erase_secret"](table, state)
+    with pytest.raises(CompilerError, match="under another DELTA_CDC_ERASE_SECRET than this run has"):
+        other["_need_erase_secret"](table, erased)
 
 
 class Relation(SimpleNamespace):

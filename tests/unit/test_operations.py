@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,10 +11,12 @@ import pytest
 from click.testing import CliRunner
 from tests.projects import FEED, TABLE, project, source
 
+from delta_cdc.ask import status_rows
 from delta_cdc.cli import main
 from delta_cdc.config import load_project
 from delta_cdc.errors import OperationError
-from delta_cdc.operations import error_of, find_table, plain
+from delta_cdc.operations import Dbt, error_of, find_table, plain
+from delta_cdc.run import Busy, locked
 
 
 def two_feeds(root: Path) -> Path:
@@ -61,3 +65,45 @@ def test_a_macro_that_failed_tells_it_in_an_event_and_nowhere_else() -> None:
     assert error_of(event("RunningOperationUncaughtError", "error")) == "what it was"
     assert error_of(event("MainEncounteredError", "error")) == "shown"
     assert error_of(event("LogModelResult")) is None
+
+
+def test_R2_a_key_of_the_command_line_is_not_in_what_dbt_writes_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """dbt keeps the process's command line in logs and in run_results.json."""
+    seen: list[list[str]] = []
+
+    class Runner:
+        def __init__(self, callbacks: object) -> None:
+            pass
+
+        def invoke(self, arguments: list[str]) -> SimpleNamespace:
+            seen.append([*sys.argv, *arguments])
+            return SimpleNamespace(success=True)
+
+    monkeypatch.setattr("dbt.cli.main.dbtRunner", Runner)
+    monkeypatch.setattr(sys, "argv", ["delta-cdc", "erase", "invoice", "alice@example.com", "--yes"])
+    Dbt(tmp_path).run_operation("erase", {"staging": "stg_shop__invoice"}, key=["alice@example.com"])
+    assert seen
+    assert "alice@example.com" not in seen[0]
+    assert sys.argv[-2] == "alice@example.com"
+
+
+def test_a_folder_that_takes_no_locks_is_not_a_run_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with pytest.raises(OperationError, match=r"cannot be locked \(No locks available\)") as caught, locked(tmp_path):
+        pass
+    assert not isinstance(caught.value, Busy)
+
+
+@pytest.mark.parametrize(("model", "state"), [("raw_shop", "failed"), ("cdc_change_sets", "failed"), ("raw_other", "ok")])
+def test_status_knows_that_what_a_table_is_read_from_failed(tmp_path: Path, model: str, state: str) -> None:
+    feed = {key: value for key, value in FEED.items() if key != "location"} | {"format": "wal2json_v2", "location": "landing"}
+    read = load_project(project(tmp_path, source(feed=feed, tables={"invoice": {"keys": ["id"]}})))
+    told = {
+        "tables": [{"name": "shop.invoice", "newest": "10120131"}], "holds": [], "quarantine": [],
+        "runs": [{"table": model, "status": "error", "error": "a change set is gone"}],
+    }
+    (row,) = status_rows(read, told)
+    assert (row["state"], row["lag_seconds"]) == (state, None)

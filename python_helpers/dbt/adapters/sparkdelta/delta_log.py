@@ -307,7 +307,7 @@ def hand_over(session: SparkSession, source: tuple[str, str], target: tuple[str,
     from dbt.adapters.sparkdelta.write_plan import WritePlan
 
     state = table_state(session, *source, app_prefix=source[1])
-    if state["app_id"] is None:
+    if state["app_id"] is None or state["replaced"]:
         return
     plan = WritePlan(txn={"app_id": state["app_id"], "version": state["txn_version"]}, notes=state["notes"])
     jvm = session._jvm

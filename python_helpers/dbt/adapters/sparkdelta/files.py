@@ -255,6 +255,8 @@ def cached_query(session: SparkSession, schema: str, identifier: str, sql: str) 
         kept_version, rows = _kept.get((schema, identifier, sql), (None, []))
         if kept_version != version:
             rows = query_rows(session, sql)
+            for past in [key for key, (at, _) in _kept.items() if key[:2] == (schema, identifier) and at != version]:
+                del _kept[past]
             _kept[schema, identifier, sql] = (version, rows)
     return rows
 

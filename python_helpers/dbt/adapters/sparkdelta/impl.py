@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from dbt.adapters.base import BaseRelation, ConstraintSupport, PythonJobHelper, available
 from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark import SparkAdapter, SparkColumn
 from dbt.adapters.spark.connections import SparkConnectionMethod
 from dbt.adapters.spark.impl import LIST_RELATIONS_MACRO_NAME, SparkConfig
@@ -27,6 +28,8 @@ from dbt.adapters.sparkdelta.landing import LandingMixin
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, reported
 from dbt.adapters.sparkdelta.seeds import seed_rows
 from dbt.adapters.sparkdelta.write_plan import WritePlan
+
+_LOGGER = AdapterLogger("Spark")
 
 TEMPORARY_SUFFIX = "__dbt_tmp"
 
@@ -304,9 +307,9 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
     # --- seeds
 
     @available.parse_list
-    def seed_rows(self, agate_table: Any, delimiter: str = ",") -> list[list[str]]:
-        """A seed's rows as SQL literals, one list a row."""
-        return seed_rows(agate_table, delimiter)
+    def seed_rows(self, agate_table: Any, delimiter: str = ",", types: Mapping[str, str] | None = None) -> list[list[str]]:
+        """A seed's rows as SQL literals, one list a row. types: `column_types`."""
+        return seed_rows(agate_table, delimiter, types or {})
 
     # --- relations and columns
 
@@ -322,7 +325,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
             with self.connections.exception_handler(f"list the tables of {schema}"):
                 return [
                     self.Relation.create(
-                        schema=schema,
+                        schema=schema.lower(),  # as the catalog spells it, and as dbt looks for it
                         identifier=table.name,
                         type="view" if table.is_view else "table",
                         is_delta=table.provider == "delta",
@@ -372,7 +375,12 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
             yield from super()._get_columns_for_catalog(relation)
             return
         owner, comment = delta_log.owner_and_comment(self._session(), relation.schema, relation.identifier)
-        for column in self.get_columns_in_relation(relation):
+        try:
+            found = self.get_columns_in_relation(relation)
+        except DbtRuntimeError as error:  # a view whose tables have changed: the others are told all the same
+            _LOGGER.warning(f"{relation} has no columns in the catalog: {error}")
+            return
+        for column in found:
             column.table_owner, column.table_comment = owner, comment
             row = column.to_column_dict()
             row["column_name"], row["column_type"] = row.pop("column"), row.pop("dtype")

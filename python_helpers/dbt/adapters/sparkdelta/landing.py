@@ -21,7 +21,7 @@ from dbt.adapters.base.meta import AdapterMeta
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import database, delta_log, files
-from dbt.adapters.sparkdelta.columns import merge, quoted
+from dbt.adapters.sparkdelta.columns import merge, quoted, sql_of, want_mapping
 from dbt.adapters.sparkdelta.database import JDBC_OPTIONS, Environment, name_driver, need_class, plain_type
 from dbt.adapters.sparkdelta.session import LAST_COMMIT, short_message, whole_text
 
@@ -119,12 +119,16 @@ def _land_kafka(session: SparkSession, landing: Mapping[str, Any], environment: 
 
 def _checkpoint(session: SparkSession, location: str, options: Mapping[str, str]) -> str:
     """The folder of the stream's state. Each choice of topics has one of its own, and those of other choices go: a topic that is
-    left out and comes back would begin anew in a state that was kept. One without its `metadata` goes too: Spark refuses it."""
+    left out and comes back would begin anew in a state that was kept. One without its `metadata` goes too: Spark refuses it; and
+    one without offsets, which died as it began: Spark would go on at the topics' ends."""
     chosen = json.dumps([",".join(sorted(options.get("subscribe", "").split(","))), options.get("subscribePattern")])
     name = hashlib.sha256(chosen.encode()).hexdigest()[:12]
     system, folder = files.file_system(session, f"{location}/{CHECKPOINTS}")
     for found in system.listStatus(folder) if system.exists(folder) else []:
-        if found.getPath().getName() != name or not _exists(session, f"{found.getPath().toString()}/metadata"):
+        path = found.getPath().toString()
+        offsets = files.file_system(session, f"{path}/offsets")[1]
+        began = _exists(session, f"{path}/metadata") and system.exists(offsets) and system.listStatus(offsets)
+        if found.getPath().getName() != name or not began:
             system.delete(found.getPath(), True)
     return f"{location}/{CHECKPOINTS}/{name}"
 
@@ -335,7 +339,7 @@ def _create(session: SparkSession, location: str, schema: StructType) -> int:
     from delta.tables import DeltaTable
 
     table = DeltaTable.createIfNotExists(session).location(location).addColumns(schema)
-    mapped = any(re.search(r"[ ,;{}()\n\t=]", field.name) for field in schema.fields)
+    mapped = want_mapping(sql_of(schema))
     for name, value in (PROPERTIES | ({"delta.columnMapping.mode": "name"} if mapped else {})).items():
         table = table.property(name, value)
     table.execute()

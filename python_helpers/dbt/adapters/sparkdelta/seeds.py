@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -30,15 +30,18 @@ def literal(value: Any) -> str:
     return "'" + text.replace("\n", "\\n").replace("\r", "\\r") + "'"
 
 
-def seed_rows(table: agate.Table, delimiter: str) -> list[list[str]]:
+def seed_rows(table: agate.Table, delimiter: str, types: Mapping[str, str]) -> list[list[str]]:
     """A seed's rows as SQL literals, one list a row.
 
     dbt reads an empty cell and the word null as null, quoted or not. A quoted cell of a text column is text
-    here: "" is the empty string.
+    here: "" is the empty string. types: {column: its type in SQL}, where the project says it: dbt reads these as text.
     """
     import agate
 
-    texts = [isinstance(kind, agate.Text) for kind in table.column_types]
+    texts = [
+        isinstance(kind, agate.Text) and types.get(name, "string").strip().lower().startswith(("string", "char", "varchar"))
+        for name, kind in zip(table.column_names, table.column_types, strict=True)
+    ]
     cells = _quoted_cells(table, delimiter) if any(texts) else []
     rows = []
     for number, row in enumerate(table.rows):

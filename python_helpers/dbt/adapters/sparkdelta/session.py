@@ -8,10 +8,12 @@ import shutil
 import sys
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dbt.adapters.spark.session import Cursor, SessionConnectionWrapper
 from dbt_common.exceptions import DbtRuntimeError
@@ -48,6 +50,12 @@ def root_session(
         if _root is None or _root._sc._jsc is None:
             _root, _root_settings = _start(wanted, Path(root).absolute()), wanted
         return _root
+
+
+def session_is_gone() -> bool:
+    """Whether this process had a Spark whose Java process has ended: nothing brings it back."""
+    launched = getattr(_root._sc._gateway, "proc", None) if _root is not None and _root._sc._gateway is not None else None
+    return launched is not None and launched.poll() is not None
 
 
 def new_session(*, root: str | Path, overrides: Mapping[str, str] | None = None, tuned_for: str = "small_tables") -> SparkSession:
@@ -208,7 +216,7 @@ class SparkdeltaCursor(Cursor):
         from pyspark.errors import PySparkException
 
         try:
-            return super().fetchall()
+            return self._in_zone_of_session(super().fetchall())
         except (Py4JJavaError, PySparkException) as error:
             raise DbtRuntimeError(short_message(error)) from error
 
@@ -216,7 +224,39 @@ class SparkdeltaCursor(Cursor):
         """The first `limit` rows."""
         if self._rows is None and self._df is not None:
             self._rows = self._df.take(limit)
-        return (self._rows or [])[:limit]
+        return self._in_zone_of_session((self._rows or [])[:limit])
+
+    def fetchone(self) -> Any:
+        row = super().fetchone()
+        return row if row is None else self._in_zone_of_session([row])[0]
+
+    def _in_zone_of_session(self, rows: Any) -> Any:
+        """Rows with their timestamps as the session shows them: pyspark gives them in this process's time zone, and what a model
+        makes of them (a watermark, say) is read by the session."""
+        from pyspark.sql.types import TimestampType
+
+        fields = self._df.schema.fields if rows else []
+        places = [place for place, field in enumerate(fields) if isinstance(field.dataType, TimestampType)]
+        if not places:
+            return rows
+        zone = self._df.sparkSession.conf.get("spark.sql.session.timeZone")
+        return [in_zone(row, places, str(zone)) for row in rows]
+
+
+def in_zone(row: Sequence[Any], places: Iterable[int], zone: str) -> tuple[Any, ...]:
+    """A row whose moments at these places are of a time zone, and no longer of this process's.
+
+    zone: as Spark takes it: a region, or an offset such as +02:00.
+    """
+    try:
+        wanted: tzinfo = ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        wanted = timezone(datetime.strptime(re.sub("^(UTC|GMT)", "", zone) or "+00:00", "%z").utcoffset() or timedelta())
+    values = list(row)
+    for place in places:
+        if values[place] is not None:
+            values[place] = values[place].astimezone(wanted).replace(tzinfo=None)
+    return tuple(values)
 
 
 class SparkdeltaConnectionWrapper(SessionConnectionWrapper):

@@ -9,10 +9,15 @@
   {%- if wanted != 'ignore' -%}
     {%- set gone = adapter.columns_without(target_columns, source_columns) -%}
     {%- set retyped = diff_column_data_types(source_columns, target_columns) -%}
-    {%- if retyped and wanted != 'fail' and adapter.evolve(target_relation, source) -%}
-      {%- do sparkdelta_source_view(source) -%}  {#- it may read the table that has changed -#}
-      {%- set target_columns = adapter.get_columns_in_relation(target_relation) -%}
-      {%- set retyped = diff_column_data_types(source_columns, target_columns) -%}
+    {%- if retyped and wanted != 'fail' -%}
+      {%- if adapter.evolve(target_relation, source) -%}
+        {%- do sparkdelta_source_view(source) -%}  {#- it may read the table that has changed -#}
+        {%- set target_columns = adapter.get_columns_in_relation(target_relation) -%}
+      {%- endif -%}
+      {#- what is narrower than the table fits it -#}
+      {%- set fits = adapter.evolved(sparkdelta_types(target_columns), sparkdelta_types(source_columns)) -%}
+      {%- set retyped = diff_column_data_types(source_columns, target_columns)
+            | selectattr('column_name', 'in', fits.cast.keys() | list + fits.rewrite) | list -%}
     {%- endif -%}
     {%- if new or gone or retyped -%}
       {%- if wanted == 'fail' -%}
@@ -30,12 +35,20 @@
 
   {%- set columns = adapter.columns_within(target_columns, source_columns) -%}
   {%- if config.get('merge_with_schema_evolution', false) -%}
-    {%- set columns = columns + new -%}
+    {%- set columns = columns + adapter.columns_without(new, columns) -%}
   {%- endif -%}
   {%- if not columns -%}
     {{ exceptions.raise_compiler_error(target_relation ~ " and its source have no column in common.") }}
   {%- endif -%}
   {{ return(columns) }}
+{% endmacro %}
+
+
+{#- {name: type} -#}
+{% macro sparkdelta_types(columns) %}
+  {%- set types = {} -%}
+  {%- for column in columns %}{% do types.update({column.name: column.dtype}) %}{% endfor -%}
+  {{ return(types) }}
 {% endmacro %}
 
 

@@ -20,6 +20,7 @@
   {%- elif plan.skip -%}
     {%- do store_result('main', response=adapter.skipped(plan)) -%}
   {%- else -%}
+    {%- do persist_constraints(target_relation, model) -%}
     {%- do sparkdelta_source_view(source) -%}
     {%- set columns = sparkdelta_columns_to_write(source, target_relation) -%}
     {%- set narrowed = [] -%}

@@ -4,7 +4,9 @@
   {%- set existing = load_cached_relation(this) -%}
   {%- if config.get('keep_unchanged', false) and existing is not none and existing.is_view
         and adapter.view_is(this, compiled_code) -%}
+    {{ run_hooks(pre_hooks) }}
     {%- do store_result('main', response='SKIP unchanged') -%}
+    {{ run_hooks(post_hooks) }}
     {{ return({'relations': [existing]}) }}
   {%- endif -%}
   {{ return(create_or_replace_view()) }}

@@ -1,0 +1,113 @@
+"""What dbt promises of every adapter, and dbt's own suites do not look at."""
+
+from __future__ import annotations
+
+import datetime
+import time
+
+import pytest
+from dbt.tests.util import run_dbt, write_file
+
+from dbt.adapters.sparkdelta.session import in_zone
+
+CHECKED = """
+version: 2
+models:
+  - name: checked
+    config: {contract: {enforced: true}}
+    columns: [{name: id, data_type: int, constraints: [{type: check, expression: id > 0}, {type: not_null}]}]
+"""
+
+
+@pytest.fixture(scope="class")
+def unique_schema(unique_schema: str) -> str:
+    return unique_schema.upper()  # a catalog spells it in lower case
+
+
+class TestPromises:
+    @pytest.fixture(scope="class")
+    def models(self):
+        config = "{{ config(materialized='incremental', unique_key='id', on_schema_change='%s') }} "
+        return {
+            "narrower.sql": config % "sync_all_columns" + "select 1 as id, {{ var('n') }} as n",
+            "evolving.sql": (config % "append_new_columns").replace("')", "', merge_with_schema_evolution=true)")
+            + "select 1 as id {% if is_incremental() %}, 'x' as word {% endif %}",
+            "hooked.sql": "{{ config(materialized='table', post_hook=[after_commit('insert into ' ~ this ~ ' select 2'), "
+            "'insert into ' ~ this ~ ' select 3']) }} select 1 as id",
+            "checked.sql": "{{ config(materialized='incremental', on_schema_change='fail') }} select {{ var('id') }} as id",
+            "checked.yml": CHECKED,
+            "base.sql": "{{ config(materialized='table') }} select 1 as a, 2 as b",
+            "stale.sql": "{{ config(materialized='view') }} select a, b from {{ ref('base') }}",
+        }
+
+    @pytest.fixture(scope="class")
+    def seeds(self):
+        return {"typed.csv": '"id","n","day","word"\n"1","5","2024-01-01","a"\n"2","","",""\n'}
+
+    @pytest.fixture(scope="class")
+    def snapshots(self):
+        config = "{{ config(unique_key=['a', 'b'], strategy='check', check_cols='all', file_format='delta') }}"
+        return {"kept.sql": "{% snapshot kept %}" + config + " select 1 as a, 2 as b, {{ var('n') }} as n{% endsnapshot %}"}
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        types = {"n": "int", "day": "date", "word": "string"}
+        return {"vars": {"n": 3000000000, "id": -1}, "seeds": {"test": {"typed": {"+column_types": types}}}}
+
+    def rows(self, project, sql):
+        return [tuple(row) for row in project.run_sql(sql, fetch="all")]
+
+    def test_rows_may_be_narrower_than_the_table(self, project):
+        run_dbt(["run", "--select", "narrower"])
+        run_dbt(["run", "--select", "narrower", "--vars", "{n: 7}"])
+        assert self.rows(project, "select id, n from {schema}.narrower") == [(1, 7)]
+
+    def test_a_new_column_is_named_once(self, project):
+        for _ in range(2):
+            run_dbt(["run", "--select", "evolving"])
+        assert self.rows(project, "select id, word from {schema}.evolving") == [(1, "x")]
+
+    def test_hooks_outside_of_transactions_run(self, project):
+        run_dbt(["run", "--select", "hooked"])
+        assert self.rows(project, "select id from {schema}.hooked order by id") == [(1,), (2,), (3,)]
+
+    def test_constraints_that_failed_once_are_asked_for_again(self, project):
+        for _ in range(2):
+            (result,) = run_dbt(["run", "--select", "checked"], expect_pass=False)
+            assert "id > 0" in str(result.message)
+        project.run_sql("delete from {schema}.checked where id < 0")
+        for _ in range(2):
+            run_dbt(["run", "--select", "checked", "--vars", "{id: 1}"])
+        assert len(self.rows(project, "select id from {schema}.checked where id = 1")) == 2
+        properties = self.rows(project, "show tblproperties {schema}.checked")
+        assert len([name for name, _ in properties if name.startswith("delta.constraints.")]) == 2
+
+    def test_a_quoted_empty_cell_of_a_typed_column_is_null(self, project):
+        run_dbt(["seed"])
+        rows = self.rows(project, "select * from {schema}.typed order by id")
+        assert rows == [(1, 5, datetime.date(2024, 1, 1), "a"), (2, None, None, "")]
+
+    def test_a_snapshot_may_have_several_keys(self, project):
+        for n in (1, 2, 3):
+            run_dbt(["snapshot", "--vars", f"{{n: {n}}}"])
+        assert self.rows(project, "select a, b, n from {schema}.kept order by n") == [(1, 2, 1), (1, 2, 2), (1, 2, 3)]
+        assert not [row for row in self.rows(project, "describe {schema}.kept") if row[0].startswith("dbt_unique_key")]
+
+    def test_a_view_that_no_longer_works_does_not_empty_the_docs(self, project):
+        run_dbt(["run", "--select", "base", "stale"])
+        write_file("{{ config(materialized='table') }} select 1 as a", project.project_root, "models", "base.sql")
+        run_dbt(["run", "--select", "base"])
+        catalog = run_dbt(["docs", "generate"])
+        assert "model.test.base" in {node.unique_id for node in catalog.nodes.values()}
+
+
+@pytest.mark.parametrize(("zone", "hour"), [("UTC", 10), ("Europe/Berlin", 11), ("+02:00", 12), ("GMT-01:00", 9)])
+def test_moments_are_those_of_the_session(monkeypatch, zone, hour):
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        moment = datetime.datetime.fromtimestamp(1704103200)  # 10:00 UTC, as pyspark gives it
+        assert in_zone((1, moment, None), [1, 2], zone) == (1, datetime.datetime(2024, 1, 1, hour), None)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
