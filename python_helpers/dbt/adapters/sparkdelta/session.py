@@ -233,14 +233,15 @@ class SparkdeltaCursor(Cursor):
     def _in_zone_of_session(self, rows: Any) -> Any:
         """Rows with their timestamps as the session shows them: pyspark gives them in this process's time zone, and what a model
         makes of them (a watermark, say) is read by the session."""
-        from pyspark.sql.types import TimestampType
+        from pyspark.sql.types import Row, TimestampType
 
         fields = self._df.schema.fields if rows else []
         places = [place for place, field in enumerate(fields) if isinstance(field.dataType, TimestampType)]
         if not places:
             return rows
         zone = self._df.sparkSession.conf.get("spark.sql.session.timeZone")
-        return [in_zone(row, places, str(zone)) for row in rows]
+        named = Row(*(field.name for field in fields))
+        return [named(*in_zone(row, places, str(zone))) for row in rows]
 
 
 def in_zone(row: Sequence[Any], places: Iterable[int], zone: str) -> tuple[Any, ...]:
