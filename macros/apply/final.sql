@@ -44,12 +44,12 @@
   {%- elif anew -%}
     {%- set sql = delta_cdc._first_rows(settings, staging) if plan.plain else delta_cdc._final_rows(settings, staging, keys) -%}
   {%- elif settings.apply == 'replace_partitions' -%}
-    {#- final is looked at before it is written, with the columns that it will have -#}
-    {%- if evolution.columns %}{% do adapter.evolve(this, evolution.columns) %}{% endif -%}
-    {%- set winners = delta_cdc._winners(settings, staging, keys, state, plan) -%}
-    {%- set touched = delta_cdc._touched_partitions(settings, winners, plan) -%}
-    {%- do options.update({'skip': not touched, 'predicates': [touched]}) -%}
-    {%- set sql = delta_cdc._partitions_rewritten(settings, winners, touched, plan) -%}
+    {#- final is looked at before it has the columns that this write adds -#}
+    {%- do settings.update({'lacking': evolution.new}) -%}
+    {%- set touched = delta_cdc._touched_partitions(settings, delta_cdc._winners(settings, staging, keys, state, plan), plan) -%}
+    {%- do settings.update({'lacking': {}}) -%}
+    {%- do options.update({'skip': not touched and not evolution.backfill, 'predicates': [touched or 'false']}) -%}
+    {%- set sql = delta_cdc._partitions_rewritten(settings, delta_cdc._winners(settings, staging, keys, state, plan), touched, plan) -%}
   {%- else -%}
     {%- do options.update({'delete_unmatched': plan.mode == 'rebuild', 'narrow': plan.mode != 'rebuild'}) -%}
     {%- set sql = delta_cdc._winners(settings, staging, keys, state, plan) -%}
@@ -84,10 +84,11 @@
 
 {#- What final's commits say it was built with. -#}
 {% macro _final_notes(settings) %}
-  {%- set notes = {'keys': settings['keys']} if settings.get('keys') else {} -%}
+  {%- set notes = {'columns': settings['columns']} -%}
+  {%- if settings.get('keys') %}{% do notes.update({'keys': settings['keys']}) %}{% endif -%}
   {%- if delta_cdc._shape(settings) %}{% do notes.update({'shape': delta_cdc._shape(settings)}) %}{% endif -%}
   {%- if settings.get('expressions') %}{% do notes.update({'expressions': settings.expressions}) %}{% endif -%}
-  {{ return(notes or none) }}
+  {{ return(notes) }}
 {% endmacro %}
 
 
@@ -230,6 +231,12 @@ from {{ delta_cdc._with_made(settings, 'winners') }}
 {% endmacro %}
 
 
+{#- The columns that final is about to gain, as it has them so far. -#}
+{% macro _lacking(settings) -%}
+{%- for column, type in (settings.get('lacking') or {}).items() %}, cast(null as {{ type }}) as {{ delta_cdc.quoted(column) }}{% endfor -%}
+{%- endmacro %}
+
+
 {#- What the new changes leave open is as it was in final's row, unless a delete came between. -#}
 {% macro _continued(settings, staging, done, values, soft) -%}
 {%- set keys = settings['keys'] -%}
@@ -256,7 +263,7 @@ from {{ delta_cdc._with_made(settings, 'winners') }}
     not r._cdc_lived and live._cdc_is_there is null as _cdc_is_gone
   {%- endif %}
   from ranked as r
-  left join (select *, true as _cdc_is_there from {{ delta_cdc.rows_at(this, new_keys, keys) }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'r') }}
+  left join (select *{{ delta_cdc._lacking(settings) }}, true as _cdc_is_there from {{ delta_cdc.rows_at(this, new_keys, keys) }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'r') }}
   where r._cdc_newest_first = 1
 {%- endmacro %}
 

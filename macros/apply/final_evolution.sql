@@ -1,6 +1,7 @@
 {#- How final follows the columns of the configuration and of staging (E1, E3, E4). `settings.columns` becomes what final has then.
     {columns: what is added or widened first, or none; new: {column: type} of those that are added; backfill: staging has old values of a new column;
-     rebuild: final is made anew, for Delta cannot alter it so} -#}
+     rebuild: final is made anew, for Delta cannot alter it so}
+    A run that ended after it had added a column has not filled it: what final's commits were made with counts, not what it has. -#}
 {% macro _final_evolution(settings, staging, staged, state) %}
   {%- set found = {'columns': none, 'new': {}, 'backfill': false, 'rebuild': false} -%}
   {%- if staged.exists %}{% do delta_cdc.note_columns(settings, staged) %}{% endif -%}
@@ -29,6 +30,9 @@
   {%- else -%}
     {%- for column in evolved.new %}{% do found.new.update({column: evolved.types[column]}) %}{% endfor -%}
   {%- endif -%}
+  {%- set filled = state.notes.get('columns', state.columns.keys() | list) | map('lower') | list -%}
+  {%- set unfilled = {} -%}
+  {%- for column in wanted if column not in evolved.new and column | lower not in filled %}{% do unfilled.update({column: none}) %}{% endfor -%}
   {%- set to_make = made.keys() | reject('in', state.columns) | list -%}
   {%- if to_make and wish == 'ignore' and is_incremental() -%}
     {%- do settings.update({'columns': settings['columns'] | reject('in', to_make) | list}) -%}
@@ -37,8 +41,9 @@
   {%- set renamed = settings.renamed_in_staging.values() | select('in', state.columns) | list -%}
   {%- if evolved.rewrite or evolved.cast or to_make or renamed or (wish == 'sync_all_columns' and gone) -%}
     {%- do found.update({'rebuild': true}) -%}
-  {%- elif found.new or retyped -%}
-    {%- do found.update({'columns': evolved.types, 'backfill': delta_cdc._has_values(delta_cdc.staged_rows(settings, staging), found.new, state.batch_id)}) -%}
+  {%- elif found.new or retyped or unfilled -%}
+    {%- do found.update({'columns': evolved.types if found.new or retyped else none,
+          'backfill': delta_cdc._has_values(delta_cdc.staged_rows(settings, staging), found.new.keys() | list + unfilled.keys() | list, state.batch_id)}) -%}
   {%- endif -%}
   {{ return(found) }}
 {% endmacro %}

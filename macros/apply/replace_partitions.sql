@@ -12,7 +12,7 @@ compared as (
   select w._cdc_is_gone, live._cdc_is_live
   {%- for part in parts %}, w.{{ delta_cdc.quoted(part) }} as new_{{ loop.index }}, live.{{ delta_cdc.quoted(part) }} as old_{{ loop.index }}{% endfor %}
   from winners as w
-  {{ 'full' if plan.mode == 'rebuild' else 'left' }} join (select *, true as _cdc_is_live from {{ this }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'w') }}
+  {{ 'full' if plan.mode == 'rebuild' else 'left' }} join (select *{{ delta_cdc._lacking(settings) }}, true as _cdc_is_live from {{ this }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'w') }}
   where not (
     (w._cdc_is_gone and live._cdc_is_live is null)
     or (not w._cdc_is_gone and live._cdc_is_live is not null and {{ delta_cdc.same_values(settings, columns, 'live', 'w') }})

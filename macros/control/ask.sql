@@ -8,11 +8,22 @@
 {% macro report(runs=200) %}
   {%- set out = delta_cdc._status() -%}
   {%- set table = delta_cdc._runs_relation() -%}
-  {%- do out.update({'history': adapter.query_rows(
+  {%- do out.update({'history': delta_cdc._of_models(
         'select run, `table`, layer, rows_read, rows_late, rows_written, seconds, status, cast(finished_at as string) as finished_at from ' ~ table
         ~ ' where run in (select run from ' ~ table ~ ' group by run order by max(finished_at) desc limit ' ~ runs ~ ') order by finished_at, `table`')
         if adapter.table_state(table, 'cdc_runs').exists else []}) -%}
   {%- do print(tojson(out)) -%}
+{% endmacro %}
+
+{#- The rows of a query of `cdc_runs` that are of the project's models, with these models' names as `table`. -#}
+{% macro _of_models(query) %}
+  {%- set names, out = {}, [] -%}
+  {%- for id, name in delta_cdc.names_in_runs().items() %}{% do names.update({name: graph.nodes[id].name}) %}{% endfor -%}
+  {%- for row in adapter.query_rows(query) if row['table'] in names -%}
+    {%- do row.update({'table': names[row['table']]}) -%}
+    {%- do out.append(row) -%}
+  {%- endfor -%}
+  {{ return(out) }}
 {% endmacro %}
 
 {% macro _status() %}
@@ -46,7 +57,7 @@
   {%- endif -%}
   {%- for row in out.tables %}{% do row.update({'change_set': sets.get(row.batch_id)}) %}{% endfor -%}
   {%- if adapter.table_state(runs, 'cdc_runs').exists -%}
-    {%- do out.update({'runs': adapter.query_rows(
+    {%- do out.update({'runs': delta_cdc._of_models(
           "select `table`, sum(rows_read) as rows_read, sum(rows_duplicate) as rows_duplicate, sum(rows_late) as rows_late, "
           ~ "sum(rows_quarantined) as rows_quarantined, cast(max(finished_at) as string) as finished_at, "
           ~ "max_by(status, finished_at) as status, max_by(error, finished_at) as error from " ~ runs ~ " group by `table`")}) -%}

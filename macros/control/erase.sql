@@ -32,8 +32,11 @@
     {{ return('') }}
   {%- endif -%}
 
-  {%- set final = delta_cdc.progress(delta_cdc._model_of(settings, 'final')) -%}
-  {%- if not final.rebuild and final.batch_id < delta_cdc.progress(table.staging).committed -%}
+  {%- set final, staged = delta_cdc.progress(delta_cdc._model_of(settings, 'final')), delta_cdc.progress(table.staging) -%}
+  {%- set came = '(_cdc_batch_id > ' ~ final.batch_id ~ (' or _cdc_revised_in > ' ~ final.batch_id if '_cdc_revised_in' in staged.columns else '') ~ ')' -%}
+  {#- but for an erasure: of that one final has nothing to take #}
+  {%- if not final.rebuild and final.batch_id < staged.committed
+        and adapter.query_rows('select 1 as found from ' ~ table.staging ~ ' where ' ~ came ~ " and not _cdc_error <=> 'erased' limit 1") -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': final has not taken all that is staged. Run `dbt run` (accept or retract what is held), then erase again.') -%}
   {%- endif -%}
   {%- if not settings.key_changes and not settings.insert_only -%}
@@ -123,7 +126,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 
 {#- Without it what was erased would not be known when it comes again. -#}
 {% macro _need_erase_secret(settings, staged) %}
-  {%- if staged.properties.get('delta_cdc.erased', 'true') not in ['true', delta_cdc._erase_secret_digest()] -%}
+  {%- if staged.properties.get('delta_cdc.erased', delta_cdc._erase_secret_digest()) != delta_cdc._erase_secret_digest() -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ 'a person was erased from it under another DELTA_CDC_ERASE_SECRET than this run has: what'
           ~ ' was erased could not be known when it comes again. Nothing was loaded. Set the variable of the environment as it was then.') -%}
   {%- endif -%}

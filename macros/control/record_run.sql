@@ -1,7 +1,10 @@
-{#- By which name `cdc_runs` knows a table: with its schema where others of the project have that name too. -#}
-{% macro name_in_runs(node) %}
-  {%- set same = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | selectattr('alias', 'equalto', node.alias) | list -%}
-  {{ return(node.alias if same | length < 2 else node.schema ~ '.' ~ node.alias) }}
+{#- {id of a model: the name by which `cdc_runs` knows its table}: with its schema where others of the project have that name too. -#}
+{% macro names_in_runs() %}
+  {%- set times, out = {}, {} -%}
+  {%- set models = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | list -%}
+  {%- for node in models %}{% do times.update({node.alias: times.get(node.alias, 0) + 1}) %}{% endfor -%}
+  {%- for node in models %}{% do out.update({node.unique_id: node.alias if times[node.alias] == 1 else node.schema ~ '.' ~ node.alias}) %}{% endfor -%}
+  {{ return(out) }}
 {% endmacro %}
 
 
@@ -10,14 +13,15 @@
 {% macro record_run(results) %}
   {%- if not execute or not results -%}{{ return('') }}{%- endif -%}
   {%- set runs = delta_cdc._runs_relation() -%}
-  {%- set values, layers, failed = [], delta_cdc.layers(), [] -%}
-  {%- for row in delta_cdc.noted_runs() if row['status'] not in ('success', 'skipped', 'held') %}{% do failed.append(row['table']) %}{% endfor -%}
-  {%- for result in results if result.node.resource_type == 'model' and result.node.config.materialized == 'incremental' -%}
+  {%- set values, layers, names, failed = [], delta_cdc.layers(), delta_cdc.names_in_runs(), [] -%}
+  {%- set written = results | selectattr('node.resource_type', 'equalto', 'model') | selectattr('node.config.materialized', 'equalto', 'incremental') | list -%}
+  {%- for row in (delta_cdc.noted_runs() if written else []) if row['status'] not in ('success', 'skipped', 'held') %}{% do failed.append(row['table']) %}{% endfor -%}
+  {%- for result in written -%}
     {%- set r = {} -%}
     {%- do r.update(result.adapter_response or {}) -%}
     {%- do r.update((result.adapter_response or {}).get('report') or {}) -%}
     {%- set layer = layers.get(result.node.name) -%}
-    {%- set name = delta_cdc.name_in_runs(result.node) -%}
+    {%- set name = names[result.node.unique_id] -%}
     {%- if layer and (r.get('last_batch_id') is not none or r.get('held') or result.status not in ('success', 'skipped')
           or (result.status == 'success' and name in failed)) -%}
       {%- set inserted = r.get('rows_inserted') or 0 -%}

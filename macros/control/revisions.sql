@@ -196,14 +196,15 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {% macro _not_loaded(ledger, table) %}
   {%- set settings = table.settings -%}
   {%- set root = delta_cdc.qualified_folder(settings) -%}
-  {%- set reader = table.raw or table.staging -%}
+  {%- set reader, staged = table.raw or table.staging, delta_cdc.progress(table.staging) -%}
+  {#- what raw did not take while the table was private, staging reads from the change sets themselves -#}
+  {%- if delta_cdc.progress(reader).notes.get('withheld', {}).get(settings.source_table, -1) > staged.batch_id %}{% set reader = table.staging %}{% endif -%}
   {%- if table.grows -%}
     {{ return('table ' ~ table.name ~ ': staging has not got its columns from the configuration yet: ' ~ table.grows | join(', ') ~ '.') }}
   {%- endif -%}
   {%- set pending = adapter.query_rows(delta_cdc._change_sets_above(ledger, delta_cdc.progress(reader).batch_id, settings.feed, root)) -%}
   {%- if not pending and reader != table.staging -%}
-    {%- set done = delta_cdc.progress(table.staging).batch_id -%}
-    {%- if delta_cdc._has_lines(reader, settings, done) -%}{%- set pending = [{'batch_id': done + 1, 'change_set': reader | string}] -%}{%- endif -%}
+    {%- if delta_cdc._has_lines(reader, settings, staged.batch_id) -%}{%- set pending = [{'batch_id': staged.batch_id + 1, 'change_set': reader | string}] -%}{%- endif -%}
   {%- endif -%}
   {{ return('table ' ~ table.name ~ ': batch ' ~ pending[0].batch_id ~ ' (' ~ pending[0].change_set ~ ') is recorded and not loaded yet.' if pending else '') }}
 {% endmacro %}

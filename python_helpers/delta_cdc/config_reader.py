@@ -838,14 +838,15 @@ class _TableCheck:
 
 
 _NO_COLUMN = re.compile(
-    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\bas\s+\w+|\bextract\s*\(\s*\w+\s+from\b|\w+\s*\(""", re.IGNORECASE
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\bas\s+\w+|::\s*\w+|\bextract\s*\(\s*\w+\s+from\b|\w+\s*\(""", re.IGNORECASE
 )
 
 
 def _named_in(expression: str, names: Iterable[str]) -> str | None:
     """One of the columns that an SQL expression names, or None; not what is text in it, a function or a type."""
     sql = _NO_COLUMN.sub("(", expression)
-    return next((n for n in sorted(names) if re.search(rf"(?<!\w){re.escape(n)}(?!\w)", sql, re.IGNORECASE)), None)
+    # after a dot stands a field
+    return next((n for n in sorted(names) if re.search(rf"(?<![\w.]){re.escape(n)}(?!\w)", sql, re.IGNORECASE)), None)
 
 
 _NOT_OF_SNAPSHOTS = (

@@ -101,7 +101,9 @@ class TestPromises:
         assert "model.test.base" in {node.unique_id for node in catalog.nodes.values()}
 
 
-@pytest.mark.parametrize(("zone", "hour"), [("UTC", 10), ("Europe/Berlin", 11), ("+02:00", 12), ("GMT-01:00", 9)])
+@pytest.mark.parametrize(
+    ("zone", "hour"), [("UTC", 10), ("Z", 10), ("GMT", 10), ("Europe/Berlin", 11), ("+02:00", 12), ("GMT-01:00", 9)]
+)
 def test_moments_are_those_of_the_session(monkeypatch, zone, hour):
     monkeypatch.setenv("TZ", "America/New_York")
     time.tzset()

@@ -366,6 +366,7 @@ def test_Q5_a_mistake_in_a_table(tmp_path: Path, settings: dict[str, Any], expec
         ("year(created)", None), ("Year (`created`)", None), ("cast(op as date)", "op"), ("cast(d as date)", None),
         ("date(d)", None), ("extract(month from d)", None), ("date_format(d, 'op')", None), ('date_format(d, "op")', None),
         ("a div `op`", "op"), ("month + 1", "month"), ("extract(month from op)", "op"), ("opp", None),
+        ("ts::date", None), ("op :: date", "op"), ("address.month", None),
     ],
 )
 def test_E7_the_columns_that_an_expression_names(expression: str, found: str | None) -> None:

@@ -10,10 +10,10 @@ import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import datetime, timezone, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from dbt.adapters.spark.session import Cursor, SessionConnectionWrapper
 from dbt_common.exceptions import DbtRuntimeError
@@ -239,20 +239,20 @@ class SparkdeltaCursor(Cursor):
         places = [place for place, field in enumerate(fields) if isinstance(field.dataType, TimestampType)]
         if not places:
             return rows
-        zone = self._df.sparkSession.conf.get("spark.sql.session.timeZone")
+        session = self._df.sparkSession
+        zones = session._jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils  # Spark knows more names: PST, +8
+        zone = str(zones.getZoneId(session.conf.get("spark.sql.session.timeZone")).getId())
         named = Row(*(field.name for field in fields))
-        return [named(*in_zone(row, places, str(zone))) for row in rows]
+        return [named(*in_zone(row, places, zone)) for row in rows]
 
 
 def in_zone(row: Sequence[Any], places: Iterable[int], zone: str) -> tuple[Any, ...]:
     """A row whose moments at these places are of a time zone, and no longer of this process's.
 
-    zone: as Spark takes it: a region, or an offset such as +02:00.
+    zone: the id of a Java ZoneId: a region, or an offset such as +02:00, GMT-01:00 or Z.
     """
-    try:
-        wanted: tzinfo = ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        wanted = timezone(datetime.strptime(re.sub("^(UTC|GMT)", "", zone) or "+00:00", "%z").utcoffset() or timedelta())
+    offset = re.fullmatch("(?:UTC|GMT|UT)?([+-][0-9:]+)|UTC|GMT|UT|Z", zone)
+    wanted: tzinfo = ZoneInfo(zone) if offset is None else datetime.strptime(offset[1] or "Z", "%z").tzinfo or timezone.utc
     values = list(row)
     for place in places:
         if values[place] is not None:

@@ -20,9 +20,9 @@
   {%- elif plan.skip -%}
     {%- do store_result('main', response=adapter.skipped(plan)) -%}
   {%- else -%}
-    {%- do persist_constraints(target_relation, model) -%}
     {%- do sparkdelta_source_view(source) -%}
     {%- set columns = sparkdelta_columns_to_write(source, target_relation) -%}
+    {%- do persist_constraints(target_relation, model) -%}
     {%- set narrowed = [] -%}
     {%- if plan.narrow and not plan.delete_unmatched -%}
       {%- set narrowed = adapter.narrowed(target_relation, source, sparkdelta_list(config.get('unique_key')), 'DBT_INTERNAL_DEST') -%}
