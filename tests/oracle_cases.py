@@ -41,7 +41,7 @@ def changes_of(case):
                     name: value
                     for name, value in row.items()
                     if name not in absent.get((batch, number), ())
-                    and not (value is None and name in (case.get("ignore_null") or ()))
+                    and not (op == "U" and value is None and name in (case.get("ignore_null") or ()))
                 },
             }
 

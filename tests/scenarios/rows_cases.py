@@ -47,7 +47,7 @@ class RowsCase:
         names = {"delete_when": "deleted_when", "truncate_when": "truncated_when", "old_keys": "old_keys",
                  "ordinal": "ordinal", "transaction": "transaction"}
         cdc |= {ours: c[theirs] for theirs, ours in names.items() if c.get(theirs)}
-        cdc |= {name: c[name] for name in SETTINGS if c.get(name)}
+        cdc |= {name: c[name] for name in SETTINGS if c.get(name) not in (None, "", [], {})}
         if c.get("ignore_null"):
             cdc["ignore_null_updates"] = _columns_of(c["ignore_null"], [name for name in c["schema"] if name not in c["keys"]])
         if c.get("columns") or not shapes:
