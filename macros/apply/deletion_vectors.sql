@@ -5,6 +5,6 @@
 -#}
 {% macro gain_deletion_vectors(settings, state) %}
   {%- if settings.deletion_vectors == 'auto' and (state.rows or 0) > 200000 and state.properties.get('delta.enableDeletionVectors') != 'true' -%}
-    {%- do run_query('alter table ' ~ this ~ " set tblproperties ('delta.enableDeletionVectors' = 'true')") -%}
+    {%- do delta_cdc.write_before('alter table ' ~ this ~ " set tblproperties ('delta.enableDeletionVectors' = 'true')") -%}
   {%- endif -%}
 {% endmacro %}

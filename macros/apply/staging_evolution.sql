@@ -104,7 +104,7 @@ select {{ as_new | join(', ') }} from (
   {%- if new and state.committed >= 0 -%}
     {%- for column in new %}{% do joined.update({column: state.committed}) %}{% endfor -%}
     {%- set property = tojson(joined) -%}
-    {%- do run_query('alter table ' ~ this ~ " set tblproperties ('delta_cdc.joined_after' = " ~ delta_cdc.literal(property) ~ ')') -%}
+    {%- do delta_cdc.write_before('alter table ' ~ this ~ " set tblproperties ('delta_cdc.joined_after' = " ~ delta_cdc.literal(property) ~ ')') -%}
     {%- do delta_cdc.note_columns(settings, {'columns': state.columns, 'properties': {'delta_cdc.joined_after': property}}, evolved.new) -%}
   {%- endif -%}
 {% endmacro %}
@@ -119,7 +119,7 @@ select {{ as_new | join(', ') }} from (
 {#- New fields of the key before, with the types of their columns. -#}
 {% macro _grow_key_before(settings, columns) %}
   {%- for column in columns -%}
-    {%- do run_query('alter table ' ~ this ~ ' add columns (_cdc_key_before.' ~ delta_cdc.quoted(column) ~ ' ' ~ settings.column_types[column] ~ ')') -%}
+    {%- do delta_cdc.write_before('alter table ' ~ this ~ ' add columns (_cdc_key_before.' ~ delta_cdc.quoted(column) ~ ' ' ~ settings.column_types[column] ~ ')') -%}
   {%- endfor -%}
 {% endmacro %}
 

@@ -32,12 +32,12 @@
       {%- set name = delta_cdc.quoted(key) -%}
       {%- do told.append('_cdc_key_before.' ~ name ~ ' = coalesce(_cdc_key_before.' ~ name ~ ', ' ~ name ~ ')') -%}
     {%- endfor -%}
-    {%- if told %}{% do run_query('update ' ~ this ~ ' set ' ~ told | join(', ') ~ ' where _cdc_key_before is not null') %}{% endif -%}
+    {%- if told %}{% do delta_cdc.write_before('update ' ~ this ~ ' set ' ~ told | join(', ') ~ ' where _cdc_key_before is not null') %}{% endif -%}
     {%- set lacks = [] -%}
     {%- for key in keys if key not in (settings.nullable_keys or []) %}{% do lacks.append(delta_cdc.quoted(key) ~ ' is null') %}{% endfor -%}
     {%- set error = 'if(' ~ (lacks | join(' or ') or 'false') ~ ", 'null_key', null)" -%}
     {#- a row that was refused when it was loaded has its raw text -#}
-    {%- do run_query('update ' ~ this ~ ' set _cdc_error = ' ~ error ~ " where _cdc_op <> 'T' and _cdc_raw is null"
+    {%- do delta_cdc.write_before('update ' ~ this ~ ' set _cdc_error = ' ~ error ~ " where _cdc_op <> 'T' and _cdc_raw is null"
           ~ " and (_cdc_error is null or _cdc_error = 'null_key') and _cdc_error is distinct from " ~ error) -%}
   {%- endif -%}
   {%- if fields + new != keys -%}{%- do settings.update({'key_fields': fields + new}) -%}{%- endif -%}

@@ -32,6 +32,12 @@
 {% macro holds_relation() %}{{ return(delta_cdc._control_relation('cdc_holds')) }}{% endmacro %}
 
 
+{#- Runs a statement that a model needs before its own. `dbt compile`, `dbt show` and `dbt docs generate` only read. -#}
+{% macro write_before(sql) %}
+  {%- if flags.WHICH not in ['compile', 'show', 'generate'] %}{% do run_query(sql) %}{% endif -%}
+{% endmacro %}
+
+
 {#- {name of a model: its layer} of the feeds' models: raw, staging, keys, history or final; and the ledger. By the names that they have
     of their feeds: other models of a project may begin with stg_ too. -#}
 {% macro layers() %}

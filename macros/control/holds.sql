@@ -98,14 +98,14 @@
   {#- a run that ended between note and commit: what it judged may have been put right at the source since -#}
   {%- set stale = known | selectattr('accepted_at', 'none') | selectattr('batch_id', 'gt', state.batch_id) | map(attribute='batch_id') | reject('in', bad_ids) | list -%}
   {%- if stale -%}
-    {%- do run_query('delete from ' ~ holds ~ ' where `table` = ' ~ delta_cdc.literal(staging.identifier) ~ ' and batch_id in (' ~ stale | join(', ') ~ ')') -%}
+    {%- do delta_cdc.write_before('delete from ' ~ holds ~ ' where `table` = ' ~ delta_cdc.literal(staging.identifier) ~ ' and batch_id in (' ~ stale | join(', ') ~ ')') -%}
   {%- endif -%}
   {%- set values = [] -%}
   {%- for batch in bad if batch.batch_id not in known | map(attribute='batch_id') | list -%}
     {%- do values.append('(' ~ [delta_cdc.literal(staging.identifier), batch.batch_id, delta_cdc.literal(batch.change_set), batch.rows_read, batch.errors,
           batch.deletes, batch.live_rows, delta_cdc.literal(batch.reason), 'current_timestamp()', 'null'] | join(', ') ~ ')') -%}
   {%- endfor -%}
-  {%- if values -%}{%- do run_query('insert into ' ~ holds ~ ' values ' ~ values | join(', ')) -%}{%- endif -%}
+  {%- if values -%}{%- do delta_cdc.write_before('insert into ' ~ holds ~ ' values ' ~ values | join(', ')) -%}{%- endif -%}
 {% endmacro %}
 
 

@@ -17,6 +17,11 @@ models:
     config: {contract: {enforced: true}}
     columns: [{name: id, data_type: int, constraints: [{type: check, expression: id > 0}, {type: not_null}]}]
 """
+GAINS = """
+version: 2
+models:
+  - {name: gains, config: {contract: {enforced: true}}, columns: [{name: id, data_type: int}%s]}
+"""
 
 
 @pytest.fixture(scope="class")
@@ -36,6 +41,8 @@ class TestPromises:
             "'insert into ' ~ this ~ ' select 3']) }} select 1 as id",
             "checked.sql": "{{ config(materialized='incremental', on_schema_change='fail') }} select {{ var('id') }} as id",
             "checked.yml": CHECKED,
+            "gains.sql": config % "append_new_columns" + "select 1 as id{% if var('n') == 2 %}, 2 as more{% endif %}",
+            "gains.yml": GAINS % "",
             "base.sql": "{{ config(materialized='table') }} select 1 as a, 2 as b",
             "stale.sql": "{{ config(materialized='view') }} select a, b from {{ ref('base') }}",
         }
@@ -81,6 +88,15 @@ class TestPromises:
         assert len(self.rows(project, "select id from {schema}.checked where id = 1")) == 2
         properties = self.rows(project, "show tblproperties {schema}.checked")
         assert len([name for name, _ in properties if name.startswith("delta.constraints.")]) == 2
+
+    def test_a_contract_may_gain_a_column_with_a_check(self, project):
+        run_dbt(["run", "--select", "gains"])
+        more = ", {name: more, data_type: int, constraints: [{type: check, expression: more > 1}]}"
+        write_file(GAINS % more, project.project_root, "models", "gains.yml")
+        run_dbt(["run", "--select", "gains", "--vars", "{n: 2}"])
+        assert self.rows(project, "select id, more from {schema}.gains") == [(1, 2)]
+        properties = self.rows(project, "show tblproperties {schema}.gains")
+        assert "more > 1" in [value for name, value in properties if name.startswith("delta.constraints.")]
 
     def test_a_quoted_empty_cell_of_a_typed_column_is_null(self, project):
         run_dbt(["seed"])

@@ -376,6 +376,9 @@ def test_R2_an_erased_person_is_in_no_file_and_stays_erased(feed: Feed, people: 
     assert 1 not in feed.final("deletes")
     assert feed.project.rows("select * from {schema}.stg_ops__deletes where id = 1") == []
     assert "erased before" in feed.done("erase", "deletes", 1, "--yes")
+    other = min(feed.final("deletes"))
+    feed.done("erase", "deletes", other, "--yes")  # final has not run since
+    assert other not in feed.final("deletes")
 
 
 def test_S9_a_change_set_of_a_feed_that_mixes_tables_is_taken_back_from_all_of_them(feed: Feed, people: People) -> None:

@@ -210,11 +210,13 @@ def test_H4_as_of_takes_the_changes_up_to_a_moment() -> None:
     assert macros["_moment"]("2026-01-01") == "'2026-01-01'"
 
 
-def adopted(keys: list[str], fields: list[str], notes: dict, **properties: str) -> tuple[dict, list[str]]:
+def adopted(
+    keys: list[str], fields: list[str], notes: dict, command: str = "run", **properties: str
+) -> tuple[dict, list[str]]:
     """What staging under these keys writes to, and the statements that ran before."""
     ran: list[str] = []
-    macros = load(
-        this="s.stg", run_query=ran.append, flags=SimpleNamespace(FULL_REFRESH=True), graph=SimpleNamespace(nodes={}, sources={}))
+    flags = SimpleNamespace(FULL_REFRESH=True, WHICH=command)
+    macros = load(this="s.stg", run_query=ran.append, flags=flags, graph=SimpleNamespace(nodes={}, sources={}))
     struct = {"type": "struct", "fields": [{"name": name, "type": "integer"} for name in fields]}
     settings = {**SETTINGS, "feed": "f", "table": "t", "keys": keys, "nullable_keys": []}
     state = SimpleNamespace(exists=True, columns={"_cdc_key_before": struct}, notes=notes, properties=properties)
@@ -233,6 +235,8 @@ def test_K8_staging_takes_other_keys_only_where_they_changed() -> None:
     assert settings.get("key_fields") is None
     settings, _ = adopted(["a"], ["id"], {"keys": ["id"]})
     assert settings["key_fields"] == ["id", "a"]
+    for reading in ("compile", "show", "generate"):
+        assert adopted(["id", "a"], ["id"], {"keys": ["id"]}, command=reading)[1] == []
     settings, ran = adopted(["a"], ["id", "a"], {"keys": ["a"]})
     assert (settings["key_fields"], ran) == (["id", "a"], [])
     sql = MACROS["_staging_ctes"](settings, "lines_view")
