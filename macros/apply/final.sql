@@ -18,7 +18,8 @@
   {%- set evolution = delta_cdc._final_evolution(settings, staging, staged, state) -%}
   {%- set reshaped = evolution.rebuild or (is_incremental() and state.notes.get('shape') != delta_cdc._shape(settings)) -%}
   {%- set anew = not is_incremental() or reshaped -%}
-  {%- if not anew and not state.rebuild and not evolution.backfill and delta_cdc.nothing_new(staged, state.batch_id) -%}
+  {%- if not anew and not state.rebuild and not evolution.backfill and delta_cdc.nothing_new(staged, state.batch_id)
+        and not delta_cdc.resolved_since(keys, state, staged) -%}
     {%- do adapter.plan_write(this, {'skip': true, 'columns': evolution.columns, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
   {%- endif -%}
@@ -30,7 +31,7 @@
         'rebuild': reshaped,
         'columns': evolution.columns,
         'txn': {'app_id': state.next_app_id if plan.mode == 'rebuild' else state.app_id, 'version': [staged.committed, 0] | max},
-        'notes': delta_cdc._final_notes(settings),
+        'notes': delta_cdc._final_notes(settings, plan.resolved_batch_id),
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
       } -%}
 
@@ -67,7 +68,7 @@
   {%- set keys = none if staged.notes.keys_may_move is sameas false else keys -%}
   {%- if staged.notes.truncates is sameas false %}{% do settings.update({'may_be_truncated': false}) %}{% endif -%}
   {%- set plan = delta_cdc._plan_of_changes(settings, staging, keys, state, staged, anew) -%}
-  {%- do plan.update({'keys': keys}) -%}
+  {%- do plan.update({'keys': keys, 'resolved_batch_id': delta_cdc.resolved_batch_id(keys, staged)}) -%}
   {%- if not plan.skip %}{% do delta_cdc._tune_for_load(this, staging, state, plan) %}{% endif -%}
   {{ return(plan) }}
 {% endmacro %}
@@ -82,9 +83,24 @@
 {% endmacro %}
 
 
+{#- How far the keys table had come, where keys may move; none elsewhere. -#}
+{% macro resolved_batch_id(keys, staged) %}
+  {%- if keys is none or staged.notes.keys_may_move is sameas false %}{{ return(none) }}{% endif -%}
+  {%- set reached = adapter.table_state(keys, keys.identifier).txn_version -%}
+  {{ return(-1 if reached is none else reached) }}
+{% endmacro %}
+
+{#- Whether the keys table has been brought up to date since a table was made of it: somebody had run without the keys model. -#}
+{% macro resolved_since(keys, state, staged) %}
+  {%- set then = state.notes.get('resolved_batch_id') -%}
+  {{ return(then is not none and (delta_cdc.resolved_batch_id(keys, staged) or 0) > then) }}
+{% endmacro %}
+
+
 {#- What final's commits say it was built with. -#}
-{% macro _final_notes(settings) %}
+{% macro _final_notes(settings, resolved_batch_id=none) %}
   {%- set notes = {'columns': settings['columns']} -%}
+  {%- if resolved_batch_id is not none %}{% do notes.update({'resolved_batch_id': resolved_batch_id}) %}{% endif -%}
   {%- if settings.get('keys') %}{% do notes.update({'keys': settings['keys']}) %}{% endif -%}
   {%- if delta_cdc._shape(settings) %}{% do notes.update({'shape': delta_cdc._shape(settings)}) %}{% endif -%}
   {%- if settings.get('expressions') %}{% do notes.update({'expressions': settings.expressions}) %}{% endif -%}
@@ -108,14 +124,15 @@
     {%- set found = adapter.query_rows(delta_cdc.about_changes(new, delta_cdc.highest_position(staging, state.batch_id)))[0] -%}
   {%- endif -%}
   {#- the keys model commits only what it resolved anew -#}
-  {%- set resolved = keys is not none and (adapter.table_state(keys, keys.identifier).txn_version or -1) > state.batch_id -%}
+  {%- set caught_up = delta_cdc.resolved_since(keys, state, staged) -%}
+  {%- set resolved = caught_up or (keys is not none and (adapter.table_state(keys, keys.identifier).txn_version or -1) > state.batch_id) -%}
   {%- if found.truncates > 0 or (revised and delta_cdc._revision_wants_rebuild(settings, staging, state.batch_id)) -%}{%- set mode = 'rebuild' -%}
   {%- elif found.late > 0 or resolved or revised or (settings.get('expressions') and (found.partial > 0 or delta_cdc._shape(settings))) -%}{%- set mode = 'late' -%}
   {%- else -%}{%- set mode = 'on_time' -%}
   {%- endif -%}
   {%- set has_values = settings['columns'] | reject('in', settings['keys']) | list | length > 0 -%}
   {{ return({'mode': mode, 'revised': revised, 'changes': found.rows_read - found.quarantined, 'removals': found.removals, 'partial': found.partial > 0 and has_values,
-             'skip': found.rows_read == found.quarantined and not revised}) }}
+             'skip': found.rows_read == found.quarantined and not revised and not caught_up}) }}
 {% endmacro %}
 
 

@@ -63,11 +63,14 @@
 
 {#- `partition_by`, in its order: [{name, expression, derived}]; derived: final has the column beside the published ones. -#}
 {% macro _partitions(settings) %}
-  {%- set out = [] -%}
+  {%- set out, spelling = [], {} -%}
+  {%- for column in settings.column_types %}{% do spelling.update({column.casefold(): column}) %}{% endfor -%}
   {%- for part in settings.get('partition_by') or [] -%}
-    {%- set named = modules.re.match('(?is)^(.*\\S)\\s+as\\s+`?([a-z_]\\w*)`?\\s*$', part) -%}
-    {%- if part in settings.column_types -%}{%- do out.append({'name': part, 'expression': part, 'derived': false}) -%}
-    {%- elif named -%}{%- do out.append({'name': named.group(2), 'expression': named.group(1), 'derived': true}) -%}
+    {%- set quoted = modules.re.match('^\\s*`((?:[^`]|``)+)`\\s*$', part) -%}
+    {%- set column = spelling.get((quoted.group(1) | replace('``', '`') if quoted else part).casefold()) -%}
+    {%- set named = modules.re.match('(?is)^(.*\\S)\\s+as\\s+(?:`((?:[^`]|``)+)`|([a-z_][a-z0-9_]*))\\s*$', part) -%}
+    {%- if column -%}{%- do out.append({'name': column, 'expression': column, 'derived': false}) -%}
+    {%- elif named -%}{%- do out.append({'name': named.group(3) or named.group(2) | replace('``', '`'), 'expression': named.group(1), 'derived': true}) -%}
     {%- else -%}{%- do out.append({'name': modules.re.sub('\\W+', '_', part).strip('_') | lower, 'expression': part, 'derived': true}) -%}
     {%- endif -%}
   {%- endfor -%}

@@ -25,7 +25,10 @@
   {#- a feed that cannot be listed fails in its own models: pending_change_sets -#}
   {%- set listing = adapter.create_listing_view('cdc_listing', patterns) -%}
   {%- do adapter.remember('unlisted', listing.unlisted) -%}
-  {%- set sql = delta_cdc._new_change_sets(feeds, known, last) -%}
+  {#- a run beside this one may have numbered some since; what is counted and what is written are of one moment -#}
+  {%- set before = last if lost else '(select greatest(' ~ last ~ ', coalesce(max(batch_id), 0)) from ' ~ this ~ ')' -%}
+  {%- set now = "timestamp'" ~ modules.datetime.datetime.now(modules.pytz.utc).strftime('%Y-%m-%d %H:%M:%S.%f') ~ "+00:00'" -%}
+  {%- set sql = delta_cdc._new_change_sets(feeds, known, before, now) -%}
   {%- set new = adapter.query_rows('select count(*) as found from (\n' ~ sql ~ '\n) as new_change_sets')[0]['found'] if listing.files else 0 -%}
   {%- if lost and last > 0 -%}
     {%- set sql = 'select * from (' ~ delta_cdc._ledger_from_tables() ~ ')\nunion all\nselect * from (\n' ~ sql ~ '\n)' -%}
@@ -105,7 +108,8 @@ where false
 {% endmacro %}
 
 
-{% macro _new_change_sets(feeds, known, last) -%}
+{#- last: the highest batch so far, as SQL. now: a moment, as SQL. -#}
+{% macro _new_change_sets(feeds, known, last, now='current_timestamp()') -%}
 with listed as (
   select *, element_at(split(path, '/'), -1) as name, regexp_replace(path, '/[^/]*$', '') as folder
   from cdc_listing
@@ -137,7 +141,7 @@ wanted as (
   select *, try_cast(regexp_extract(name, '(\\d+)\\D*$', 1) as bigint) as number,
     is_whole
     {%- for feed in feeds.values() if feed.settle_seconds %}
-    and (feed <> {{ delta_cdc.literal(feed.feed) }} or modified_at <= current_timestamp() - interval {{ feed.settle_seconds }} seconds)
+    and (feed <> {{ delta_cdc.literal(feed.feed) }} or modified_at <= {{ now }} - interval {{ feed.settle_seconds }} seconds)
     {%- endfor %} as is_ready
   from change_sets
   where not startswith(name, '_') and not startswith(name, '.')
@@ -192,17 +196,17 @@ from {{ 'in_line' if contiguous else 'new_change_sets' }}
 
 {#- What the tables themselves know of the change sets: a lost ledger is rebuilt from it. -#}
 {% macro _ledger_from_tables() %}
-  {%- set parts = [] -%}
+  {%- set parts, feeds = [], delta_cdc._feeds() -%}
   {%- for table in delta_cdc._loading_tables() -%}
-    {%- do parts.append('select ' ~ delta_cdc.literal(table.feed) ~ ' as feed, ' ~ table.change_set ~ ' as change_set, '
+    {%- do parts.append('select ' ~ delta_cdc.literal(table.feed) ~ ' as feed, ' ~ delta_cdc.literal(feeds[table.feed].unit) ~ ' as unit, ' ~ table.change_set ~ ' as change_set, '
           ~ table.batch_id ~ ' as batch_id, ' ~ table.at ~ ' as discovered_at, ' ~ table.retracted ~ ' as retracted from ' ~ table.relation) -%}
   {%- endfor -%}
   {%- if not parts -%}{{ return(delta_cdc._empty_ledger()) }}{%- endif -%}
   {{ return(
-    "select feed, change_set, 'file' as unit, cast(null as bigint) as size, cast(null as timestamp) as modified_at, "
+    "select feed, change_set, unit, cast(null as bigint) as size, cast(null as timestamp) as modified_at, "
     ~ "max(batch_id) as batch_id, min(discovered_at) as discovered_at, "
     ~ "if(bool_or(retracted), 'retracted', 'recovered') as status, cast(null as timestamp) as retracted_at "
-    ~ 'from (' ~ parts | join(' union all ') ~ ') group by feed, change_set') }}
+    ~ 'from (' ~ parts | join(' union all ') ~ ') group by feed, change_set, unit') }}
 {% endmacro %}
 
 

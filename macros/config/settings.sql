@@ -1,6 +1,10 @@
 {#- The settings of one table: format defaults, then the feed's settings, then the table's own. -#}
 {% macro settings(source_relation) %}
   {%- if not execute -%}{{ return({'columns': [], 'column_types': {}}) }}{%- endif -%}
+  {%- if flags.WHICH in ['run', 'build'] and flags.EMPTY -%}
+    {%- do exceptions.raise_compiler_error('delta_cdc: --empty shows models no rows, and they would note as done what they have not read. Nothing was loaded. Leave it'
+          ~ ' out, or exclude the models of feeds.') -%}
+  {%- endif -%}
   {%- set found = graph.sources.values() | selectattr('relation_name', 'equalto', source_relation | string) | list -%}
   {%- if not found -%}
     {%- do exceptions.raise_compiler_error("delta_cdc: " ~ source_relation ~ " is not a source of this project. Pass source('<feed>', '<table>').") -%}
@@ -160,7 +164,7 @@
 {#- The columns, in lower case, whose text as it came is stored nowhere. -#}
 {% macro _private_columns(settings) %}
   {%- set out = settings.get('mask', {}).keys() | list + settings.get('never_store', []) -%}
-  {%- for new, old in settings.renamed_columns.items() if new in out %}{% do out.append(old) %}{% endfor -%}
+  {%- for new, old in settings.renamed_columns.items() if new | lower in out | map('lower') %}{% do out.append(old) %}{% endfor -%}
   {{ return(out | map('lower') | list) }}
 {% endmacro %}
 

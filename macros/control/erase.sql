@@ -46,7 +46,8 @@
       {%- endif -%}
     {%- endfor -%}
   {%- endif -%}
-  {%- if table.raw is not none -%}{%- do delta_cdc._erase_from_raw(table) -%}{%- endif -%}
+  {%- set raw = delta_cdc.raw_of(settings) -%}
+  {%- if raw is not none -%}{%- do delta_cdc._erase_from_raw(table, raw) -%}{%- endif -%}
 
   {%- do adapter.create_kept_view('cdc_erase_hashes', 'select _cdc_position, ' ~ delta_cdc._keyed_hash(delta_cdc._key_values(keys)) ~ ' as _cdc_erased from (select *, uuid() as _cdc_salt from cdc_keys_of_row)') -%}
   {%- set revision = delta_cdc._record_revision(ledger, 'erase', settings.feed, table.name) -%}
@@ -152,13 +153,23 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {% endmacro %}
 
 
+{#- raw_<feed>, where there is one: it may hold messages of a table from before that became private; or none. -#}
+{% macro raw_of(settings) %}
+  {%- if delta_cdc.model_name(settings, 'raw') in graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | map(attribute='name') -%}
+    {%- set raw = delta_cdc._model_of(settings, 'raw') -%}
+    {%- if adapter.table_state(raw, raw.identifier).exists %}{{ return(raw) }}{% endif -%}
+  {%- endif -%}
+  {{ return(none) }}
+{% endmacro %}
+
+
 {#- The messages of the person in a feed that mixes tables: also those that staging dropped as repetitions. -#}
-{% macro _erase_from_raw(table) %}
+{% macro _erase_from_raw(table, raw) %}
   {%- set settings = {} -%}
   {%- do settings.update(table.settings) -%}
   {%- do settings.update({'erased_in': none}) -%}
   {%- set keys = settings['keys'] -%}
-  {%- do delta_cdc._delete_from_raw(table.raw, 'with ' ~ delta_cdc._staging_ctes(settings, delta_cdc._lines_of_table(table.raw | string, settings, 0))
+  {%- do delta_cdc._delete_from_raw(raw, 'with ' ~ delta_cdc._staging_ctes(settings, delta_cdc._lines_of_table(raw | string, settings, 0))
         ~ '\nselect distinct c._cdc_batch_id, c._cdc_row from changes as c join cdc_keys_of_row as k on ((' ~ delta_cdc.same_columns(keys, 'c', 'k') ~ ") and not c._cdc_op <=> 'T')"
         ~ ' or (c._cdc_key_before is not null and ' ~ delta_cdc.same_columns(keys, 'c._cdc_key_before', 'k') ~ ')'
         ~ '\nwhere struct(c._cdc_sequence, c._cdc_ordinal) <= k._cdc_position') -%}

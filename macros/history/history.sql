@@ -24,7 +24,7 @@
   {%- set shape = settings['keys'] ~ ' with ' ~ types ~ settings['columns'] ~ ' by ' ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert', 'expressions']) -%}
   {%- set reshaped = is_incremental() and state.notes.get('shape') != shape -%}
   {%- set anew = not is_incremental() or reshaped -%}
-  {%- if not anew and not state.rebuild and delta_cdc.nothing_new(staged, state.batch_id) -%}
+  {%- if not anew and not state.rebuild and delta_cdc.nothing_new(staged, state.batch_id) and not delta_cdc.resolved_since(keys, state, staged) -%}
     {%- do adapter.plan_write(this, {'skip': true, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._history_rows(settings, staging, none)) }}
   {%- endif -%}
@@ -38,7 +38,7 @@
         'rebuild': reshaped,
         'delete_unmatched': plan.mode == 'rebuild',
         'txn': {'app_id': state.next_app_id if plan.mode == 'rebuild' else state.app_id, 'version': [staged.committed, 0] | max},
-        'notes': {'keys': settings['keys'], 'shape': shape},
+        'notes': {'keys': settings['keys'], 'shape': shape, 'resolved_batch_id': plan.resolved_batch_id},
         'report': report,
       }) -%}
   {%- if anew -%}{{ return(delta_cdc._history_rows(settings, staging, keys)) }}{%- endif -%}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import yaml
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -21,7 +22,7 @@ from delta_cdc import plan as plans
 from delta_cdc import report as reports
 from delta_cdc import run as runs
 from delta_cdc import table_list as table_lists
-from delta_cdc.config import FORMATS, Project, Table, load_project
+from delta_cdc.config import FORMATS, IDENTIFIER, Project, Table, load_project
 from delta_cdc.config_reader import is_plain_secret
 from delta_cdc.errors import CdcError, ConfigError, GeneratedFilesError, OperationError, did_you_mean
 from delta_cdc.warm_dbt import WarmDbt
@@ -127,7 +128,10 @@ def settings(path: Path | None) -> None:
     if path is None:
         sys.stdout.write(page)
     else:
-        path.write_text(page, encoding="utf-8", newline="\n")
+        try:
+            path.write_text(page, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise OperationError(f"{path} cannot be written: {error.strerror}.") from None
 
 
 @main.command()
@@ -151,6 +155,16 @@ def discover(message_format: str, files: tuple[Path, ...], feed: str, location: 
         Console(stderr=True).print(Text(f"{_count(found.unread, 'line')} could not be read as {message_format}."))
 
 
+def _variables(text: str | None) -> dict[str, Any]:
+    try:
+        given = yaml.safe_load(text or "{}")
+    except yaml.YAMLError:
+        given = None
+    if not isinstance(given, dict):
+        raise click.UsageError(f"--vars is {text!r}. It takes a mapping, e.g. '{{landing: /data}}'.")
+    return given
+
+
 def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options by which dbt finds project, profile and target, as one `dbt` argument."""
 
@@ -170,7 +184,7 @@ def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         given = {"--profiles-dir": profiles_dir, "--profile": profile, "--target": target, "--vars": variables}
         options = [text for option, value in given.items() if value is not None for text in (option, str(value))]
-        command(dbt=operations.Dbt(project_dir, options), **arguments)
+        command(dbt=operations.Dbt(project_dir, options, _variables(variables)), **arguments)
 
     return called
 
@@ -193,15 +207,18 @@ def init(
 ) -> None:
     """Begin with a feed: look at its change sets, or at the tables of its database; write its source (models/FEED/_sources.yml)
     and its models."""
-    project = load_project(dbt.project_dir)
+    project = dbt.project()
+    if not IDENTIFIER.fullmatch(feed):
+        wants = "A feed's name is made of letters, digits and underscores, not beginning with a digit"
+        raise OperationError(f"{wants}; `{feed}` is not.")
+    if message_format not in FORMATS:
+        raise OperationError(f"`--format` is {message_format}. {did_you_mean(message_format, FORMATS)}")
     path = project.root / project.model_path / feed / "_sources.yml"
     if path.exists() or feed in {known.name for known in project.feeds}:
         raise OperationError(f"There is a feed {feed} already. Add tables to {path}, or give the new feed another name.")
     if jdbc is None:
         found, where = _told_by_files(project, feed, message_format, location, path)
     else:
-        if message_format not in FORMATS:
-            raise OperationError(f"`--format` is {message_format}. {did_you_mean(message_format, FORMATS)}")
         options = dict(option.partition("=")[::2] for option in jdbc_options)
         for option, value in {**options, "--jdbc": jdbc}.items():
             if is_plain_secret(option, value):
@@ -220,7 +237,7 @@ def init(
     if left_out:
         say(f"not in {table_list}, so not configured: {', '.join(left_out)}")
     try:
-        project = load_project(dbt.project_dir)
+        project = dbt.project()
     except ConfigError as what_could_not_be_found_out:
         then = f"fill them in in {path.relative_to(project.root)}, then `delta-cdc generate`"
         raise ConfigError(what_could_not_be_found_out.problems, then) from None
@@ -265,7 +282,7 @@ def run(dbt: operations.Dbt, select: tuple[str, ...], every: int | None, planned
     """
     if planned and every:
         raise click.UsageError("--plan is for one run; it does not go with --every.")
-    project = load_project(dbt.project_dir)
+    project = dbt.project()
     if planned:
         raise SystemExit(plans.plan(project, dbt.options, select=select, console=_console()))
     raise SystemExit(runs.run(project, dbt.options, select=select, every=every, console=_console()))
@@ -281,7 +298,7 @@ def land(dbt: operations.Dbt, feeds: tuple[str, ...], overlap: int | None) -> No
 
     `run` does so by itself before each run. Exit code 1 if a landing failed; the others went on.
     """
-    project = load_project(dbt.project_dir)
+    project = dbt.project()
     names = landing.landed_feeds(project, feeds)
     if not names:
         say("No feed has `kafka` or `jdbc`: nothing is to be landed.")
@@ -297,7 +314,7 @@ def land(dbt: operations.Dbt, feeds: tuple[str, ...], overlap: int | None) -> No
 @with_dbt
 def status(dbt: operations.Dbt, as_json: bool) -> None:
     """How each table stands: last change, lag, rows, files, what is late, quarantined, held or failed."""
-    project, told = load_project(dbt.project_dir), dbt.ask("status", {})
+    project, told = dbt.project(), dbt.ask("status", {})
     rows = ask.status_rows(project, told)
     if as_json:
         sys.stdout.write(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
@@ -314,30 +331,30 @@ def status(dbt: operations.Dbt, as_json: bool) -> None:
 @with_dbt
 def report(dbt: operations.Dbt, output: Path, number: int) -> None:
     """Write a page (HTML, complete in itself) of how the tables stand and what the last runs did."""
-    project = load_project(dbt.project_dir)
+    project = dbt.project()
     path = project.root / output
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(reports.page(project, dbt.ask("report", {"runs": number})), encoding="utf-8")
     say(f"wrote {path}")
 
 
-@main.command()
+@main.command(context_settings={"ignore_unknown_options": True})  # a key may be -5
 @click.argument("table")
 @click.argument("key", nargs=-1, required=True)
 @with_dbt
 def explain(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
     """Why a row of TABLE is as it is: every change of the row that has or had KEY, in order, and what became of it."""
-    found = operations.find_keyed(load_project(dbt.project_dir), table, key, "explain")
+    found = operations.find_keyed(dbt.project(), table, key, "explain")
     ask.show_explained(found, dbt.ask("explain", {"staging": found.staging_name}, key=key), _console())
 
 
-@main.command()
+@main.command(context_settings={"ignore_unknown_options": True})  # a key may be -5
 @click.argument("table")
 @click.argument("key", nargs=-1, required=True)
 @with_dbt
 def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
     """Every version of the row of TABLE that has or had KEY."""
-    found = operations.find_keyed(load_project(dbt.project_dir), table, key, "history")
+    found = operations.find_keyed(dbt.project(), table, key, "history")
     ask.show_history(dbt.ask("history_of_key", {"staging": found.staging_name}, key=key), _console())
 
 
@@ -348,7 +365,7 @@ def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
 @with_dbt
 def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
     """What Delta's logs tell of the commits to staging, keys, history and final of TABLE; exit code 1 if something is wrong."""
-    found = operations.find_table(load_project(dbt.project_dir), table)
+    found = operations.find_table(dbt.project(), table)
     logs = dbt.ask("table_logs", {"models": list(found.models), "limit": limit})
     if as_json:
         sys.stdout.write(json.dumps(logs, indent=1, ensure_ascii=False) + "\n")
@@ -365,7 +382,7 @@ def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
 @with_dbt
 def reconcile(dbt: operations.Dbt, table: str, against: str, file_format: str | None, limit: int) -> None:
     """Compare final of TABLE with what the source says it holds, row by row; exit code 1 if they differ."""
-    found = operations.find_table(load_project(dbt.project_dir), table)
+    found = operations.find_table(dbt.project(), table)
     _want_keys(found, "reconcile")
     arguments = {"staging": found.staging_name, "against": against, "file_format": file_format, "limit": limit}
     told = dbt.ask("reconcile", arguments, private=True)
@@ -381,7 +398,7 @@ def reconcile(dbt: operations.Dbt, table: str, against: str, file_format: str | 
 @with_dbt
 def diff(dbt: operations.Dbt, table: str, moments: tuple[str, str], limit: int) -> None:
     """What changed in final of TABLE from one moment of the source to another; exit code 1 if anything did."""
-    found = operations.find_table(load_project(dbt.project_dir), table)
+    found = operations.find_table(dbt.project(), table)
     _want_keys(found, "diff")
     since, until = moments
     arguments = {"staging": found.staging_name, "since": since, "until": None if until == "now" else until, "limit": limit}
@@ -395,7 +412,7 @@ def diff(dbt: operations.Dbt, table: str, moments: tuple[str, str], limit: int) 
 @with_dbt
 def late(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
     """How late changes come: of TABLE, or of all tables."""
-    project = load_project(dbt.project_dir)
+    project = dbt.project()
     found = [operations.find_table(project, name) for name in tables] or project.tables
     ask.show_late(dbt.ask("late", {"staging": [table.staging_name for table in found]}), _console())
 
@@ -409,7 +426,7 @@ def late(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
 @with_dbt
 def export_snapshot(dbt: operations.Dbt, table: str, to: str, file_format: str, moment: str | None) -> None:
     """Write the rows of final of TABLE to files: for readers without Delta, or as a first change set (`format: snapshots`)."""
-    found = operations.find_table(load_project(dbt.project_dir), table)
+    found = operations.find_table(dbt.project(), table)
     arguments = {"staging": found.staging_name, "to": to, "file_format": file_format, "moment": moment}
     written = dbt.ask("export", arguments)
     say(f"wrote {_count(written['rows'], 'row')} of {found.final_name} to {written['folder']}")
@@ -422,7 +439,7 @@ def export_snapshot(dbt: operations.Dbt, table: str, to: str, file_format: str, 
 @with_dbt
 def maintain(dbt: operations.Dbt, tables: tuple[str, ...], vacuum: bool, min_files: int) -> None:
     """Merge small files and remove old ones: of TABLE, or of all tables. Not beside a run: it takes the same lock."""
-    project = load_project(dbt.project_dir)
+    project = dbt.project()
     found = [operations.find_table(project, name) for name in tables]
     with runs.locked(project.root):
         names = [name for table in found for name in table.models]
@@ -435,7 +452,7 @@ def maintain(dbt: operations.Dbt, tables: tuple[str, ...], vacuum: bool, min_fil
 @with_dbt
 def accept(dbt: operations.Dbt, table: str, batch: int) -> None:
     """Let a held change set through to history and final: of TABLE, the one with batch id BATCH."""
-    found = operations.find_table(load_project(dbt.project_dir), table)
+    found = operations.find_table(dbt.project(), table)
     dbt.run_operation("accept", {"staging": found.staging_name, "table": f"{found.feed}.{found.name}", "batch_id": batch})
 
 
@@ -444,7 +461,7 @@ def accept(dbt: operations.Dbt, table: str, batch: int) -> None:
 @with_dbt
 def retract(dbt: operations.Dbt, change_set: str) -> None:
     """Take a bad change set back: CHANGE_SET is its path, its name or its batch id."""
-    load_project(dbt.project_dir)
+    dbt.project()
     dbt.run_operation("retract", {"change_set": change_set})
 
 
@@ -453,7 +470,7 @@ def retract(dbt: operations.Dbt, change_set: str) -> None:
 @with_dbt
 def replay(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
     """Read quarantined rows again, after a fix of the configuration: of TABLE, or of all tables."""
-    project = load_project(dbt.project_dir)
+    project = dbt.project()
     found = [operations.find_table(project, name) for name in tables] or project.tables
     dbt.run_operation("replay", {"staging": [table.staging_name for table in found]})
 
@@ -464,18 +481,18 @@ def replay(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
 @with_dbt
 def compact(dbt: operations.Dbt, table: str, moment: str) -> None:
     """Fold all that staging holds of each row of TABLE up to a moment into one change."""
-    found = operations.find_table(load_project(dbt.project_dir), table)
+    found = operations.find_table(dbt.project(), table)
     dbt.run_operation("compact", {"staging": found.staging_name, "before": moment})
 
 
-@main.command()
+@main.command(context_settings={"ignore_unknown_options": True})  # a key may be -5
 @click.argument("table")
 @click.argument("key", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_dbt
 def erase(dbt: operations.Dbt, table: str, key: tuple[str, ...], yes: bool) -> None:
     """Remove a person for good from all that was written of TABLE: the row of KEY, a value for each key column."""
-    found = operations.find_keyed(load_project(dbt.project_dir), table, key, "erase")
+    found = operations.find_keyed(dbt.project(), table, key, "erase")
     if not yes:
         click.confirm("This cannot be undone, and ends time travel of the tables it touches. Erase?", abort=True)
     operations.erase(dbt, found, key)

@@ -274,6 +274,7 @@ class Settings(BaseModel):
         wants="a mapping from new to old name",
         example="{points: loyalty}",
         level="table",
+        names_columns=True,
     )
 
     # order
@@ -959,7 +960,8 @@ class Project:
 
 
 _ALIASED = re.compile(
-    r"^(?P<expression>.*\S)\s+as\s+`?(?P<name>[A-Za-z_]\w*)`?\s*$", re.IGNORECASE | re.DOTALL
+    r"^(?P<expression>.*\S)\s+as\s+(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<name>[A-Za-z_][A-Za-z0-9_]*))\s*$",
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -969,16 +971,21 @@ def partition_column(entry: str, columns: Iterable[Column]) -> PartitionColumn:
     >>> partition_column("year(d)", [])
     PartitionColumn(name='year_d', expression='year(d)', derived=True)
     """
-    if any(entry == column.name for column in columns):
-        return PartitionColumn(entry, entry, derived=False)
+    plain = _IN_BACKTICKS.fullmatch(entry.strip())
+    called = (plain[1].replace("``", "`") if plain else entry).casefold()
+    for column in columns:
+        if column.name.casefold() == called:
+            return PartitionColumn(column.name, column.name, derived=False)
     aliased = _ALIASED.match(entry)
     if aliased:
-        return PartitionColumn(aliased["name"], aliased["expression"].strip(), derived=True)
+        name = aliased["name"] or aliased["quoted"].replace("``", "`")
+        return PartitionColumn(name, aliased["expression"].strip(), derived=True)
     return PartitionColumn(re.sub(r"\W+", "_", entry).strip("_").lower(), entry, derived=True)
 
 
-def load_project(root: Path | str) -> Project:
-    """Read and check the feeds of a dbt project. Raises ConfigError with every problem found."""
+def load_project(root: Path | str, variables: Mapping[str, Any] | None = None) -> Project:
+    """Read and check the feeds of a dbt project. Raises ConfigError with every problem found. variables: beside those of
+    dbt_project.yml."""
     from delta_cdc.config_reader import read
 
-    return read(Path(root))
+    return read(Path(root), variables)

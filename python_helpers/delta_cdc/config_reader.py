@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from delta_cdc.source_files import (
     read_source_files,
 )
 from delta_cdc.spark_types import can_be_compared, has_statistics, why_not_a_type
+from delta_cdc.table_list import parts
 
 LANDED_BY: Mapping[str, Any] = {"kafka": Kafka, "jdbc": Jdbc}
 _NO_OPTIONS = {
@@ -66,9 +67,11 @@ CONTROL_MODELS = ("cdc_change_sets", "cdc_runs", "cdc_quarantine", "cdc_holds", 
 HISTORY_COLUMNS = ("valid_from", "valid_to", "is_current")
 
 
-def read(root: Path) -> Project:
-    """Read and check the feeds of a dbt project. Raises ConfigError with every problem found."""
+def read(root: Path, variables: Mapping[str, Any] | None = None) -> Project:
+    """Read and check the feeds of a dbt project. Raises ConfigError with every problem found. variables: beside those of
+    dbt_project.yml."""
     project = read_project(root.resolve())
+    project = replace(project, variables={**project.variables, **(variables or {})})
     problems: list[Problem] = []
     reader = _Reader(project, problems)
     for file in read_source_files(project, problems):
@@ -138,9 +141,10 @@ class _Reader:
 
     def read_file(self, file: SourceFile) -> None:
         sources = file.content.get("sources")
-        if not isinstance(sources, list):
-            return
-        for source in sources:
+        if "sources" in file.content and not isinstance(sources, list) and sources is not None:
+            message = f"`sources` is {shown(sources)}. It takes a list: `sources: [{{name: …, tables: […]}}]`."
+            self.problems.append(Problem(message, file=file.path, line=file.content.lines.get("sources")))
+        for source in _list(sources):
             if isinstance(source, Lined) and isinstance(source.get("name"), str) and not _disabled(source):
                 self.read_source(source, file.path)
 
@@ -152,6 +156,8 @@ class _Reader:
         tables = [table for table in tables if not _disabled(table)]
         feed_block = self.cdc_block(source, file, name, None)
         table_blocks = [self.cdc_block(table, file, name, table["name"]) for table in tables]
+        for node, table in ((source, None), *((table, table["name"]) for table in tables)):
+            self.check_places(node, file, name, table)
         if feed_block is None and not any(table_blocks):
             return
 
@@ -168,6 +174,11 @@ class _Reader:
         self.seen[name.casefold()] = file
         if not tables:
             problem("it has no tables. List them under `tables:`.")
+        for table in _list(source.get("tables")):
+            told = table.get("name") if isinstance(table, Lined) else table
+            if not isinstance(table, Lined) or not isinstance(told, str):
+                message = f"a table's name is {shown(told)}. It takes text: - name: \"{told}\"."
+                problem(message, table.lines.get("name") if isinstance(table, Lined) else source.lines.get("tables"))
         feed_block = feed_block or _Block(file)
         self.check_feed(name, feed_block, len(tables), source.lines.get("name"))
         read = [
@@ -191,6 +202,22 @@ class _Reader:
                 message = "the table is listed twice (names that differ only in case are one name to Spark)."
                 self.problems.append(Problem(message, feed, table.name, table.file, table.line))
         return tuple(sorted(once.values(), key=lambda table: table.name))
+
+    def check_places(self, node: Lined, file: str, feed: str, table: str | None) -> None:
+        """Settings that stand where dbt and this package do not look, or that a second block of the same name hides."""
+        config = node.get("config")
+        for holder, place in ((node, ""), (config, "config: ")):
+            if not isinstance(holder, Lined):
+                continue
+            for key, value in holder.items():
+                word = str(key).casefold()
+                if word == "cdc" or (word in ("meta", "config") and key != word and "cdc" in str(value)):
+                    message = f"`{place}{key}` is read by nobody. Settings stand under `config: {{meta: {{cdc: …}}}}`."
+                    self.problems.append(Problem(message, feed, table, file, holder.lines.get(key)))
+            for key, line in holder.twice.items():
+                if key in ("config", "meta", "tables", "columns"):
+                    message = f"`{place}{key}` is given twice, and the first is lost. Make it one."
+                    self.problems.append(Problem(message, feed, table, file, line))
 
     def cdc_block(self, node: Lined, file: str, feed: str, table: str | None) -> _Block | None:
         """`config: meta: cdc:` or `meta: cdc:` of a source or table; None where there is neither."""
@@ -248,6 +275,8 @@ class _Reader:
             for name in dict.fromkeys(str(detail["loc"][0]) for detail in error.errors()):
                 value = block.given.pop(name)
                 better = inner[name] or did_you_mean_value(name, value)
+                if isinstance(value, str) and isinstance(raw.get(name), str) and is_template(raw[name]):
+                    better += " What a template gives is text: end it with `| as_bool`, `| as_number` or `| as_native`."
                 problem(name, f"`{name}` is {shown(value)}. It takes {wants(name)}.{better}")
         return block
 
@@ -505,6 +534,7 @@ class _TableCheck:
 
     def run(self) -> None:
         self.keys()
+        self.renamed()
         self.order()
         self.operations()
         self.columns()
@@ -547,8 +577,9 @@ class _TableCheck:
         types = {column.name: column.data_type for column in self.table.columns}
         for name in named:
             if not can_be_compared(types.get(name, "")):
+                what = "orders" if setting == "sequence_by" else "tells"
                 self.problem(
-                    f"`{setting}` tells rows by their values, `{name}` is {types[name]}, and Spark cannot compare such. "
+                    f"`{setting}` {what} rows by their values, `{name}` is {types[name]}, and Spark cannot compare such. "
                     "Take the column out, or give it the data_type string.", setting
                 )
 
@@ -605,14 +636,46 @@ class _TableCheck:
             if set(alternate) == set(settings.keys):
                 self.problem(f"`alternate_keys` names [{', '.join(alternate)}], which are `keys`. Take it out.", "alternate_keys")
 
+    def renamed(self) -> None:
+        settings = self.settings
+        olds: dict[str, str] = {}
+        for new, old in settings.renamed_columns.items():
+            if new.casefold() not in {name.casefold() for name in (*self.names, *settings.never_store)} and self.names:
+                hint = f"It takes the new name first: {{{old}: {new}}}." if old in self.names else did_you_mean(new, self.names)
+                self.problem(f"`renamed_columns` names `{new}`, which is no column. {hint}", "renamed_columns")
+            elif old in self.names:
+                message = f"`renamed_columns` says that `{new}` was `{old}`, which is a column too. Take one of them out."
+                self.problem(message, "renamed_columns")
+            if old.casefold() in olds:
+                two = f"`{olds[old.casefold()]}` and of `{new}`"
+                self.problem(f"`renamed_columns` says of {two} that they were `{old}`. Take one out.", "renamed_columns")
+            olds[old.casefold()] = new
+
     def order(self) -> None:
         settings = self.settings
         if not settings.sequence_by and not {"sequence_by", "format"} & self.broken:
             self.problem(
                 "`sequence_by` is missing. Give the columns that order the source's changes, e.g. [lsn]."
             )
+        seen: set[str] = set()
         for name in settings.sequence_by:
             self.known_expression("sequence_by", name)
+            bare = (unquoted(name) or name).casefold()
+            if bare in seen:
+                self.problem(f"`sequence_by` names `{name}` twice.", "sequence_by")
+            elif re.search(r"\s(asc|desc)\s*$", name, re.IGNORECASE):
+                message = f"`sequence_by` has `{name}`. What is higher is newer; write an expression that rises with time."
+                self.problem(message, "sequence_by")
+            elif len(parts(name)) > 1:
+                message = f"`sequence_by` has `{name}` as one expression. Write each by itself: [{', '.join(parts(name))}]."
+                self.problem(message, "sequence_by")
+            seen.add(bare)
+        named = {(unquoted(name) or "").casefold() for name in settings.sequence_by}
+        self.comparable("sequence_by", [name for name in self.names if name.casefold() in named])
+        for setting in ("deleted_when", "truncated_when"):
+            expression = getattr(settings, setting)
+            if expression is not None:
+                self.known_expression(setting, expression)
         for setting in ("ordinal", "transaction", "occurred_at"):
             expression = getattr(settings, setting)
             if expression is not None:
@@ -684,6 +747,9 @@ class _TableCheck:
                 )
             elif name.casefold().startswith("_cdc_"):
                 self.problem(f"`expressions` names `{name}`: names with _cdc_ are taken.", "expressions")
+            elif name.casefold() in {each.name.casefold() for each in self.table.partition_columns if each.derived}:
+                message = f"`expressions` and `partition_by` both make a column `{name}`. Take one of them out."
+                self.problem(message, "expressions")
 
     def partitions(self) -> None:
         settings, table = self.settings, self.table

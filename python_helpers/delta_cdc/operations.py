@@ -7,22 +7,27 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 
-from delta_cdc.config import Project, Table
+from delta_cdc.config import Project, Table, load_project
 from delta_cdc.errors import OperationError, did_you_mean, nearest
 
 
 @dataclass(frozen=True)
 class Dbt:
-    """How dbt is to be started: its folder, and options like `--target dev`."""
+    """How dbt is to be started: its folder, and options like `--target dev`. variables: those of `--vars` among them."""
 
     project_dir: Path
     options: Sequence[str] = ()
+    variables: Mapping[str, Any] = field(default_factory=dict)
+
+    def project(self) -> Project:
+        """Its feeds. Raises ConfigError with every problem found."""
+        return load_project(self.project_dir, self.variables)
 
     def run_operation(self, macro: str, arguments: Mapping[str, Any], *, key: Sequence[str] = ()) -> None:
         """Run a macro of this package; what it prints goes to stdout. Raises OperationError with what it says.
@@ -129,7 +134,7 @@ def find_table(project: Project, name: str) -> Table:
     for table in project.tables:
         called[f"{table.feed}.{table.name}"] = [table]
     for table in project.tables:
-        for short in {table.name, table.staging_name, table.history_name, table.final_name} - {None}:
+        for short in {table.name, table.staging_name, table.keys_name, table.history_name, table.final_name} - {None}:
             assert short is not None
             called.setdefault(short, []).append(table)
     found = called.get(name, [])

@@ -420,7 +420,7 @@ def _escaped(text: str, quote: str) -> str:
 
 
 def _sql_name(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else "`" + name.replace("`", "``") + "`"
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else "`" + name.replace("`", "``") + "`"
 
 
 # yml
@@ -657,7 +657,9 @@ def write(
         if file.path in wanted:
             path = project.root / file.path
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text, encoding="utf-8", newline="\n")
+            beside = path.with_name(f".{path.name}.new")  # a file that was cut off would count as edited
+            beside.write_text(file.text, encoding="utf-8", newline="\n")
+            beside.replace(path)
             changed.append(file.path)
     if prune:
         for name in (*comparison.gone, *(comparison.gone_edited if force else ())):

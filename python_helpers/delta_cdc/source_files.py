@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def read_source_files(project: DbtProject, problems: list[Problem]) -> list[Sour
             except (OSError, UnicodeDecodeError) as error:
                 problems.append(Problem(f"the file cannot be read: {one_line(error)}.", file=name))
                 continue
-            if not re.search(r"^[\"']?sources[\"']?\s*:", text, re.MULTILINE):
+            if not re.search(r"\bsources[\"']?\s*:", text):
                 continue
             try:
                 content = yaml.load(text, Loader=_Loader)
@@ -138,13 +139,34 @@ def read_source_files(project: DbtProject, problems: list[Problem]) -> list[Sour
     return files
 
 
+def _concat(values: Iterable[Any]) -> Any:
+    """What a template gives, as dbt has it: a single value as it is, so a text stays a text; else all as one text."""
+    parts = list(values)
+    return parts[0] if len(parts) == 1 else "".join(map(str, parts))
+
+
+class _Environment(NativeEnvironment):
+    concat = staticmethod(_concat)
+
+
+def _of_type(kinds: tuple[type, ...], text: Any) -> Any:
+    value = yaml.safe_load(text.lower() if kinds == (bool,) else text) if isinstance(text, str) else text
+    if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
+        raise TypeError(f"{text!r} is no {kinds[0].__name__}")
+    return value
+
+
 class Renderer:
     """Gives `{{ env_var(…) }}` and `{{ var(…) }}` their values, as dbt does with settings; all else stays
     as it is."""
 
     def __init__(self, variables: dict[str, Any]) -> None:
         self._variables = variables
-        self._environment = NativeEnvironment(undefined=jinja2.StrictUndefined)
+        self._environment = _Environment(undefined=jinja2.StrictUndefined)
+        self._environment.filters |= {
+            "as_text": str, "as_bool": partial(_of_type, (bool,)), "as_number": partial(_of_type, (int, float)),
+            "as_native": partial(_of_type, ()),
+        }
 
     def render(self, value: Any) -> Any:
         """The value with its templates filled in. Raises ValueError with what is missing."""
@@ -156,7 +178,9 @@ class Renderer:
             return value
         try:
             return self._environment.from_string(value).render(env_var=self._env_var, var=self._var)
-        except jinja2.TemplateError as error:
+        except ValueError:
+            raise
+        except Exception as error:  # whatever the template does
             raise ValueError(
                 f"`{value}` cannot be worked out here ({one_line(error)}). Only env_var and var may be used "
                 "in settings"

@@ -23,26 +23,54 @@ _KNOWN = SIMPLE | set(_SIZED) | {"array", "map", "struct"}
 
 # What people write out of habit, and Spark's word for it.
 _FOREIGN = {
+    "bigint unsigned": "decimal(20,0)",
+    "bit": "boolean",
     "bool": "boolean",
     "bytea": "binary",
     "blob": "binary",
     "clob": "string",
+    "character varying": "string",
     "datetime": "timestamp",
+    "datetime2": "timestamp",
+    "datetimeoffset": "timestamp",
+    "double precision": "double",
     "float4": "float",
     "float8": "double",
     "int2": "smallint",
     "int4": "int",
     "int8": "bigint",
     "int64": "bigint",
+    "int unsigned": "bigint",
+    "interval": "string",
+    "inet": "string",
     "json": "string",
     "jsonb": "string",
+    "long raw": "binary",
+    "longblob": "binary",
+    "longtext": "string",
+    "mediumint": "int",
+    "mediumtext": "string",
+    "money": "decimal(19,4)",
+    "nchar": "string",
     "number": "decimal(38,10)",
+    "nvarchar": "string",
+    "nvarchar2": "string",
+    "raw": "binary",
+    "smalldatetime": "timestamp",
     "serial": "int",
     "bigserial": "bigint",
     "text": "string",
     "time": "string",
+    "timestamp with local time zone": "timestamp",
+    "timestamp with time zone": "timestamp",
+    "timestamp without time zone": "timestamp_ntz",
     "timestamptz": "timestamp",
+    "tinytext": "string",
+    "uniqueidentifier": "string",
     "uuid": "string",
+    "varbinary": "binary",
+    "varchar2": "string",
+    "xml": "string",
 }
 _TOKEN = re.compile(
     r"\s*(?:(?P<name>`(?:[^`]|``)*`|[A-Za-z_]\w*)|(?P<number>\d+)|(?P<mark>[<>(),:])|(?P<bad>\S))"
@@ -133,6 +161,17 @@ class _Parser:
 
 def why_not_a_type(text: str) -> str | None:
     """None if `text` is a type, else what is wrong with it."""
+    # as another database writes it: its words, and its sizes, which stay where Spark's type has such
+    words = " ".join(re.sub(r"\([^)]*\)", " ", text).lower().split())
+    size = re.search(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text)
+    if words == "number" and size:
+        return f"`{text}` is not one. Did you mean `decimal({size[1]},{size[2] or 0})`?"
+    if words in _FOREIGN and words not in _KNOWN:
+        return f"`{text}` is not one. Did you mean `{_FOREIGN[words]}`?"
+    if words.startswith("timestamp") and "(" in text:
+        return f"`{text}` is not one. Did you mean `{words}`?"
+    if words == "varchar" and "(" in text and size is None:
+        return f"`{text}` is not one. Did you mean `string`?"
     parser = _Parser(text)
     try:
         parser.type()

@@ -25,30 +25,40 @@ def read_table_list(path: Path) -> dict[str, dict[str, Any]]:
     """{table: {setting: value}}. Raises OperationError with every heading, table and value that is wrong."""
     problems: list[str] = []
     out: dict[str, dict[str, Any]] = {}
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file, skipinitialspace=True)
-        headings = [str(name).strip() for name in rows.fieldnames or ()]
-        rows.fieldnames = headings
-        if "table" not in headings:
-            raise OperationError(f"{path}: the first line names the columns, and none is `table`. It has: {', '.join(headings)}.")
-        for name in headings:
-            if name != "table" and name not in Settings.model_fields:
-                problems.append(f"{path}, line 1: `{name}` is no setting. {did_you_mean(name, Settings.model_fields)}")
-        for row in rows:
-            where = f"{path}, line {rows.line_num}"
-            table = (row.pop("table", None) or "").strip()
-            if not table or table in out:
-                problems.append(f"{where}: " + (f"`{table}` is there twice." if table else "`table` is empty."))
-                continue
-            out[table] = {}
-            if row.pop(None, None):
-                problems.append(f'{where}: it has more cells than the first line. A list goes in quotes: "a, b".')
-            for name, text in row.items():
-                if name in Settings.model_fields and text and text.strip():
-                    try:
-                        out[table][name] = _value(name, text.strip())
-                    except yaml.YAMLError:
-                        problems.append(f"{where}: `{name}` is {text!r}, which cannot be read.")
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise OperationError(f"{path}: its text is not UTF-8. Save it as CSV in UTF-8.") from None
+    first = content.partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)  # sheets in many a language write semicolons
+    rows = csv.DictReader(content.splitlines(keepends=True), skipinitialspace=True, delimiter=delimiter)
+    headings = [str(name).strip().casefold() for name in rows.fieldnames or ()]
+    rows.fieldnames = headings
+    if "table" not in headings:
+        raise OperationError(f"{path}: the first line names the columns, and none is `table`. It has: {', '.join(headings)}.")
+    for name in dict.fromkeys(headings):
+        if headings.count(name) > 1 and name:
+            problems.append(f"{path}, line 1: `{name}` is there twice. Make it one column.")
+        if name not in ("table", "") and name not in Settings.model_fields:
+            problems.append(f"{path}, line 1: `{name}` is no setting. {did_you_mean(name, Settings.model_fields)}")
+    for row in rows:
+        where = f"{path}, line {rows.line_num}"
+        more = row.pop(None, None)
+        if not any((text or "").strip() for text in (*row.values(), *(more or ()))):
+            continue  # what a sheet has below its last row
+        table = (row.pop("table", None) or "").strip()
+        if not table or table in out:
+            problems.append(f"{where}: " + (f"`{table}` is there twice." if table else "`table` is empty."))
+            continue
+        out[table] = {}
+        if any(text.strip() for text in more or ()):
+            problems.append(f'{where}: it has more cells than the first line. A list goes in quotes: "a, b".')
+        for name, text in row.items():
+            if name in Settings.model_fields and text and text.strip():
+                try:
+                    out[table][name] = _value(name, text.strip())
+                except yaml.YAMLError:
+                    problems.append(f"{where}: `{name}` is {text!r}, which cannot be read.")
     if problems:
         raise OperationError("\n".join(problems))
     return out
