@@ -15,7 +15,7 @@ from typing import Any
 
 import jinja2
 import yaml
-from jinja2.nativetypes import NativeEnvironment
+from jinja2.nativetypes import NativeEnvironment, NativeTemplate
 
 from delta_cdc.errors import Problem, ProjectError
 
@@ -147,6 +147,13 @@ def _concat(values: Iterable[Any]) -> Any:
 
 class _Environment(NativeEnvironment):
     concat = staticmethod(_concat)
+
+
+class _Template(NativeTemplate):
+    environment_class = _Environment
+
+
+_Environment.template_class = _Template
 
 
 def _of_type(kinds: tuple[type, ...], text: Any) -> Any:

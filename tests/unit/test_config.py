@@ -858,3 +858,89 @@ def test_unquoted() -> None:
     assert unquoted(" lsn ") == "lsn"
     assert unquoted("`a``b`") == "a`b"
     assert unquoted("`a`, `b`") is None
+
+
+# What stands where nobody reads it, and what would fail later
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda table: table.update(config={"cdc": {"mask": {"op": "upper(op)"}}}), "`config: cdc` is read by nobody"),
+        (lambda table: table.update(config={"Meta": {"cdc": TABLE}}), "`config: Meta` is read by nobody"),
+        (lambda table: table.update(cdc=TABLE), "`cdc` is read by nobody"),
+    ],
+)
+def test_settings_that_nobody_reads_are_told(tmp_path: Path, change: Any, said: str) -> None:
+    given = source()
+    change(given["tables"][0])
+    assert any(said in problem for problem in problems(tmp_path, given))
+
+
+def test_a_block_that_is_given_twice_and_names_that_are_no_text(tmp_path: Path) -> None:
+    project(tmp_path, source())
+    file = next((tmp_path / "models").rglob("*.yml"))
+    text = file.read_text()
+    file.write_text(text.replace("    columns:", "    config: {meta: {cdc: {keys: [id]}}}\n    columns:") + "  - name: 2024\n")
+    with pytest.raises(ConfigError) as caught:
+        load_project(tmp_path)
+    said = [str(problem) for problem in caught.value.problems]
+    assert any("`config` is given twice" in each for each in said)
+    assert any("a table's name is 2024. It takes text" in each for each in said)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"renamed_columns": {"nosuch": "old"}}, "`renamed_columns` names `nosuch`, which is no column"),
+        ({"renamed_columns": {"was": "created"}}, "It takes the new name first: {created: was}."),
+        ({"renamed_columns": {"created": "was", "id": "WAS"}}, "says of `created` and of `id` that they were `WAS`"),
+        ({"renamed_columns": {"created": "id"}}, "which is a column too"),
+        ({"sequence_by": ["id", "ID"]}, "`sequence_by` names `ID` twice"),
+        ({"sequence_by": ["id desc"]}, "write an expression that rises with time"),
+        ({"sequence_by": ["id, seq"]}, "Write each by itself: [id, seq]"),
+        ({"deleted_when": "is_gone"}, "`deleted_when` names `is_gone`, which is no column"),
+        ({"expressions": {"y": "year(id)"}, "partition_by": ["year(id) as y"]}, "both make a column `y`"),
+    ],
+)
+def test_what_would_fail_or_be_lost_later_is_told(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
+    found = problems(tmp_path, source(tables={"invoice": TABLE | settings}))
+    assert any(said in problem for problem in found), found
+
+
+def test_E2_renamed_columns_are_found_in_any_case(tmp_path: Path) -> None:
+    (table,) = loaded(tmp_path, source(tables={"invoice": TABLE | {"renamed_columns": {"CREATED": "was"}}})).tables
+    assert table.settings.renamed_columns == {"created": "was"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "name", "derived"),
+    [("`order date`", "order date", False), ("ORDER DATE", "order date", False), ("year(d) as `the year`", "the year", True)],
+)
+def test_partitions_may_have_any_name(entry: str, name: str, derived: bool) -> None:
+    found = partition_column(entry, [Column("order date", "date")])
+    assert (found.name, found.derived) == (name, derived)
+
+
+def test_templates_give_text_unless_they_say_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IO", "False")
+    (problem,) = problems(tmp_path, source(tables={"invoice": TABLE | {"insert_only": "{{ env_var('IO') }}"}}))
+    assert "`insert_only` is 'False'" in problem
+    assert "| as_bool" in problem
+    monkeypatch.setenv("NUMBER", "3")
+    number = {"max_errors": "{{ env_var('NUMBER') | as_number }}", "source_table": "{{ env_var('NUMBER') }}"}
+    settings = number | {"insert_only": "{{ env_var('IO') | as_bool }}"}
+    (table,) = loaded(tmp_path, source(tables={"invoice": TABLE | settings})).tables
+    assert (table.settings.insert_only, table.settings.max_errors, table.settings.source_table) == (False, 3, "3")
+
+
+@pytest.mark.parametrize(
+    ("text", "better"),
+    [
+        ("datetime2", "timestamp"), ("number(10)", "decimal(10,0)"), ("NUMBER(12, 2)", "decimal(12,2)"), ("longtext", "string"),
+        ("double precision", "double"), ("timestamp(3) with time zone", "timestamp"), ("timestamp(6)", "timestamp"),
+        ("varchar(max)", "string"), ("character varying(20)", "string"), ("bigint unsigned", "decimal(20,0)"),
+    ],
+)
+def test_types_of_other_databases(text: str, better: str) -> None:
+    assert why_not_a_type(text) == f"`{text}` is not one. Did you mean `{better}`?"

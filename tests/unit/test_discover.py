@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from delta_cdc import discover as discovery
 from delta_cdc.cli import main
 from delta_cdc.errors import OperationError
+from delta_cdc.table_list import read_table_list
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 
@@ -336,6 +337,25 @@ def test_init_tells_all_that_is_wrong_with_a_csv_file(new_project):
     unknown = init(new_project, "f", "rows", "landing", "--from-csv", str(sheet))
     assert "no change set has a table `tt`. Did you mean `t`?" in unknown.stderr
     assert not (new_project / "models/f").exists()
+
+
+def test_a_sheet_may_be_as_people_save_them(tmp_path):
+    sheet = tmp_path / "tables.csv"
+    sheet.write_text("Table;Keys;sequence_by;\r\ninv;id;at, pos;\r\n;;;\r\n")
+    assert read_table_list(sheet) == {"inv": {"keys": ["id"], "sequence_by": ["at", "pos"]}}
+    sheet.write_text("table,keys,keys\ninv,id,ts\n")
+    with pytest.raises(OperationError, match="line 1: `keys` is there twice"):
+        read_table_list(sheet)
+    sheet.write_bytes("table,keys\ngröße,id\n".encode("latin-1"))
+    with pytest.raises(OperationError, match="not UTF-8"):
+        read_table_list(sheet)
+
+
+@pytest.mark.parametrize(("feed", "format", "said"), [("../f", "rows", "A feed's name"), ("f", "rowz", "Did you mean `rows`?")])
+def test_init_writes_nothing_where_it_cannot_begin(new_project, feed, format, said):
+    done = init(new_project, feed, format, "landing")
+    assert said in done.stderr
+    assert not list((new_project / "models").rglob("_sources.yml"))
 
 
 def test_init_says_that_a_folder_holds_nothing(new_project):

@@ -475,3 +475,25 @@ def test_the_log_of_all_tables_asks_for_what_is_newer_than_it_has_and_leaves_its
     ]
     assert adapter.plan == {"skip": False, "txn": {"app_id": "cdc_table_log@0", "version": 9}}
     assert log_asks(0, {}, []).plan == {"skip": True, "txn": {"app_id": "cdc_table_log@0", "version": 1}}
+
+
+def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
+    feed = {"feed": "f", "unit": "file", "order": "name", "settle_seconds": 60, "list_after": False, "start_from": None,
+            "expect_contiguous": False, "ready": None, "tables": ["t"]}
+    sql = load()["_new_change_sets"]({"f": feed}, "select 1", 7, "timestamp'2026-01-01 00:00:00+00:00'")
+    assert "modified_at <= timestamp'2026-01-01 00:00:00+00:00' - interval 60 seconds" in sql
+    assert "current_timestamp() -" not in sql
+
+
+@pytest.mark.parametrize(
+    ("noted", "reached", "may_move", "found"),
+    [(10, 11, True, True), (11, 11, True, False), (-1, 11, True, True), (-1, None, True, False), (None, 11, True, False),
+     (10, 11, False, False)],
+)
+def test_K2_what_was_made_before_keys_were_resolved_is_made_good(
+    noted: int | None, reached: int | None, may_move: bool, found: bool
+) -> None:
+    macros = load(adapter=SimpleNamespace(table_state=lambda relation, name: SimpleNamespace(txn_version=reached)))
+    keys = SimpleNamespace(identifier="int_f__t_keys")
+    state, staged = {"notes": {"resolved_batch_id": noted}}, {"notes": {"keys_may_move": may_move}}
+    assert macros["resolved_since"](keys, state, staged) is found
