@@ -91,12 +91,12 @@ class TestPromises:
 
     def test_a_contract_may_gain_a_column_with_a_check(self, project):
         run_dbt(["run", "--select", "gains"])
-        more = ", {name: more, data_type: int, constraints: [{type: check, expression: more > 1}]}"
+        more = ", {name: more, data_type: int, constraints: [{type: check, expression: more is null or more > 1}]}"
         write_file(GAINS % more, project.project_root, "models", "gains.yml")
         run_dbt(["run", "--select", "gains", "--vars", "{n: 2}"])
         assert self.rows(project, "select id, more from {schema}.gains") == [(1, 2)]
         properties = self.rows(project, "show tblproperties {schema}.gains")
-        assert "more > 1" in [value for name, value in properties if name.startswith("delta.constraints.")]
+        assert "more is null or more > 1" in [value for name, value in properties if name.startswith("delta.constraints.")]
 
     def test_a_quoted_empty_cell_of_a_typed_column_is_null(self, project):
         run_dbt(["seed"])
