@@ -18,7 +18,7 @@
 {#- Staged positions, and the values of a multiset, are compared with new ones: their parts stay what they are. -#}
 {% macro _refuse_other_order(settings, state) %}
   {%- set about = delta_cdc.about_table(settings) -%}
-  {%- set remedy = " Put it back, or drop " ~ this ~ " and run again to load the change sets that are still there." -%}
+  {%- set remedy = " Put it back, or drop " ~ this ~ " and what is made of it (the tables of keys, history and final) and run again to load the change sets that are still there." -%}
   {%- set names = [] -%}
   {%- for part in settings.sequence_by %}{% do names.append(delta_cdc._sequence_name(part, loop.index)) %}{% endfor -%}
   {%- set staged = delta_cdc._field_names(state.columns.get('_cdc_sequence')) -%}

@@ -54,6 +54,6 @@ where false
   {%- if state.rebuild -%}
     {%- do exceptions.raise_compiler_error(
         relation ~ " was restored, replaced or filled by somebody else: it no longer tells which change sets it holds. "
-        ~ "RESTORE it to its newest version (DESCRIBE HISTORY shows it), or drop it to load it again from the change sets that are still there.") -%}
+        ~ "RESTORE it to its newest version (DESCRIBE HISTORY shows it), or drop it, and the tables that are made of it, to load it again from the change sets that are still there.") -%}
   {%- endif -%}
 {% endmacro %}
