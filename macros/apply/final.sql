@@ -20,6 +20,7 @@
   {%- set anew = not is_incremental() or reshaped -%}
   {%- if not anew and not state.rebuild and not evolution.backfill and delta_cdc.nothing_new(staged, state.batch_id)
         and not delta_cdc.resolved_since(keys, state, staged) -%}
+    {%- if evolution.new %}{% do delta_cdc._note_filled(state, evolution.new) %}{% endif -%}
     {%- do adapter.plan_write(this, {'skip': true, 'columns': evolution.columns, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
   {%- endif -%}
@@ -30,7 +31,7 @@
         'skip': plan.skip,
         'rebuild': reshaped,
         'columns': evolution.columns,
-        'txn': {'app_id': state.next_app_id if plan.mode == 'rebuild' else state.app_id, 'version': [staged.committed, 0] | max},
+        'txn': delta_cdc.transaction(state, staged, plan.mode == 'rebuild'),
         'notes': delta_cdc._final_notes(settings, plan.resolved_batch_id),
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
       } -%}
@@ -45,8 +46,9 @@
   {%- elif anew -%}
     {%- set sql = delta_cdc._first_rows(settings, staging) if plan.plain else delta_cdc._final_rows(settings, staging, keys) -%}
   {%- elif settings.apply == 'replace_partitions' -%}
-    {#- final is looked at before it has the columns that this write adds -#}
-    {%- do settings.update({'lacking': evolution.new}) -%}
+    {#- final is looked at before it has the columns that this write adds; fields of structs it needs to be compared -#}
+    {%- if evolution.nested %}{% do delta_cdc.evolve_before(evolution.columns) %}{% endif -%}
+    {%- do settings.update({'lacking': {} if evolution.nested else evolution.new}) -%}
     {%- set touched = delta_cdc._touched_partitions(settings, delta_cdc._winners(settings, staging, keys, state, plan), plan) -%}
     {%- do settings.update({'lacking': {}}) -%}
     {%- do options.update({'skip': not touched and not evolution.backfill, 'predicates': [touched or 'false']}) -%}
@@ -94,6 +96,14 @@
 {% macro resolved_since(keys, state, staged) %}
   {%- set then = state.notes.get('resolved_batch_id') -%}
   {{ return(then is not none and (delta_cdc.resolved_batch_id(keys, staged) or 0) > then) }}
+{% endmacro %}
+
+
+{#- The transaction of a write that brings a table as far as staging is. What is made good without new changes is another application's:
+    Delta would take it for done. -#}
+{% macro transaction(state, staged, anew) %}
+  {%- set again = state.exists and staged.committed <= state.committed -%}
+  {{ return({'app_id': state.next_app_id if anew or again else state.app_id, 'version': [staged.committed, 0] | max}) }}
 {% endmacro %}
 
 

@@ -1,9 +1,9 @@
 {#- How final follows the columns of the configuration and of staging (E1, E3, E4). `settings.columns` becomes what final has then.
-    {columns: what is added or widened first, or none; new: {column: type} of those that are added; backfill: staging has old values of a new column;
+    {columns: what is added or widened first, or none; nested: whether that is fields of structs too; new: {column: type} of those that are added; backfill: staging has old values of a new column;
      rebuild: final is made anew, for Delta cannot alter it so}
     A run that ended after it had added a column has not filled it: what final's commits were made with counts, not what it has. -#}
 {% macro _final_evolution(settings, staging, staged, state) %}
-  {%- set found = {'columns': none, 'new': {}, 'backfill': false, 'rebuild': false} -%}
+  {%- set found = {'columns': none, 'new': {}, 'nested': false, 'backfill': false, 'rebuild': false} -%}
   {%- if staged.exists %}{% do delta_cdc.note_columns(settings, staged) %}{% endif -%}
   {%- if not state.exists or not staged.exists -%}{{ return(found) }}{%- endif -%}
   {%- set wish = settings.on_schema_change -%}
@@ -30,7 +30,7 @@
   {%- else -%}
     {%- for column in evolved.new %}{% do found.new.update({column: evolved.types[column]}) %}{% endfor -%}
   {%- endif -%}
-  {%- set filled = state.notes.get('columns', state.columns.keys() | list) | map('lower') | list -%}
+  {%- set filled = (state.notes.get('columns', state.columns.keys() | list) + fromjson(state.properties.get('delta_cdc.filled', '[]'))) | map('lower') | list -%}
   {%- set unfilled = {} -%}
   {%- for column in wanted if column not in evolved.new and column | lower not in filled %}{% do unfilled.update({column: none}) %}{% endfor -%}
   {%- set to_make = made.keys() | reject('in', state.columns) | list -%}
@@ -42,10 +42,18 @@
   {%- if evolved.rewrite or evolved.cast or to_make or renamed or (wish == 'sync_all_columns' and gone) -%}
     {%- do found.update({'rebuild': true}) -%}
   {%- elif found.new or retyped or unfilled -%}
-    {%- do found.update({'columns': evolved.types if found.new or retyped else none,
+    {%- do found.update({'columns': evolved.types if found.new or retyped else none, 'nested': evolved.add | length > evolved.new | length,
           'backfill': delta_cdc._has_values(delta_cdc.staged_rows(settings, staging), found.new.keys() | list + unfilled.keys() | list, state.batch_id)}) -%}
   {%- endif -%}
   {{ return(found) }}
+{% endmacro %}
+
+
+{#- Says in final that columns which it is about to gain need not be filled: no commit of this run will. Where the run ends before they are
+    there, they are looked at again. -#}
+{% macro _note_filled(state, new) %}
+  {%- set filled = fromjson(state.properties.get('delta_cdc.filled', '[]')) + new.keys() | list -%}
+  {%- do delta_cdc.write_before('alter table ' ~ this ~ " set tblproperties ('delta_cdc.filled' = " ~ delta_cdc.literal(tojson(filled | unique | list)) ~ ')') -%}
 {% endmacro %}
 
 

@@ -37,6 +37,11 @@
   {%- if flags.WHICH not in ['compile', 'show', 'generate'] %}{% do run_query(sql) %}{% endif -%}
 {% endmacro %}
 
+{#- The same for columns that the model's table needs. -#}
+{% macro evolve_before(columns) %}
+  {%- if flags.WHICH not in ['compile', 'show', 'generate'] %}{% do adapter.evolve(this, columns) %}{% endif -%}
+{% endmacro %}
+
 
 {#- {name of a model: its layer} of the feeds' models: raw, staging, keys, history or final; and the ledger. By the names that they have
     of their feeds: other models of a project may begin with stg_ too. -#}

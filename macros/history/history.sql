@@ -37,7 +37,7 @@
         'skip': plan.skip,
         'rebuild': reshaped,
         'delete_unmatched': plan.mode == 'rebuild',
-        'txn': {'app_id': state.next_app_id if plan.mode == 'rebuild' else state.app_id, 'version': [staged.committed, 0] | max},
+        'txn': delta_cdc.transaction(state, staged, plan.mode == 'rebuild'),
         'notes': {'keys': settings['keys'], 'shape': shape, 'resolved_batch_id': plan.resolved_batch_id},
         'report': report,
       }) -%}

@@ -947,12 +947,13 @@ class Feed:
 
 @dataclass(frozen=True)
 class Project:
-    """A dbt project with its feeds, sorted by name."""
+    """A dbt project with its feeds, sorted by name. variables: those that it was read with, beside its own."""
 
     root: Path
     name: str
     model_path: str
     feeds: tuple[Feed, ...]
+    variables: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -84,6 +84,7 @@ def read(root: Path, variables: Mapping[str, Any] | None = None) -> Project:
         name=project.name,
         model_path=project.model_paths[0],
         feeds=tuple(sorted(reader.feeds, key=lambda feed: feed.name)),
+        variables=variables or {},
     )
 
 

@@ -102,7 +102,7 @@ def run(
         while True:
             started = time.monotonic()
             try:
-                now = load_project(project.root)
+                now = load_project(project.root, project.variables)
                 landed = land_first(dbt, now, console)
                 summary = run_once(dbt, now, command, console)
                 summary.others += [each["error"] for each in landed if each.get("error")]

@@ -53,6 +53,8 @@ def read_table_list(path: Path) -> dict[str, dict[str, Any]]:
         out[table] = {}
         if any(text.strip() for text in more or ()):
             problems.append(f'{where}: it has more cells than the first line. A list goes in quotes: "a, b".')
+        if (row.get("") or "").strip():
+            problems.append(f"{where}: the cell {row['']!r} has no heading.")
         for name, text in row.items():
             if name in Settings.model_fields and text and text.strip():
                 try:

@@ -395,3 +395,15 @@ def test_S9_a_change_set_of_a_feed_that_mixes_tables_is_taken_back_from_all_of_t
     assert {row["id"]: row["name"] for row in final} == {1: "Dan", 3: "bad", 4: "Eve", 5: "Cid", 6: "Bea"}
     assert feed.project.rows("select name from {schema}.final_pet") == [{"name": "Max"}]
     feed.project.dbt("test", "--select", "models/people", quiet=True)
+
+
+def test_K2_a_run_without_the_keys_model_is_made_good_by_the_next(feed: Feed, people: People) -> None:
+    people.deliver("0020", people.message("I", 80, 20, "Fay"))
+    feed.run("--select", "cdc_change_sets", "raw_people+")
+    people.deliver("0021", people.message("U", 81, 21, "Gus", before=20))
+    feed.run("--select", "cdc_change_sets", "raw_people+", "--exclude", "int_people__person_keys")
+    for _ in range(2):
+        feed.run("--select", "cdc_change_sets", "raw_people+")
+        final = feed.project.rows("select id, name from {schema}.final_person where id >= 20")
+        assert final == [{"id": 21, "name": "Gus"}]
+    feed.project.dbt("test", "--select", "final_person", quiet=True)
