@@ -18,21 +18,22 @@
   {%- set evolution = delta_cdc._final_evolution(settings, staging, staged, state) -%}
   {%- set reshaped = evolution.rebuild or (is_incremental() and state.notes.get('shape') != delta_cdc._shape(settings)) -%}
   {%- set anew = not is_incremental() or reshaped -%}
+  {%- set reached = delta_cdc.resolved_batch_id(keys, staged) -%}
   {%- if not anew and not state.rebuild and not evolution.backfill and delta_cdc.nothing_new(staged, state.batch_id)
-        and not delta_cdc.resolved_since(keys, state, staged) -%}
+        and not delta_cdc.resolved_since(reached, state) -%}
     {%- if evolution.new %}{% do delta_cdc._note_filled(state, evolution.new) %}{% endif -%}
     {%- do adapter.plan_write(this, {'skip': true, 'columns': evolution.columns, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
   {%- endif -%}
 
-  {%- set plan = delta_cdc.plan_of_load(settings, staging, keys, state, staged, anew or evolution.backfill) -%}
+  {%- set plan = delta_cdc.plan_of_load(settings, staging, keys, state, staged, anew or evolution.backfill, reached) -%}
   {%- set keys = plan['keys'] -%}
   {%- set options = {
         'skip': plan.skip,
         'rebuild': reshaped,
         'columns': evolution.columns,
         'txn': delta_cdc.transaction(state, staged, plan.mode == 'rebuild'),
-        'notes': delta_cdc._final_notes(settings, plan.resolved_batch_id),
+        'notes': delta_cdc._final_notes(settings, reached),
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
       } -%}
 
@@ -65,12 +66,12 @@
 
 
 {#- How final, or history as a table, is brought up to date: what `_plan_of_changes` says, and keys: the keys table, none: no key has
-    changed so far, each is its own entity. Spark is set for it. -#}
-{% macro plan_of_load(settings, staging, keys, state, staged, anew) %}
+    changed so far, each is its own entity. Spark is set for it. reached: `resolved_batch_id`. -#}
+{% macro plan_of_load(settings, staging, keys, state, staged, anew, reached) %}
   {%- set keys = none if staged.notes.keys_may_move is sameas false else keys -%}
   {%- if staged.notes.truncates is sameas false %}{% do settings.update({'may_be_truncated': false}) %}{% endif -%}
-  {%- set plan = delta_cdc._plan_of_changes(settings, staging, keys, state, staged, anew) -%}
-  {%- do plan.update({'keys': keys, 'resolved_batch_id': delta_cdc.resolved_batch_id(keys, staged)}) -%}
+  {%- set plan = delta_cdc._plan_of_changes(settings, staging, keys, state, staged, anew, reached) -%}
+  {%- do plan.update({'keys': keys}) -%}
   {%- if not plan.skip %}{% do delta_cdc._tune_for_load(this, staging, state, plan) %}{% endif -%}
   {{ return(plan) }}
 {% endmacro %}
@@ -93,9 +94,9 @@
 {% endmacro %}
 
 {#- Whether the keys table has been brought up to date since a table was made of it: somebody had run without the keys model. -#}
-{% macro resolved_since(keys, state, staged) %}
+{% macro resolved_since(reached, state) %}
   {%- set then = state.notes.get('resolved_batch_id') -%}
-  {{ return(then is not none and (delta_cdc.resolved_batch_id(keys, staged) or 0) > then) }}
+  {{ return(reached is not none and then is not none and reached > then) }}
 {% endmacro %}
 
 
@@ -121,7 +122,7 @@
 {#- {mode: on_time | late | rebuild, changes: how many, or none, removals, partial, revised: whether there are any, skip, plain: whether all that staging
     holds came in this run and each change says all of its row}, from what staging found out of the new changes; asked again where that is not
     known. -#}
-{% macro _plan_of_changes(settings, staging, keys, state, staged, anew) %}
+{% macro _plan_of_changes(settings, staging, keys, state, staged, anew, reached) %}
   {%- if anew or state.rebuild -%}
     {%- set found = adapter.recall(staging ~ ' after -1 to ' ~ staged.committed) -%}
     {{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false, 'revised': false, 'plain': found is not none and keys is none
@@ -134,8 +135,8 @@
     {%- set found = adapter.query_rows(delta_cdc.about_changes(new, delta_cdc.highest_position(staging, state.batch_id)))[0] -%}
   {%- endif -%}
   {#- the keys model commits only what it resolved anew -#}
-  {%- set caught_up = delta_cdc.resolved_since(keys, state, staged) -%}
-  {%- set resolved = caught_up or (keys is not none and (adapter.table_state(keys, keys.identifier).txn_version or -1) > state.batch_id) -%}
+  {%- set caught_up = delta_cdc.resolved_since(reached, state) -%}
+  {%- set resolved = caught_up or (reached is not none and reached > state.batch_id) -%}
   {%- if found.truncates > 0 or (revised and delta_cdc._revision_wants_rebuild(settings, staging, state.batch_id)) -%}{%- set mode = 'rebuild' -%}
   {%- elif found.late > 0 or resolved or revised or (settings.get('expressions') and (found.partial > 0 or delta_cdc._shape(settings))) -%}{%- set mode = 'late' -%}
   {%- else -%}{%- set mode = 'on_time' -%}

@@ -31,8 +31,8 @@
     {%- for column in evolved.new %}{% do found.new.update({column: evolved.types[column]}) %}{% endfor -%}
   {%- endif -%}
   {%- set filled = (state.notes.get('columns', state.columns.keys() | list) + fromjson(state.properties.get('delta_cdc.filled', '[]'))) | map('lower') | list -%}
-  {%- set unfilled = {} -%}
-  {%- for column in wanted if column not in evolved.new and column | lower not in filled %}{% do unfilled.update({column: none}) %}{% endfor -%}
+  {%- set unfilled = [] -%}
+  {%- for column in wanted if column not in evolved.new and column | lower not in filled %}{% do unfilled.append(column) %}{% endfor -%}
   {%- set to_make = made.keys() | reject('in', state.columns) | list -%}
   {%- if to_make and wish == 'ignore' and is_incremental() -%}
     {%- do settings.update({'columns': settings['columns'] | reject('in', to_make) | list}) -%}
@@ -43,7 +43,7 @@
     {%- do found.update({'rebuild': true}) -%}
   {%- elif found.new or retyped or unfilled -%}
     {%- do found.update({'columns': evolved.types if found.new or retyped else none, 'nested': evolved.add | length > evolved.new | length,
-          'backfill': delta_cdc._has_values(delta_cdc.staged_rows(settings, staging), found.new.keys() | list + unfilled.keys() | list, state.batch_id)}) -%}
+          'backfill': delta_cdc._has_values(delta_cdc.staged_rows(settings, staging), found.new.keys() | list + unfilled, state.batch_id)}) -%}
   {%- endif -%}
   {{ return(found) }}
 {% endmacro %}

@@ -109,7 +109,7 @@ where false
 
 
 {#- last: the highest batch so far, as SQL. now: a moment, as SQL. -#}
-{% macro _new_change_sets(feeds, known, last, now='current_timestamp()') -%}
+{% macro _new_change_sets(feeds, known, last, now) -%}
 with listed as (
   select *, element_at(split(path, '/'), -1) as name, regexp_replace(path, '/[^/]*$', '') as folder
   from cdc_listing

@@ -7,7 +7,7 @@
   {%- do delta_cdc._refuse_restored(this, state) -%}
   {%- set pending = delta_cdc.pending_change_sets(ledger, settings, state.batch_id) -%}
   {%- set report = {'first_batch_id': pending[0]['batch_id'], 'last_batch_id': pending[-1]['batch_id']} if pending else {} -%}
-  {%- set withheld = {} -%}  {#- up to which batch a table's messages are not here: it has to read the change sets themselves -#}
+  {%- set withheld = {} -%}  {#- `withheld_until` -#}
   {%- do withheld.update(state.notes.get('withheld', {})) -%}
   {%- for table in tables.values() if pending and delta_cdc.is_private(table) %}{% do withheld.update({table.source_table: pending[-1]['batch_id']}) %}{% endfor -%}
   {%- do adapter.plan_write(this, {
@@ -57,3 +57,7 @@ where false
         ~ "RESTORE it to its newest version (DESCRIBE HISTORY shows it), or drop it, and the tables that are made of it, to load it again from the change sets that are still there.") -%}
   {%- endif -%}
 {% endmacro %}
+
+
+{#- Up to which batch raw has not a table's messages, for it was private: it has to read the change sets themselves. raw: its progress. -#}
+{% macro withheld_until(raw, settings) %}{{ return(raw.notes.get('withheld', {}).get(settings.source_table, -1)) }}{% endmacro %}

@@ -34,13 +34,15 @@
 
 {#- Runs a statement that a model needs before its own. `dbt compile`, `dbt show` and `dbt docs generate` only read. -#}
 {% macro write_before(sql) %}
-  {%- if flags.WHICH not in ['compile', 'show', 'generate'] %}{% do run_query(sql) %}{% endif -%}
+  {%- if not delta_cdc._only_reads() %}{% do run_query(sql) %}{% endif -%}
 {% endmacro %}
 
 {#- The same for columns that the model's table needs. -#}
 {% macro evolve_before(columns) %}
-  {%- if flags.WHICH not in ['compile', 'show', 'generate'] %}{% do adapter.evolve(this, columns) %}{% endif -%}
+  {%- if not delta_cdc._only_reads() %}{% do adapter.evolve(this, columns) %}{% endif -%}
 {% endmacro %}
+
+{% macro _only_reads() %}{{ return(flags.WHICH in ['compile', 'show', 'generate']) }}{% endmacro %}
 
 
 {#- {name of a model: its layer} of the feeds' models: raw, staging, keys, history or final; and the ledger. By the names that they have

@@ -198,7 +198,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
   {%- set root = delta_cdc.qualified_folder(settings) -%}
   {%- set reader, staged = table.raw or table.staging, delta_cdc.progress(table.staging) -%}
   {#- what raw did not take while the table was private, staging reads from the change sets themselves -#}
-  {%- if delta_cdc.progress(reader).notes.get('withheld', {}).get(settings.source_table, -1) > staged.batch_id %}{% set reader = table.staging %}{% endif -%}
+  {%- if delta_cdc.withheld_until(delta_cdc.progress(reader), settings) > staged.batch_id %}{% set reader = table.staging %}{% endif -%}
   {%- if table.grows -%}
     {{ return('table ' ~ table.name ~ ': staging has not got its columns from the configuration yet: ' ~ table.grows | join(', ') ~ '.') }}
   {%- endif -%}
@@ -216,7 +216,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
   {%- set root = delta_cdc.qualified_folder(settings) -%}
   {%- set sets = adapter.query_rows(delta_cdc._change_sets_above(ledger, batch_id, settings.feed, root)) -%}
   {%- if not sets -%}{{ return({'lines': none, 'gone': []}) }}{%- endif -%}
-  {%- if table.raw and delta_cdc.progress(table.raw).notes.get('withheld', {}).get(settings.source_table, -1) <= batch_id -%}
+  {%- if table.raw and delta_cdc.withheld_until(delta_cdc.progress(table.raw), settings) <= batch_id -%}
     {{ return({'lines': '(select batch_id, change_set, row_number, message from ' ~ table.raw ~ ' where batch_id in ('
         ~ sets | map(attribute='batch_id') | join(', ') ~ ') and ' ~ delta_cdc._is_of_table(settings) ~ ')', 'gone': []}) }}
   {%- endif -%}

@@ -24,11 +24,12 @@
   {%- set shape = settings['keys'] ~ ' with ' ~ types ~ settings['columns'] ~ ' by ' ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert', 'expressions']) -%}
   {%- set reshaped = is_incremental() and state.notes.get('shape') != shape -%}
   {%- set anew = not is_incremental() or reshaped -%}
-  {%- if not anew and not state.rebuild and delta_cdc.nothing_new(staged, state.batch_id) and not delta_cdc.resolved_since(keys, state, staged) -%}
+  {%- set reached = delta_cdc.resolved_batch_id(keys, staged) -%}
+  {%- if not anew and not state.rebuild and delta_cdc.nothing_new(staged, state.batch_id) and not delta_cdc.resolved_since(reached, state) -%}
     {%- do adapter.plan_write(this, {'skip': true, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._history_rows(settings, staging, none)) }}
   {%- endif -%}
-  {%- set plan = delta_cdc.plan_of_load(settings, staging, keys, state, staged, anew) -%}
+  {%- set plan = delta_cdc.plan_of_load(settings, staging, keys, state, staged, anew, reached) -%}
   {%- set keys = plan['keys'] -%}
   {%- set report = delta_cdc.held_report(settings, readable.held) -%}
   {%- do report.update({'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode}) -%}
@@ -38,7 +39,7 @@
         'rebuild': reshaped,
         'delete_unmatched': plan.mode == 'rebuild',
         'txn': delta_cdc.transaction(state, staged, plan.mode == 'rebuild'),
-        'notes': {'keys': settings['keys'], 'shape': shape, 'resolved_batch_id': plan.resolved_batch_id},
+        'notes': {'keys': settings['keys'], 'shape': shape, 'resolved_batch_id': reached},
         'report': report,
       }) -%}
   {%- if anew -%}{{ return(delta_cdc._history_rows(settings, staging, keys)) }}{%- endif -%}

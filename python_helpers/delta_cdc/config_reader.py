@@ -530,7 +530,8 @@ class _TableCheck:
         self.feed_block = feed_block
         self.block = block
         self.broken = feed_block.broken | block.broken
-        self.names = [column.name for column in table.columns]
+        self.types = {column.name: column.data_type for column in table.columns}
+        self.names = list(self.types)
         self.problems = problems
 
     def run(self) -> None:
@@ -575,12 +576,11 @@ class _TableCheck:
 
     def comparable(self, setting: str, named: Iterable[str]) -> None:
         """None of them may be a map or a variant: two of such are not equal to Spark."""
-        types = {column.name: column.data_type for column in self.table.columns}
         for name in named:
-            if not can_be_compared(types.get(name, "")):
+            if not can_be_compared(self.types.get(name, "")):
                 what = "orders" if setting == "sequence_by" else "tells"
                 self.problem(
-                    f"`{setting}` {what} rows by their values, `{name}` is {types[name]}, and Spark cannot compare such. "
+                    f"`{setting}` {what} rows by their values, `{name}` is {self.types[name]}, and Spark cannot compare such. "
                     "Take the column out, or give it the data_type string.", setting
                 )
 
@@ -759,11 +759,10 @@ class _TableCheck:
         for partition in table.partition_columns:
             name = partition.name
             if not partition.derived:
-                types = {column.name: column.data_type for column in table.columns}
                 if name not in published:
                     self.problem(f"`partition_by` names `{name}`, which final does not have.", "partition_by")
-                elif re.match(r"\s*(array|map|struct|variant)\b", types.get(name, ""), re.IGNORECASE):
-                    message = f"`partition_by` names `{name}`, which is {types[name]}. Spark takes simple types there."
+                elif re.match(r"\s*(array|map|struct|variant)\b", self.types.get(name, ""), re.IGNORECASE):
+                    message = f"`partition_by` names `{name}`, which is {self.types[name]}. Spark takes simple types there."
                     self.problem(message, "partition_by")
             elif IDENTIFIER.fullmatch(partition.expression) and self.names:
                 hint = did_you_mean(partition.expression, self.names)
@@ -815,16 +814,15 @@ class _TableCheck:
 
         partitions: names of the partition columns, in lower case.
         """
-        types = {column.name: column.data_type for column in self.table.columns}
         with_statistics = [name for name in published if name.casefold() not in partitions][:32]
         for setting, named in (("zorder_by", self.settings.zorder_by), ("cluster_by", self.settings.cluster_by)):
             for name in named:
-                if name not in published or name not in types:
+                if name not in published or name not in self.types:
                     continue
                 if name.casefold() in partitions:
                     why = "by which final is partitioned: the files of a partition have one value of it"
-                elif not has_statistics(types[name]):
-                    why = f"whose type is {types[name]}. It takes columns with an order: numbers, texts, dates and times"
+                elif not has_statistics(self.types[name]):
+                    why = f"whose type is {self.types[name]}. It takes columns with an order: numbers, texts, dates and times"
                 elif name not in with_statistics:
                     why = "which is not among the first 32 of final: Delta has no statistics of it. List it further up"
                 else:

@@ -166,7 +166,7 @@ def why_not_a_type(text: str) -> str | None:
     size = re.search(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text)
     if words == "number" and size:
         return f"`{text}` is not one. Did you mean `decimal({size[1]},{size[2] or 0})`?"
-    if words in _FOREIGN and words not in _KNOWN:
+    if words in _FOREIGN:
         return f"`{text}` is not one. Did you mean `{_FOREIGN[words]}`?"
     if words.startswith("timestamp") and "(" in text:
         return f"`{text}` is not one. Did you mean `{words}`?"

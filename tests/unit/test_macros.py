@@ -496,4 +496,4 @@ def test_K2_what_was_made_before_keys_were_resolved_is_made_good(
     macros = load(adapter=SimpleNamespace(table_state=lambda relation, name: SimpleNamespace(txn_version=reached)))
     keys = SimpleNamespace(identifier="int_f__t_keys")
     state, staged = {"notes": {"resolved_batch_id": noted}}, {"notes": {"keys_may_move": may_move}}
-    assert macros["resolved_since"](keys, state, staged) is found
+    assert macros["resolved_since"](macros["resolved_batch_id"](keys, staged), state) is found
