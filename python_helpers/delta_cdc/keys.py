@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 # What a changed resolution changes. `_cdc_sequence` and `_cdc_ordinal` are the change's own.
 _RESOLVED = ("entity", "key_before", "key_after", "origin", "displaced_entity", "acts_on")
-# Whether a change is at one of the keys that `_linked_keys` gives.
-_AT_LINKED_KEY = "_cdc_key <=> linked_key"
+# A left join of changes with the keys that `_linked_keys` gives, and whether a change is at one of them.
+_AT_LINKED_KEY, _IS_LINKED = "_cdc_key <=> linked_key", "linked_key is not null"
 
 
 def key_changes(
@@ -84,14 +84,13 @@ def key_changes(
     new = changes.where(F.col("_cdc_batch_id") > done)
     links = _linked_keys(changes, pair_split_key_changes)
     if exists:
-        known = session.table(str(dbt.this))
-        links = links.union(known.where("key_before is not null").select("key_before"))
-        links = links.union(known.where("key_after is not null").select("key_after"))
+        links = links.union(_both(session.table(str(dbt.this)), "key_before", "key_after"))
     linked = links.distinct().localCheckpoint()
 
-    touched = new.join(linked, F.expr(_AT_LINKED_KEY), "left_semi")
-    counts = new.agg(F.count_if(F.col("_cdc_op") == "T").alias("truncates"))
-    row = counts.crossJoin(touched.agg(F.count("*").alias("touched"))).collect()[0]
+    found = new.join(linked, F.expr(_AT_LINKED_KEY), "left").agg(
+        F.count_if(F.col("_cdc_op") == "T").alias("truncates"), F.count_if(F.expr(_IS_LINKED)).alias("touched")
+    )
+    row = found.collect()[0]
     report["rows_read"] = row["touched"]
     truncated = row["truncates"] > 0 and exists
     if exists and not truncated and row["touched"] == 0:
@@ -158,11 +157,17 @@ def _usable_changes(staging: DataFrame, keys: list[str]) -> DataFrame:
 
 def _linked_keys(changes: DataFrame, pair_split_key_changes: bool) -> DataFrame:
     """The keys (`linked_key`) that these changes make part of a key change, some of them more than once."""
-    from pyspark.sql import functions as F
 
     movers = changes.where("_cdc_key_before is not null")
-    links = movers.select(F.col("_cdc_key").alias("linked_key")).union(movers.select("_cdc_key_before"))
+    links = _both(movers, "_cdc_key", "_cdc_key_before")
     return links.union(_pairs(changes).select("_cdc_key")) if pair_split_key_changes else links
+
+
+def _both(rows: DataFrame, first: str, second: str) -> DataFrame:
+    """The values of two columns in one, `linked_key`, without nulls: rows are read once."""
+    from pyspark.sql import functions as F
+
+    return rows.select(F.explode(F.array(first, second)).alias("linked_key")).where(_IS_LINKED)
 
 
 def _at_keys(changes: DataFrame, linked: DataFrame) -> DataFrame:
@@ -172,8 +177,9 @@ def _at_keys(changes: DataFrame, linked: DataFrame) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
-    at_linked_keys = changes.join(linked, F.expr(_AT_LINKED_KEY), "left_semi")
-    return at_linked_keys.union(changes.where("_cdc_op = 'T'")).localCheckpoint()  # the resolver reads it twice
+    beside_links = changes.join(linked, F.expr(_AT_LINKED_KEY), "left")
+    needed = beside_links.where(F.expr(f"{_IS_LINKED} or _cdc_op = 'T'")).select(*changes.columns)
+    return needed.localCheckpoint()  # the resolver reads it twice
 
 
 def _noted(dbt: Any, schema: str) -> int:
