@@ -11,15 +11,12 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import subprocess
 import tempfile
 import time
 from pathlib import Path
 
-from deltalake import DeltaTable
-
 from bench.data import Table, change_set_name, write_change_sets
-from bench.warm import SCHEMA, warm_project
+from bench.warm import cpu_seconds, files_of, heap_megabytes, warm_project
 
 EACH = 25
 
@@ -42,42 +39,14 @@ def main() -> None:
             for table in tables:
                 name = f"{table.name}/{change_set_name(number)}"
                 os.link(work / "feed" / name, work / "landing" / name)
-            started, used = time.monotonic(), _cpu_seconds()
+            started, used = time.monotonic(), cpu_seconds()
             project.dbt("run", quiet=True)
             wall.append(time.monotonic() - started)
-            cpu.append(_cpu_seconds() - used)
+            cpu.append(cpu_seconds() - used)
             if number and number % EACH == 0:
-                files = [_files(work / f"lake/warehouse/{SCHEMA}.db" / name) for name in ("stg_feed__t0", "final_t0")]
+                files = [files_of(project, name) for name in ("stg_feed__t0", "final_t0")]
                 print(
                     number, f"{statistics.median(wall[-EACH:]):.1f}", f"{statistics.median(cpu[-EACH:]):.1f}",
-                    _heap_megabytes(), *files, sep=", ", flush=True,
+                    heap_megabytes(), *files, sep=", ", flush=True,
                 )  # fmt: skip
     os._exit(0)  # Spark's own end takes seconds
-
-
-def _java() -> str:
-    return subprocess.run(["pgrep", "-P", str(os.getpid()), "java"], capture_output=True, text=True, check=False).stdout.strip()
-
-
-def _cpu_seconds() -> float:
-    """Of this process and the Java process that it started."""
-    ticks = 0
-    for process in filter(None, ("self", _java())):
-        fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _heap_megabytes() -> int:
-    subprocess.run(["jcmd", _java(), "GC.run"], capture_output=True, check=True)
-    said = subprocess.run(["jstat", "-gc", _java()], capture_output=True, text=True, check=True).stdout.splitlines()
-    sizes = dict(zip(said[0].split(), said[1].split(), strict=True))
-    return round(sum(float(sizes[name]) for name in ("S0U", "S1U", "EU", "OU")) / 1024)
-
-
-def _files(table: Path) -> int:
-    return len(DeltaTable(str(table)).file_uris())
-
-
-if __name__ == "__main__":
-    main()

@@ -35,7 +35,8 @@ CHANGE_SET = (
 
 @dataclass
 class Grown:
-    """A table and its feed. top: its highest key. seq: its highest position."""
+    """A table and its feed. top: its highest key. seq: its highest position. newest: that before the newest change set, of
+    which `wanted` rows are in final after its run."""
 
     project: UserProject
     session: Any
@@ -44,19 +45,37 @@ class Grown:
     top: int
     seq: int
     change_sets: int = 0
+    newest: int = 0
+    wanted: int = 0
+
+    @classmethod
+    def of(cls, project: UserProject, session: Any, landing: Path, name: str, rows: int) -> Grown:
+        """The table of that name, which gets its rows."""
+        loaded = min(rows, LOADED)
+        table = cls(project, session, landing, name, rows - loaded, rows - loaded)
+        table.run(loaded, new=loaded)
+        table.copy_down(loaded, rows // loaded - 1)
+        return table
 
     def run(self, changes: int, new: int) -> dict[str, float]:
         """Deliver a change set, of which `new` are of new keys, and run."""
+        self.deliver(changes, new)
+        took = run_seconds(self.project, self.name)
+        self.check()
+        return took
+
+    def deliver(self, changes: int, new: int) -> None:
         low, high = self.top + new - changes + 1, self.top + new + 1
         sql = CHANGE_SET.format(top=self.top, seq=self.seq, low=low, high=high, salt=self.change_sets)
         self.change_sets += 1
         deliver(self.session, sql, self.landing / f"{self.change_sets:04d}.jsonl")
-        took = run_seconds(self.project, self.name)
-        deleted = self.top // 10 - (low - 1) // 10
-        found = self.session.sql(f"select count(*) from {SCHEMA}.final_{self.name} where seq > {self.seq}").collect()[0][0]
-        assert found == changes - deleted, f"{found} rows of {changes - deleted} are in final"
+        self.newest, self.wanted = self.seq, changes - (self.top // 10 - (low - 1) // 10)
         self.top, self.seq = self.top + new, self.seq + changes
-        return took
+
+    def check(self) -> None:
+        """Final has the rows of the newest change set, without those that it deletes."""
+        found = self.session.sql(f"select count(*) from {SCHEMA}.final_{self.name} where seq > {self.newest}").collect()[0][0]
+        assert found == self.wanted, f"{found} rows of {self.wanted} are in final"
 
     def copy_down(self, rows: int, times: int) -> None:
         """Insert the first load's rows again, so many times, each with lower keys."""
@@ -94,11 +113,7 @@ def main() -> None:
         session = large_session(project)
         tables = {}
         for rows in given.rows:
-            loaded = min(rows, LOADED)
-            table = Grown(project, session, work / "landing" / f"t{rows}", f"t{rows}", rows - loaded, rows - loaded)
-            table.run(loaded, new=loaded)
-            table.copy_down(loaded, rows // loaded - 1)
-            tables[rows] = table
+            table = tables[rows] = Grown.of(project, session, work / "landing" / f"t{rows}", f"t{rows}", rows)
             print(f"{rows:,} rows: {table.describe()}", flush=True)
         print("seconds, median (least to most): rows, changes, staging, final, run; staging and final to those of the first line")
         fewest = min(given.changes)

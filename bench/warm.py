@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import statistics
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from deltalake import DeltaTable
 from tests.scenarios.project import UserProject
 
 from bench.data import COLUMNS
@@ -23,11 +25,13 @@ VALUES = """
 """
 
 
-def warm_project(work: Path, tables: Sequence[str], spark_settings: Mapping[str, str] | None = None) -> UserProject:
+def warm_project(
+    work: Path, tables: Sequence[str], spark_settings: Mapping[str, str] | None = None, threads: int = 2
+) -> UserProject:
     """A project with one feed of these tables, with the models that it generates and settings as they come."""
     for table in tables:
         (work / "landing" / table).mkdir(parents=True)
-    project = UserProject(work / "project", lake=work / "lake", schema=SCHEMA, threads=2, spark_settings=spark_settings)
+    project = UserProject(work / "project", lake=work / "lake", schema=SCHEMA, threads=threads, spark_settings=spark_settings)
     project.configure(
         "feed",
         settings={"format": "rows", "location": f"{work}/landing/{{table}}", "operation": "op", "sequence_by": ["seq"]},
@@ -65,3 +69,27 @@ def run_seconds(project: UserProject, table: str) -> dict[str, float]:
 def spread(seconds: Sequence[float]) -> str:
     """Median (least to most)."""
     return f"{statistics.median(seconds):.1f} ({min(seconds):.1f} to {max(seconds):.1f})"
+
+
+def files_of(project: UserProject, table: str) -> int:
+    return len(DeltaTable(str(project.lake / "warehouse" / f"{SCHEMA}.db" / table)).file_uris())
+
+
+def _java() -> str:
+    return subprocess.run(["pgrep", "-P", str(os.getpid()), "java"], capture_output=True, text=True, check=False).stdout.strip()
+
+
+def cpu_seconds() -> float:
+    """Of this process and the Java process that it started."""
+    ticks = 0
+    for process in filter(None, ("self", _java())):
+        fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def heap_megabytes() -> int:
+    subprocess.run(["jcmd", _java(), "GC.run"], capture_output=True, check=True)
+    said = subprocess.run(["jstat", "-gc", _java()], capture_output=True, text=True, check=True).stdout.splitlines()
+    sizes = dict(zip(said[0].split(), said[1].split(), strict=True))
+    return round(sum(float(sizes[name]) for name in ("S0U", "S1U", "EU", "OU")) / 1024)

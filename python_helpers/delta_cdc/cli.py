@@ -72,11 +72,25 @@ def main() -> None:
     """Change data capture feeds into Delta tables, with dbt."""
 
 
+def _variables(text: str | None) -> dict[str, Any]:
+    try:
+        given = yaml.safe_load(text or "{}")
+    except (yaml.YAMLError, ValueError):
+        given = None
+    if not isinstance(given, dict):
+        raise click.UsageError(f"--vars is {text!r}. It takes a mapping, e.g. '{{landing: /data}}'.")
+    return given
+
+
+VARS = click.option("--vars", "variables", help="dbt's variables, as yml.")
+
+
 @main.command()
 @PROJECT_DIR
-def validate(project_dir: Path) -> None:
+@VARS
+def validate(project_dir: Path, variables: str | None) -> None:
     """Check the configuration of all feeds; nothing is started."""
-    project = load_project(project_dir)
+    project = load_project(project_dir, _variables(variables))
     if project.feeds:
         show_feeds(project)
     say(f"{_summary(project)}: no problems found.")
@@ -84,12 +98,13 @@ def validate(project_dir: Path) -> None:
 
 @main.command()
 @PROJECT_DIR
+@VARS
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is not current.")
 @click.option("--force", is_flag=True, help="Overwrite files that were edited, too.")
 @click.option("--prune", is_flag=True, help="Remove generated files of tables that are gone.")
-def generate(project_dir: Path, check: bool, force: bool, prune: bool) -> None:
+def generate(project_dir: Path, variables: str | None, check: bool, force: bool, prune: bool) -> None:
     """Write the models and their yml from the sources."""
-    project = load_project(project_dir)
+    project = load_project(project_dir, _variables(variables))
     files = scaffold.plan(project)
     comparison = scaffold.compare(project, files)
     if check:
@@ -148,21 +163,11 @@ def discover(message_format: str, files: tuple[Path, ...], feed: str, location: 
     found = discovery.discover(message_format, discovery.lines_of(files), whole=feed)
     if not found.tables:
         raise OperationError(
-            f"No message of {_files(len(files)).rsplit(' ', 1)[0]} could be read as `{message_format}` ({found.unread} lines)."
+            f"No line of {_files(len(files)).rsplit(' ', 1)[0]} could be read as a message (JSON) of `{message_format}`."
         )
     sys.stdout.write(discovery.source_yml(feed, location or str(files[0].parent), message_format, found))
     if found.unread:
         Console(stderr=True).print(Text(f"{_count(found.unread, 'line')} could not be read as {message_format}."))
-
-
-def _variables(text: str | None) -> dict[str, Any]:
-    try:
-        given = yaml.safe_load(text or "{}")
-    except yaml.YAMLError:
-        given = None
-    if not isinstance(given, dict):
-        raise click.UsageError(f"--vars is {text!r}. It takes a mapping, e.g. '{{landing: /data}}'.")
-    return given
 
 
 def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
@@ -172,7 +177,7 @@ def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--profiles-dir", type=click.Path(file_okay=False, path_type=Path), help="Folder of profiles.yml.")
     @click.option("--profile", help="The profile, if not that of dbt_project.yml.")
     @click.option("--target", help="The profile's target, if not its default.")
-    @click.option("--vars", "variables", help="dbt's variables, as yml.")
+    @VARS
     @functools.wraps(command)
     def called(
         project_dir: Path,
@@ -256,9 +261,13 @@ def _told_by_files(
             f"`--location` is {location}; init looks at files on this machine. Copy some change sets here, name their folder, "
             f"and put {location} into {source} afterwards. Or let a database tell its tables: `--jdbc`."
         )
+    location = location.removesuffix("/").removesuffix("/{table}")  # it finds out by itself whether tables have folders
     found, own_folders = discovery.discover_folder(message_format, project.root / location, feed)
     if not found.tables:
-        raise OperationError(f"No message in {location} could be read as `{message_format}` ({_count(found.unread, 'line')}).")
+        raise OperationError(
+            f"No line in {location} could be read as a message (JSON) of `{message_format}`. A feed of other files, such as CSV "
+            "or Parquet, is written by hand: docs/formats/files.md."
+        )
     return found, f"{location.rstrip('/')}/{{table}}" if own_folders else location
 
 

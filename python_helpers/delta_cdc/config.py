@@ -47,7 +47,22 @@ class Jdbc(TypedDict):
     options: NotRequired[Options]
 
 
-CsvOption = Literal["sep", "quote", "escape", "header", "nullValue", "encoding", "comment"]
+Character = Annotated[str, Field(max_length=1)]
+
+
+class CsvOptions(TypedDict, total=False):
+    """How a CSV file is written; options of Spark's reader, by its names."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+    sep: Text
+    quote: Character
+    escape: Character
+    header: bool
+    nullValue: str
+    encoding: Text
+    comment: Character
+
+
 Level = Literal["feed", "table", "both"]
 
 
@@ -159,11 +174,12 @@ class Settings(BaseModel):
         example="parquet",
         level="feed",
     )
-    csv_options: dict[CsvOption, str | bool] = _setting(
+    csv_options: CsvOptions = _setting(
         {},
         "How CSV files are written, where not with a header, commas and doubled quotes (with `file_format: csv`). "
         "With `header: false` the columns are those of the table, in the order in which it lists them.",
-        wants="a mapping of `sep`, `quote`, `escape`, `header`, `nullValue`, `encoding`, `comment` to text or true or false",
+        wants="a mapping of `sep`, `nullValue`, `encoding` to text, `quote`, `escape`, `comment` to one character, `header` to "
+        "true or false",
         example='{sep: ";", header: false}',
         level="feed",
     )

@@ -15,6 +15,7 @@ from delta_cdc.config import (
     FORMATS,
     IDENTIFIER,
     Column,
+    CsvOptions,
     Feed,
     Format,
     Jdbc,
@@ -35,6 +36,7 @@ from delta_cdc.source_files import (
     Lined,
     Renderer,
     SourceFile,
+    blocks_in,
     is_template,
     read_project,
     read_source_files,
@@ -43,6 +45,7 @@ from delta_cdc.spark_types import can_be_compared, has_statistics, why_not_a_typ
 from delta_cdc.table_list import parts
 
 LANDED_BY: Mapping[str, Any] = {"kafka": Kafka, "jdbc": Jdbc}
+_WITH_OPTIONS: Mapping[str, Any] = {**LANDED_BY, "csv_options": CsvOptions}
 _NO_OPTIONS = {
     "kafka": {
         "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "includeheaders", "checkpointlocation",
@@ -145,9 +148,17 @@ class _Reader:
         if "sources" in file.content and not isinstance(sources, list) and sources is not None:
             message = f"`sources` is {shown(sources)}. It takes a list: `sources: [{{name: …, tables: […]}}]`."
             self.problems.append(Problem(message, file=file.path, line=file.content.lines.get("sources")))
+        if "sources" in file.content.twice:
+            message = "`sources` is given twice, and the first is lost. Make it one list."
+            self.problems.append(Problem(message, file=file.path, line=file.content.twice["sources"]))
         for source in _list(sources):
-            if isinstance(source, Lined) and isinstance(source.get("name"), str) and not _disabled(source):
-                self.read_source(source, file.path)
+            told = source.get("name") if isinstance(source, Lined) else source
+            if isinstance(source, Lined) and isinstance(told, str):
+                if not _disabled(source):
+                    self.read_source(source, file.path)
+            elif block := next(blocks_in(source), None):
+                message = f"a source's name is {shown(told)}. It takes text: - name: \"{told or 'shop'}\"."
+                self.problems.append(Problem(message, file=file.path, line=block[0].lines.get(block[1])))
 
     def read_source(self, source: Lined, file: str) -> None:
         name = source["name"]
@@ -174,7 +185,9 @@ class _Reader:
             problem(f"the feed is already in {self.seen[name.casefold()]}. Give each feed one source.")
         self.seen[name.casefold()] = file
         if not tables:
-            problem("it has no tables. List them under `tables:`.")
+            given = source.get("tables")
+            found = "it has no tables." if not given or isinstance(given, list) else f"`tables` is {shown(given)}."
+            problem(f"{found} List them under `tables:`, each as `- name: …`.")
         for table in _list(source.get("tables")):
             told = table.get("name") if isinstance(table, Lined) else table
             if not isinstance(table, Lined) or not isinstance(told, str):
@@ -182,15 +195,15 @@ class _Reader:
                 problem(message, table.lines.get("name") if isinstance(table, Lined) else source.lines.get("tables"))
         feed_block = feed_block or _Block(file)
         self.check_feed(name, feed_block, len(tables), source.lines.get("name"))
-        read = [
+        tables_read = [
             self.read_table(name, table, feed_block, block or _Block(file), file)
             for table, block in zip(tables, table_blocks, strict=True)
         ]
-        self.check_feed_lists(name, feed_block, [columns for _, columns in read])
+        self.check_feed_lists(name, feed_block, [columns for _, columns in tables_read])
         self.feeds.append(
             Feed(
                 name=name,
-                tables=self.tables_once(name, [t for t, _ in read if t is not None]),
+                tables=self.tables_once(name, [t for t, _ in tables_read if t is not None]),
                 description=_text(source.get("description")),
                 file=file,
             )
@@ -205,20 +218,17 @@ class _Reader:
         return tuple(sorted(once.values(), key=lambda table: table.name))
 
     def check_places(self, node: Lined, file: str, feed: str, table: str | None) -> None:
-        """Settings that stand where dbt and this package do not look, or that a second block of the same name hides."""
-        config = node.get("config")
-        for holder, place in ((node, ""), (config, "config: ")):
-            if not isinstance(holder, Lined):
-                continue
-            for key, value in holder.items():
-                word = str(key).casefold()
-                if word == "cdc" or (word in ("meta", "config") and key != word and "cdc" in str(value)):
-                    message = f"`{place}{key}` is read by nobody. Settings stand under `config: {{meta: {{cdc: …}}}}`."
-                    self.problems.append(Problem(message, feed, table, file, holder.lines.get(key)))
-            for key, line in holder.twice.items():
-                if key in ("config", "meta", "tables", "columns"):
-                    message = f"`{place}{key}` is given twice, and the first is lost. Make it one."
-                    self.problems.append(Problem(message, feed, table, file, line))
+        """What stands where dbt and this package do not look, or is hidden by a second one of the same name."""
+        config, meta = node.get("config"), node.get("meta")
+        deep = config.get("meta") if isinstance(config, Lined) else None
+        for holder, key in blocks_in(node, but="tables"):
+            if key != "cdc" or all(holder is not place for place in (meta, deep)):
+                message = f"`{key}` is read by nobody here. A source's or table's stands under `config: {{meta: {{cdc: …}}}}`."
+                self.problems.append(Problem(message, feed, table, file, holder.lines.get(key)))
+        for mapping, place in ((node, ""), (config, "config: "), (meta, "meta: "), (deep, "config: meta: ")):
+            for key, line in mapping.twice.items() if isinstance(mapping, Lined) else ():
+                message = f"`{place}{key}` is given twice, and the first is lost. Make it one."
+                self.problems.append(Problem(message, feed, table, file, line))
 
     def cdc_block(self, node: Lined, file: str, feed: str, table: str | None) -> _Block | None:
         """`config: meta: cdc:` or `meta: cdc:` of a source or table; None where there is neither."""
@@ -272,7 +282,10 @@ class _Reader:
         try:
             Settings.model_validate(block.given)
         except ValidationError as error:
-            inner = {str(detail["loc"][0]): _inside(detail) for detail in reversed(error.errors())}
+            inner: dict[str, str] = {}
+            for detail in error.errors():
+                setting = str(detail["loc"][0])
+                inner[setting] = inner.get(setting, "") + _inside(detail)
             for name in dict.fromkeys(str(detail["loc"][0]) for detail in error.errors()):
                 value = block.given.pop(name)
                 better = inner[name] or did_you_mean_value(name, value)
@@ -291,10 +304,12 @@ class _Reader:
         given = block.given
         if given.get("format") is None and "format" not in block.broken:
             problem(f"`format` is missing. Known: {', '.join(f'`{name}`' for name in self.formats)}.")
+            block.broken.add("format")
         elif given.get("format") is not None and given["format"] not in self.formats:
             problem(
                 f"`format` is '{given['format']}'. {did_you_mean(given['format'], self.formats)}", "format"
             )
+            block.broken.add("format")
         if "ready" in given and given.get("unit", "file") != "folder" and "unit" not in block.broken:
             problem("`ready` says what a folder must hold, and `unit` is file. Set `unit: folder`.", "ready")
         csv = given.get("csv_options", {})
@@ -324,6 +339,12 @@ class _Reader:
             if placeholder != "table":
                 message = f"`location` holds `{{{placeholder}}}`; the only placeholder is `{{table}}`."
                 problem(message, "location")
+        if re.search(r"[{}]", re.sub(r"\{[^{}]*\}", "", location)) or "<table>" in location:
+            problem(f"`location` is '{location}'. The placeholder is written `{{table}}`.", "location")
+            return
+        if location.startswith("~") or re.search(r"\$\{?[A-Za-z_]", location):
+            message = f"`location` is '{location}', and no shell reads it. Write the path, or "
+            problem(message + "\"{{ env_var('LANDING') }}/…\" for what the environment says.", "location")
         if "{table}" not in location:
             if csv.get("header") is False and tables > 1:
                 message = f"`csv_options` has no header, and `location` mixes {tables} tables, whose columns are not the same. "
@@ -406,13 +427,13 @@ class _Reader:
                 "Choose one, and give the name in the feed as `source_table`."
             )
             self.problems.append(Problem(message, feed, name, file, line))
-        columns = self.read_columns(feed, node, file)
+        listed = self.read_columns(feed, node, file)
         merged = setting_defaults()
         merged |= FORMATS.get(feed_block.given.get("format", ""), Format()).settings
         merged |= feed_block.given
         merged |= block.given
         never = [name.casefold() for name in merged["never_store"]]
-        columns = tuple(column for column in columns if column.name.casefold() not in never)
+        columns = tuple(column for column in listed if column.name.casefold() not in never)
         table = Table(
             feed=feed,
             name=name,
@@ -422,7 +443,7 @@ class _Reader:
             file=file,
             line=line,
         )
-        _TableCheck(table, feed_block, block, self.problems).run()
+        _TableCheck(table, [column.name for column in listed], feed_block, block, self.problems).run()
         return (table if IDENTIFIER.fullmatch(name) else None), [column.name for column in columns]
 
     def read_columns(self, feed: str, node: Lined, file: str) -> tuple[Column, ...]:
@@ -434,8 +455,10 @@ class _Reader:
 
         listed = _list(node.get("columns"))
         if not listed:
+            given = node.get("columns")
+            found = "it has no columns." if not given or isinstance(given, list) else f"`columns` is {shown(given)}."
             problem(
-                "it has no columns. List them under `columns:`, each with `name` and `data_type`.",
+                f"{found} List them under `columns:`, each with `name` and `data_type`.",
                 node.lines.get("name"),
             )
         for item in listed:
@@ -521,10 +544,11 @@ _FEED_COLUMN_LISTS = ("columns", "except_columns", "track_columns", "ignore_null
 
 
 class _TableCheck:
-    """What must hold between the settings of one table."""
+    """What must hold between the settings of one table. listed: its columns with those of `never_store`."""
 
-    def __init__(self, table: Table, feed_block: _Block, block: _Block, problems: list[Problem]) -> None:
+    def __init__(self, table: Table, listed: Sequence[str], feed_block: _Block, block: _Block, problems: list[Problem]) -> None:
         self.table = table
+        self.listed = listed
         self.settings = table.settings
         self.format = FORMATS.get(table.settings.format or "")
         self.feed_block = feed_block
@@ -600,7 +624,9 @@ class _TableCheck:
         columns = {each.casefold() for each in self.names}
         fields = self.format.fields if self.format else ()
         known = [*self.names, *(f"_cdc{field}" if field in columns else field for field in fields)]
-        if name.casefold() not in [each.casefold() for each in known]:
+        if name.casefold() in [each.casefold() for each in self.settings.never_store]:
+            self.problem(f"`{setting}` names `{name}`, which `never_store` keeps out. Take one of them out.", setting)
+        elif name.casefold() not in [each.casefold() for each in known]:
             message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
             self.problem(message, setting)
 
@@ -725,15 +751,25 @@ class _TableCheck:
         if table.history_name is not None:
             for name in published:
                 if name.casefold() in HISTORY_COLUMNS:
+                    made = name not in self.names
                     self.problem(
+                        f"`expressions` makes `{name}`, a column that history adds. Give it another name."
+                        if made else
                         f"column `{name}` has the name of a column that history adds. Leave it out with "
-                        f"`except_columns`, e.g. [{name}]; staging keeps it."
+                        f"`except_columns`, e.g. [{name}]; staging keeps it.",
+                        "expressions" if made else None,
                     )
 
     def privacy(self) -> None:
         """`mask`, `never_store` and `expressions`."""
         settings = self.settings
         self.known_columns("mask", settings.mask)
+        for name in settings.never_store:
+            # it need not be listed, so one that is misspelled would store what must not be stored
+            known = name.casefold() in [each.casefold() for each in self.listed]
+            if not known and self.level("never_store") == 2 and (close := nearest(name, self.listed)):
+                message = f"`never_store` names `{name}`, which is not listed. Did you mean `{close}`? If not, list `{name}` too."
+                self.problem(message, "never_store")
         for key, old in settings.old_keys.items():
             if key in settings.mask and old not in settings.mask:
                 self.problem(
@@ -921,13 +957,13 @@ _NOT_OF_SNAPSHOTS = (
 
 
 def _inside(detail: Mapping[str, Any]) -> str:
-    """What is wrong inside of `kafka` or `jdbc`, as a sentence with a space before it; nothing for other settings."""
+    """What is wrong inside of `kafka`, `jdbc` or `csv_options`, a sentence with a space before it; nothing for other settings."""
     name, *inside = (str(part) for part in detail["loc"])
-    if name not in LANDED_BY or not inside:
+    if name not in _WITH_OPTIONS or not inside:
         return ""
     place = ".".join((name, *inside))
     if detail["type"] == "extra_forbidden":
-        return f" `{place}` is not known. {did_you_mean(inside[-1], LANDED_BY[name].__annotations__)}"
+        return f" `{place}` is not known. {did_you_mean(inside[-1], _WITH_OPTIONS[name].__annotations__)}"
     return f" `{place}` is missing." if detail["type"] == "missing" else f" `{place}` is {shown(detail['input'])}."
 
 
@@ -937,7 +973,7 @@ def did_you_mean_value(name: str, value: object) -> str:
     annotation = str(Settings.model_fields[name].annotation)
     if isinstance(value, str) and annotation.startswith("list["):
         return f" Write [{value}]."
-    if annotation.startswith("typing.Literal"):
+    if annotation.startswith("typing.Literal") and isinstance(value, str):
         close = nearest(value, re.findall(r"'([^']+)'", annotation))
         return f" Did you mean `{close}`?" if close else ""
     return ""

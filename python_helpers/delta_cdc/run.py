@@ -34,6 +34,12 @@ class RunFailed(OperationError):
     exit_code = FAILED
 
 
+class NotStarted(RunFailed):
+    """The project, its profile or the call of dbt is wrong."""
+
+    exit_code = 2
+
+
 class Busy(OperationError):
     """Another run is at work."""
 
@@ -134,13 +140,19 @@ def land_first(dbt: WarmDbt, project: Project, console: Console) -> list[dict[st
 
 
 def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Console) -> Summary:
-    """One dbt command, with a bar on a terminal. Raises RunFailed when dbt could not even start."""
+    """One dbt command, with a bar on a terminal. Raises RunFailed when dbt could not start, NotStarted where it never will."""
     started = time.monotonic()
     with progress_on(console, transient=True) as progress:
         result = dbt.run(progress, "dbt run", *command)
     nodes = getattr(result.result, "results", None)
     if nodes is None and not result.success:
-        raise RunFailed(f"dbt ran nothing: {result.exception or 'it did not say why; see logs/dbt.log'}")
+        from dbt.cli.exceptions import DbtUsageException
+        from dbt.exceptions import ParsingError
+        from dbt_common.exceptions import CompilationError, DbtConfigError
+
+        wrong = isinstance(result.exception, (DbtConfigError, CompilationError, ParsingError, DbtUsageException))
+        why = f"dbt ran nothing: {result.exception or 'it did not say why; see logs/dbt.log'}"
+        raise NotStarted(why) if wrong else RunFailed(why)
     return summarize(project, nodes or [], time.monotonic() - started)
 
 

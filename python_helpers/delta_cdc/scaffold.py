@@ -29,6 +29,7 @@ from delta_cdc.config import (
     setting_defaults,
     settings_naming_columns,
 )
+from delta_cdc.errors import OperationError
 from delta_cdc.spark_types import has_statistics
 
 PACKAGE = "delta_cdc"
@@ -656,10 +657,13 @@ def write(
     for file in files:
         if file.path in wanted:
             path = project.root / file.path
-            path.parent.mkdir(parents=True, exist_ok=True)
             beside = path.with_name(f".{path.name}.new")  # a file that was cut off would count as edited
-            beside.write_text(file.text, encoding="utf-8", newline="\n")
-            beside.replace(path)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                beside.write_text(file.text, encoding="utf-8", newline="\n")
+                beside.replace(path)
+            except OSError as error:
+                raise OperationError(f"{file.path} cannot be written: {error.filename}: {error.strerror}.") from None
             changed.append(file.path)
     if prune:
         for name in (*comparison.gone, *(comparison.gone_edited if force else ())):

@@ -81,7 +81,7 @@ def read_project(root: Path) -> DbtProject:
             "folder, or name it "
             "with --project-dir."
         ) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # also a date that is none, and what is not UTF-8
         raise ProjectError(f"dbt_project.yml is not valid yml: {one_line(error)}") from error
     if not isinstance(content, dict) or not isinstance(content.get("name"), str):
         raise ProjectError(f"dbt_project.yml in {root} gives the project no `name`.")
@@ -93,10 +93,17 @@ def read_project(root: Path) -> DbtProject:
     return DbtProject(
         root=root,
         name=name,
-        model_paths=tuple(content.get("model-paths") or ["models"]),
-        macro_paths=tuple(content.get("macro-paths") or ["macros"]),
+        model_paths=_folders(content, "model-paths", "models"),
+        macro_paths=_folders(content, "macro-paths", "macros"),
         variables=variables,
     )
+
+
+def _folders(content: dict[str, Any], key: str, default: str) -> tuple[str, ...]:
+    given = content.get(key) or [default]
+    if not isinstance(given, list) or not all(isinstance(folder, str) for folder in given):
+        raise ProjectError(f"dbt_project.yml: `{key}` is {given!r}. It takes a list of folders: [{default}].")
+    return tuple(given)
 
 
 def one_line(error: Exception) -> str:
@@ -113,30 +120,51 @@ def one_line(error: Exception) -> str:
 
 
 def read_source_files(project: DbtProject, problems: list[Problem]) -> list[SourceFile]:
-    """Every yml file under the model paths that has `sources:`. What cannot be read becomes a problem."""
+    """Every yml file under the model paths that has `sources:`. What cannot be read becomes a problem, and so do settings
+    without sources."""
     files = []
     for folder in project.model_paths:
         base = project.root / folder
         for path in sorted([*base.rglob("*.yml"), *base.rglob("*.yaml")]):
-            name = path.relative_to(project.root).as_posix()
+            name = Path(os.path.relpath(path, project.root)).as_posix()
             try:
                 text = path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
+            except OSError as error:
                 problems.append(Problem(f"the file cannot be read: {one_line(error)}.", file=name))
                 continue
-            if not re.search(r"\bsources[\"']?\s*:", text):
+            except UnicodeDecodeError as error:
+                problems.append(Problem(f"the file is not UTF-8 ({one_line(error)}). Save it as UTF-8.", file=name))
+                continue
+            if not re.search(r"\b(sources|cdc)[\"']?\s*:", text):
                 continue
             try:
                 content = yaml.load(text, Loader=_Loader)
-            except yaml.YAMLError as error:
+            except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that is none
                 mark = getattr(error, "problem_mark", None)
                 line = mark.line + 1 if mark else None
                 what = getattr(error, "problem", None) or one_line(error)
-                problems.append(Problem(f"this is not valid yml: {what}.", file=name, line=line))
+                excerpt = text.splitlines()[line - 1] if line and line <= len(text.splitlines()) else text
+                hint = " A text with braces wants quotes." if re.search(r"\{\{|\{table\}", excerpt) else ""
+                problems.append(Problem(f"this is not valid yml: {what}.{hint}", file=name, line=line))
                 continue
-            if isinstance(content, Lined):
+            if isinstance(content, Lined) and "sources" in content:
                 files.append(SourceFile(name, content))
+            elif block := next(blocks_in(content), None):
+                holder, key = block
+                message = "`cdc` is read by nobody here: the file has no `sources:`. Settings belong to a source, as in "
+                message += "sources: [{name: …, config: {meta: {cdc: …}}, tables: […]}]."
+                problems.append(Problem(message, file=name, line=holder.lines[key]))
     return files
+
+
+def blocks_in(node: Any, but: str = "") -> Iterator[tuple[Lined, Any]]:
+    """Every mapping that stands under `cdc`, however that is spelled, at any depth: what holds it, and its key. but: a key of the
+    node where not to look."""
+    for key, value in node.items() if isinstance(node, Lined) else enumerate(node) if isinstance(node, list) else ():
+        if isinstance(value, Lined) and str(key).casefold() == "cdc":
+            yield node, key
+        elif key != but:
+            yield from blocks_in(value)
 
 
 def _concat(values: Iterable[Any]) -> Any:

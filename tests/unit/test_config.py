@@ -418,7 +418,8 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
         ({"start_from": 20260101}, "`start_from` is 20260101. It takes a name or a path, as text (quote it"),
         ({"expect_contiguous": "no"}, "`expect_contiguous` is 'no'. It takes true or false."),
         ({"file_format": "parket"}, "`file_format` is 'parket'. It takes `json`, `csv`, `parquet`, `orc`, `avro` or `delta`"),
-        ({"file_format": "csv", "csv_options": {"delimiter": ";"}}, "It takes a mapping of `sep`, `quote`, `escape`, `header`"),
+        ({"file_format": "csv", "csv_options": {"delimiter": ";"}}, "`csv_options.delimiter` is not known. Known: `comment`"),
+        ({"file_format": "csv", "csv_options": {"sep": "", "comment": "##"}}, "`csv_options.comment` is '##'."),
         ({"csv_options": {"sep": ";"}}, "`csv_options` is for CSV files. Set `file_format: csv`, or take it out."),
         ({"keys": ["id"]}, "`keys` is a setting of the table, not of the feed. Move it there."),
         (
@@ -650,7 +651,7 @@ def test_other_models_of_one_name(tmp_path: Path) -> None:
 
 def test_feed_without_tables(tmp_path: Path) -> None:
     assert problems(tmp_path, source(tables={})) == [
-        "feed shop: it has no tables. List them under `tables:`."
+        "feed shop: it has no tables. List them under `tables:`, each as `- name: …`."
     ]
 
 
@@ -682,7 +683,7 @@ def test_settings_given_twice(tmp_path: Path) -> None:
             "sources:\n  - {? [a] : b}\n",
             r"this is not valid yml: a key must be a word\. \(models/shop/_sources.yml:2\)",
         ),
-        (b"sources: \xff\n", r"the file cannot be read: .*utf-8.* \(models/shop/_sources.yml\)"),
+        (b"sources: \xff\n", r"the file is not UTF-8 \(.*utf-8.*\)\. Save it as UTF-8\. \(models/shop/_sources.yml\)"),
     ],
 )
 def test_a_file_that_is_no_yml(tmp_path: Path, text: str | bytes, expected: str) -> None:
@@ -715,6 +716,9 @@ def test_anchors_and_merge_keys_are_read(tmp_path: Path) -> None:
         (None, "There is no dbt project in"),
         ("name: [", "dbt_project.yml is not valid yml: line 1"),
         ("version: 1", "gives the project no `name`"),
+        ("name: x\nstarts: 2026-02-30", "dbt_project.yml is not valid yml: day"),
+        ("name: x\nmodel-paths: models", r"`model-paths` is 'models'. It takes a list of folders: \[models\]"),
+        ("name: x\nmacro-paths: [null]", r"`macro-paths` is \[None\]. It takes a list of folders: \[macros\]"),
     ],
 )
 def test_a_folder_that_is_no_project(tmp_path: Path, text: str | None, expected: str) -> None:
@@ -866,9 +870,15 @@ def test_unquoted() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda table: table.update(config={"cdc": {"mask": {"op": "upper(op)"}}}), "`config: cdc` is read by nobody"),
-        (lambda table: table.update(config={"Meta": {"cdc": TABLE}}), "`config: Meta` is read by nobody"),
+        (lambda table: table.update(config={"cdc": {"mask": {"op": "upper(op)"}}}), "`cdc` is read by nobody"),
+        (lambda table: table.update(config={"Meta": {"cdc": TABLE}}), "`cdc` is read by nobody"),
         (lambda table: table.update(cdc=TABLE), "`cdc` is read by nobody"),
+        (lambda table: table.update(meta=[{"cdc": TABLE}]), "`cdc` is read by nobody"),
+        (
+            lambda table: table.update(columns=[*COLUMNS, {"name": "x", "data_type": "int", "meta": {"cdc": TABLE}}]),
+            "`cdc` is read by nobody",
+        ),
+        (lambda table: table.update(meta={"CDC": TABLE}), "`CDC` is read by nobody"),
     ],
 )
 def test_settings_that_nobody_reads_are_told(tmp_path: Path, change: Any, said: str) -> None:
@@ -887,6 +897,67 @@ def test_a_block_that_is_given_twice_and_names_that_are_no_text(tmp_path: Path) 
     said = [str(problem) for problem in caught.value.problems]
     assert any("`config` is given twice" in each for each in said)
     assert any("a table's name is 2024. It takes text" in each for each in said)
+
+
+FEEDS = yaml.safe_dump({"sources": [source()]}, sort_keys=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (FEEDS + FEEDS, "`sources` is given twice, and the first is lost"),
+        (FEEDS.replace("sources:", "source:"), "`cdc` is read by nobody here: the file has no `sources:`"),
+        (FEEDS.replace("sources:\n", ""), "`cdc` is read by nobody here: the file has no `sources:`"),
+        (FEEDS.replace("name: shop", "nam: shop"), 'a source\'s name is empty. It takes text: - name: "shop".'),
+        (FEEDS.replace("name: shop", "name: 2024"), 'a source\'s name is 2024. It takes text: - name: "2024".'),
+        (FEEDS.replace("name: shop", "name: shop\n  name: stall"), "`name` is given twice, and the first is lost"),
+        (FEEDS.replace("location:", "x: 2026-02-30\n        location:"), "this is not valid yml: day is out of range"),
+        ("sources: [{name: s, meta: {cdc: {location: {{ var('x') }}}}}]", "A text with braces wants quotes."),
+    ],
+)
+def test_a_feed_that_would_not_be_seen_is_told(tmp_path: Path, text: str, said: str) -> None:
+    project(tmp_path, source())
+    next((tmp_path / "models").rglob("*.yml")).write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_project(tmp_path)
+    assert any(said in str(problem) for problem in caught.value.problems), [str(each) for each in caught.value.problems]
+
+
+def test_sources_may_stand_beside_the_project(tmp_path: Path) -> None:
+    for folder in ("outside", "project"):
+        (tmp_path / folder).mkdir()
+    project(tmp_path / "outside", source())
+    root = project(tmp_path / "project")
+    (root / "dbt_project.yml").write_text("name: consumer\nmodel-paths: [models, ../outside/models]\n")
+    (found,) = load_project(root).feeds
+    assert found.file.startswith("../outside/models/")
+
+
+def test_a_wrong_format_asks_for_no_order_of_its_own(tmp_path: Path) -> None:
+    (said,) = problems(tmp_path, source(feed={**FEED, "format": "debezum"}, tables={"t": {"keys": ["id"]}}))
+    assert "Did you mean `debezium`?" in said
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("landing/{table", "The placeholder is written `{table}`."),
+        ("landing/<table>", "The placeholder is written `{table}`."),
+        ("~/landing/{table}", "no shell reads it"),
+        ("$LANDING/{table}", "no shell reads it"),
+        ("${LANDING}/{table}", "no shell reads it"),
+    ],
+)
+def test_a_location_that_is_no_path(tmp_path: Path, location: str, said: str) -> None:
+    assert any(said in each for each in problems(tmp_path, source(feed={**FEED, "location": location})))
+
+
+def test_E7_a_column_never_to_store_that_is_misspelled(tmp_path: Path) -> None:
+    columns = [{"name": name, "data_type": "int"} for name in ("id", "seq", "total")]
+    (said,) = problems(tmp_path, source(tables={"t": {**TABLE, "never_store": ["totl"]}}, columns=columns))
+    assert said.endswith("`never_store` names `totl`, which is not listed. Did you mean `total`? If not, list `totl` too.")
+    columns.append({"name": "totl", "data_type": "int"})
+    assert loaded(tmp_path, source(tables={"t": {**TABLE, "never_store": ["totl"]}}, columns=columns)).tables
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_the_command_writes_a_source_that_needs_only_what_the_messages_do_not_te
     ]
     empty = tmp_path / "empty.jsonl"
     empty.write_text("\n")
-    assert "No message" in CliRunner().invoke(main, ["discover", "canal", str(empty)]).stderr
+    assert "No line" in CliRunner().invoke(main, ["discover", "canal", str(empty)]).stderr
 
 
 def wal2json(name: str, id: int) -> str:
