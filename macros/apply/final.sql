@@ -16,6 +16,7 @@
   {%- set staging, staged = readable.staging, readable.staged -%}
   {%- if is_incremental() -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
   {%- set evolution = delta_cdc._final_evolution(settings, staging, staged, state) -%}
+  {%- if settings.surrogate == 'hash' %}{% do delta_cdc.note_surrogate(settings) %}{% endif -%}
   {%- set reshaped = evolution.rebuild or (is_incremental() and state.notes.get('shape') != delta_cdc._shape(settings)) -%}
   {%- set anew = not is_incremental() or reshaped -%}
   {%- set reached = delta_cdc.resolved_batch_id(keys, staged) -%}
@@ -361,10 +362,15 @@ at_touched_keys as (
     live row, the one that held it last, unless a key change took it elsewhere. -#}
 {% macro _present(settings, staging) -%}
 {{ delta_cdc.entity_states(settings, staging, with_life=true) }},
+{{ delta_cdc._present_of(settings, 'states') }}
+{%- endmacro %}
+
+{#- states: a relation with the columns of the CTE `states`. -#}
+{% macro _present_of(settings, states) -%}
 {%- if settings.get('delete_mode') != 'soft' %}
 newest as (
   select *, row_number() over (partition by _cdc_entity order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_first
-  from states
+  from {{ states }}
 ),
 present as (
   select * from newest
@@ -376,7 +382,7 @@ present as (
   {%- set values = settings['columns'] | reject('in', settings['keys']) | list %}
 held as (
   select *, lead({{ place }}) over (partition by _cdc_entity order by {{ delta_cdc.order_of_states() }}) as _cdc_next
-  from states where _cdc_lived
+  from {{ states }} where _cdc_lived
 ),
 ended as (  -- when a row's hold of its key ended: at its next change, at its delete, at the truncate above it; null: it lives
   select *, _cdc_epoch < size(_cdc_truncates) as _cdc_is_truncated,

@@ -52,24 +52,32 @@ from numbered
 {#- Staging reads a row of a multiset as if its values were its key, and every update as a change of it. -#}
 {% macro read_as_multiset(settings) %}
   {%- if settings.keyless == 'multiset' -%}
-    {%- do settings.update({'values': delta_cdc._values_of_multiset(settings), 'key_changes': true}) -%}
+    {%- do settings.update({'values': delta_cdc._values_of_multiset(settings), 'key_changes': true, 'full_images': true}) -%}
   {%- endif -%}
 {% endmacro %}
 
 
-{#- The columns by which rows are equal: those of final, but for what only says when and how a change came. -#}
+{#- The columns by which rows are equal: those of final, but for what only says when and how a change came, by itself or in an
+    expression. -#}
 {% macro _values_of_multiset(settings) %}
-  {%- set envelope = [] -%}
-  {%- for part in settings.sequence_by + [settings.ordinal, settings.transaction, settings.occurred_at, settings.operation] if part -%}
-    {%- do envelope.append(part.strip('`') | lower) -%}
-  {%- endfor -%}
+  {%- set told_by = settings.sequence_by + [settings.ordinal, settings.transaction, settings.occurred_at, settings.get('deleted_when'), settings.get('truncated_when')] -%}
+  {#- texts, types and aliases name no column -#}
+  {%- set sql = modules.re.sub("'[^']*'|(?i:\\bas\\s+\\w+)|::\\s*\\w+", ' ', told_by | select | join(' ; ')) ~ ' ' ~ delta_cdc.quoted(settings.operation or '') -%}
   {%- set out = [] -%}
-  {%- for column in delta_cdc._chosen_columns(settings, settings.column_types.keys() | list) if column | lower not in envelope -%}
-    {%- do out.append(column) -%}
+  {%- for column in delta_cdc._chosen_columns(settings, settings.column_types.keys() | list) -%}
+    {%- set bare, in_ticks = modules.re.escape(column), modules.re.escape(delta_cdc.quoted(column)) -%}
+    {%- if not modules.re.search('(?i)(?<![\\w.`])' ~ bare ~ '(?![\\w`]|\\s*\\()|' ~ in_ticks, sql) %}{% do out.append(column) %}{% endif -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
+
+{#- What the surrogates of final's rows are made of: with another column or type all of them are others. -#}
+{% macro note_surrogate(settings) %}
+  {%- set out = [] -%}
+  {%- for column in delta_cdc._values_of_multiset(settings) %}{% do out.append(delta_cdc.quoted(column) ~ ' ' ~ settings.column_types[column]) %}{% endfor -%}
+  {%- do settings.update({'surrogate_of': out | join(', ')}) -%}
+{% endmacro %}
 
 {% macro _surrogate(values) %}
   {{ return('sha2(' ~ delta_cdc.json_of('struct(' ~ delta_cdc.column_list(values) ~ ', _cdc_occurrence)') ~ ', 256)') }}

@@ -26,7 +26,7 @@
 {% endmacro %}
 
 {#- The settings that shape rows already written, as text: where they are others than a table was written with, it is built anew. -#}
-{% macro _shape(settings, names=['delete_mode', 'soft_delete_nulls', 'created_at', 'updated_at', 'set_on_insert']) %}
+{% macro _shape(settings, names=['delete_mode', 'soft_delete_nulls', 'created_at', 'updated_at', 'set_on_insert', 'surrogate_of']) %}
   {%- set out = [] -%}
   {%- for name in names -%}
     {%- if settings.get(name) and settings[name] != 'hard' %}{% do out.append(name ~ ': ' ~ settings[name]) %}{% endif -%}

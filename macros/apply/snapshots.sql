@@ -33,6 +33,7 @@
 {%- set columns = settings.column_types.keys() | list -%}
 {%- set values = columns | reject('in', settings['keys']) | list -%}
 {%- set compared = 'struct(' ~ (delta_cdc.comparables(settings, delta_cdc._compared_columns(settings)) | join(', ') or 'null') ~ ', _cdc_missing)' -%}
+{%- set row = 'struct(' ~ delta_cdc.comparables(settings, columns) | join(', ') ~ ', _cdc_missing)' -%}  {#- a hash would skip nulls -#}
 {%- set number = settings.sequence_by[0] -%}
 {%- set told = delta_cdc.column_list(columns) ~ ', _cdc_missing, _cdc_error, _cdc_message, _cdc_undeclared, _cdc_row, _cdc_occurred_at' -%}
 read as (
@@ -72,9 +73,9 @@ told as (  -- what each snapshot says of a key
     _cdc_message, _cdc_undeclared, _cdc_row, _cdc_occurred_at, false as _cdc_is_gone
   from (
     select read.*, s._cdc_number,
-      min(xxhash64({{ delta_cdc.comparables(settings, columns) | join(', ') }}, _cdc_missing)) over same as _cdc_lowest,
-      max(xxhash64({{ delta_cdc.comparables(settings, columns) | join(', ') }}, _cdc_missing)) over same as _cdc_highest,
-      row_number() over (partition by s._cdc_number, {{ keys }}, xxhash64({{ delta_cdc.comparables(settings, columns) | join(', ') }}, _cdc_missing) order by _cdc_row) as _cdc_of_equal
+      min({{ row }}) over same as _cdc_lowest,
+      max({{ row }}) over same as _cdc_highest,
+      row_number() over (partition by s._cdc_number, {{ keys }}, {{ row }} order by _cdc_row) as _cdc_of_equal
     from read join snapshots as s on s._cdc_batch_id = read._cdc_batch_id
     where not ({{ delta_cdc._has_no_key(settings) }}) and not _cdc_error <=> 'erased'
     window same as (partition by s._cdc_number, {{ keys }})

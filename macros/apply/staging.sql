@@ -241,11 +241,12 @@ where not exists (  -- only late and quarantined changes can have been staged be
 {%- set keys = settings.get('values') or settings.get('keys') or [] -%}  {#- rows of a multiset are their values -#}
 {%- set may_be_null = keys if settings.keyless == 'multiset' else (settings.get('nullable_keys') or [] if settings.get('full_images') else []) -%}
 {%- set types = settings.column_types -%}
-{%- set before, is_told, unmoved = [], [], [] -%}  {#- the old key: what is not told of it is as in the new one #}
+{%- set before, is_told, is_whole, unmoved = [], [], [], [] -%}  {#- the old key: what is not told of it is as in the new one #}
 {%- for key in keys -%}
   {%- set i, new = loop.index, delta_cdc.quoted(key) -%}
   {%- do before.append('if(_cdc_told_' ~ i ~ ', _cdc_before_' ~ i ~ ', ' ~ new ~ ')' if key in may_be_null else 'coalesce(_cdc_before_' ~ i ~ ', ' ~ new ~ ')') -%}
   {%- do unmoved.append(before[-1] ~ ' <=> ' ~ new) -%}
+  {%- do is_whole.append('(_cdc_told_' ~ i ~ ' is true or array_contains(_cdc_absent, ' ~ delta_cdc.literal(key) ~ '))') -%}
   {%- do is_told.append('_cdc_told_' ~ i ~ ' is true' if key in may_be_null else '_cdc_before_' ~ i ~ ' is not null') -%}
 {%- endfor -%}
 {%- set is_moved = 'not (' ~ unmoved | join(' and ') ~ ')' -%}
@@ -270,12 +271,12 @@ typed as (  -- text to types
     batch_id as _cdc_batch_id, change_set as _cdc_change_set, row_number as _cdc_row, {{ delta_cdc._raw_text(settings) }} as _cdc_message,
     parsed as _cdc_parsed, {{ delta_cdc._operation(settings) }} as _cdc_flag,
   {%- for column, type in types.items() %}
-    {{ delta_cdc._value_of(delta_cdc._text_of(column, settings), column, settings) }} as {{ delta_cdc.quoted(column) }},
+    {{ delta_cdc._key_of(delta_cdc._text_of(column, settings), column, settings) if column in keys else delta_cdc._value_of(delta_cdc._text_of(column, settings), column, settings) }} as {{ delta_cdc.quoted(column) }},
   {%- endfor %}
   {%- for key in keys %}
-    {{ delta_cdc._value_of('before[' ~ delta_cdc.literal(key) ~ ']', key, settings) }} as _cdc_before_{{ loop.index }},
+    {{ delta_cdc._key_of(delta_cdc._text_of(key, settings, 'before'), key, settings) }} as _cdc_before_{{ loop.index }},
     {%- if key in may_be_null %}
-    map_contains_key(before, {{ delta_cdc.literal(key) }}) as _cdc_told_{{ loop.index }},
+    {{ delta_cdc._carries(key, settings, 'before') }} as _cdc_told_{{ loop.index }},
     {%- endif %}
   {%- endfor %}
     array_except(array({{ delta_cdc._literals(types) }}), {{ delta_cdc._names_present(settings) }}) as _cdc_absent,
@@ -288,7 +289,7 @@ typed as (  -- text to types
   {%- for column, type in types.items() if type | lower | trim != 'string' %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings), column, settings) }} then {{ delta_cdc.literal(column) }}
       {%- if column in keys %}
-      when {{ delta_cdc._misfits('before[' ~ delta_cdc.literal(column) ~ ']', column, settings) }} then {{ delta_cdc.literal(column) }}
+      when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings, 'before'), column, settings) }} then {{ delta_cdc.literal(column) }}
       {%- endif %}
   {%- else %}
       when false then ''
@@ -337,8 +338,8 @@ checked as (
       when _cdc_op not in ('I', 'R') then 'not_allowed'
   {%- endif %}
   {%- if settings.keyless == 'multiset' %}
-      -- without the row as it was there is nothing to take away
-      when _cdc_op = 'U' and not ({{ is_told | join(' or ') or 'false' }}) then 'not_allowed'
+      -- without all of the row as it was there is nothing to take away
+      when _cdc_op = 'U' and not ({{ is_whole | join(' and ') or 'false' }}) then 'not_allowed'
   {%- endif %}
   {%- for key in keys if key not in (settings.get('nullable_keys') or []) and settings.keyless == 'none' %}
       when _cdc_op <> 'T' and {{ delta_cdc.quoted(key) }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key) }}{{ ' and not _cdc_is_nameless' if settings.get('alternate_keys') }} then 'null_key'
@@ -390,19 +391,40 @@ checked as (
 {%- endmacro %}
 
 
-{% macro _ordinal(settings) %}{{ return('try_cast(' ~ (settings.get('ordinal') or 'null') ~ ' as bigint)') }}{% endmacro %}
+{#- As a whole number. A cast cuts off what a number has behind the point, and then others would be equal to it: such a one is null. -#}
+{% macro _ordinal(settings) %}
+  {%- set given = settings.get('ordinal') or 'null' -%}
+  {%- set whole = 'try_cast(' ~ given ~ ' as bigint)' -%}
+  {%- set type = settings.column_types.get(given.strip('`'), 'bigint' if modules.re.match('`?\\w+`?$', given) else '') | lower -%}
+  {{ return(whole if type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'long', 'string') else 'if(' ~ whole ~ ' = try_cast(' ~ given ~ ' as double), ' ~ whole ~ ', null)') }}
+{% endmacro %}
 
 {% macro _position(settings) %}{{ return('struct(_cdc_sequence, ' ~ delta_cdc._ordinal(settings) ~ ' as _cdc_ordinal)') }}{% endmacro %}
 
 
-{#- A column's text; of one that was renamed at the source under its new name or the old (E2). -#}
-{% macro _text_of(column, settings) %}
-  {%- set text = 'after[' ~ delta_cdc.literal(column) ~ ']' -%}
+{#- A column's text; of one that was renamed at the source under its new name or the old (E2). image: after or before. -#}
+{% macro _text_of(column, settings, image='after') %}
+  {%- set text = image ~ '[' ~ delta_cdc.literal(column) ~ ']' -%}
   {%- set old = settings.renamed_columns.get(column) -%}
   {%- if old -%}
-    {%- set text = 'if(map_contains_key(after, ' ~ delta_cdc.literal(column) ~ '), ' ~ text ~ ', after[' ~ delta_cdc.literal(old) ~ '])' -%}
+    {%- set text = 'if(map_contains_key(' ~ image ~ ', ' ~ delta_cdc.literal(column) ~ '), ' ~ text ~ ', ' ~ image ~ '[' ~ delta_cdc.literal(old) ~ '])' -%}
   {%- endif -%}
   {{ return(text) }}
+{% endmacro %}
+
+{#- Whether an image tells of a column, under either name. -#}
+{% macro _carries(column, settings, image) %}
+  {%- set names = [column, settings.renamed_columns.get(column)] | select | list -%}
+  {%- set out = [] -%}
+  {%- for name in names %}{% do out.append('map_contains_key(' ~ image ~ ', ' ~ delta_cdc.literal(name) ~ ')') %}{% endfor -%}
+  {{ return(out[0] if out | length == 1 else '(' ~ out | join(' or ') ~ ')') }}
+{% endmacro %}
+
+{#- A key's value. The two zeros of floating point are equal, and JSON, of which ids are made, tells them apart: there is one. -#}
+{% macro _key_of(text, column, settings) %}
+  {%- set value = delta_cdc._value_of(text, column, settings) -%}
+  {%- set type = settings.column_types[column] | lower | trim -%}
+  {{ return('if(' ~ value ~ ' = 0, cast(0 as ' ~ type ~ '), ' ~ value ~ ')' if type in ('float', 'real', 'double') else value) }}
 {% endmacro %}
 
 {#- A column's value. Where staging has another type than the configuration, and Delta cannot widen it, it is cast to that (E4). -#}

@@ -29,23 +29,33 @@
   {%- if not delta_cdc.has_entities(settings) -%}
     {{ return(delta_cdc._final_rows(settings, of_moment, none)) }}
   {%- endif -%}
-  {{ return(delta_cdc._final_as_of(settings, known, keys, of_moment, until)) }}
+  {{ return(delta_cdc._final_as_of(settings, known, keys, until)) }}
 {%- endmacro %}
 
 
-{#- As in history, a change counts from the highest time on that its entity has seen: time never runs backwards along the order. -#}
-{% macro _final_as_of(settings, known, keys, of_moment, until) -%}
-with timed as (
-  select *, max(_cdc_occurred_at) over (
-    partition by _cdc_entity order by _cdc_after, {{ delta_cdc.order_by() }}, _cdc_ends rows between unbounded preceding and current row) as _cdc_time
-  from (
+{#- As in history, a change or truncate counts from the highest time on that its entity has seen: time never runs backwards along the
+    order, so what counts is what came first. -#}
+{% macro _final_as_of(settings, known, keys, until) -%}
+with changes as (
 {{ delta_cdc.changes_of_entities(settings, known, keys) }}
-  )
 ),
-changes as (
-  select * from timed where {{ until | replace('_cdc_occurred_at', '_cdc_time') }}
+{{ delta_cdc.entity_states(settings, known, with_life=true) }},
+{{ delta_cdc.with_truncates(settings, with_life=true) }},
+timed as (
+  select *, _cdc_ends and _cdc_after = 1 and _cdc_batch_id <=> get(_cdc_truncates, _cdc_epoch)._cdc_batch_id and _cdc_row <=> get(_cdc_truncates, _cdc_epoch)._cdc_row as _cdc_is_truncate,
+    max(_cdc_occurred_at) over (
+      partition by _cdc_entity order by {{ delta_cdc.order_of_states() }} rows between unbounded preceding and current row) as _cdc_time
+  from with_truncates
 ),
-{{ delta_cdc._present(settings, of_moment) }},
+until_then as (  -- of an entity's truncates those that count
+  select * except (_cdc_truncates),
+    slice(_cdc_truncates, 1, max(_cdc_epoch + int(_cdc_is_truncate)) over (partition by _cdc_entity)) as _cdc_truncates
+  from timed where {{ until | replace('_cdc_occurred_at', '_cdc_time') }}
+),
+of_moment as (
+  select * from until_then where not _cdc_is_truncate
+),
+{{ delta_cdc._present_of(settings, 'of_moment') }},
 newest_at_key as (  -- inside a transaction of several moments two rows may be at one key: the newest is the row (K7)
   select *, row_number() over (partition by {{ delta_cdc.column_list(settings['keys']) }} order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_at_key
   from present

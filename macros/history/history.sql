@@ -95,12 +95,9 @@ where not exists (select 1 from history where history._cdc_entity = past._cdc_en
 {%- endmacro %}
 
 
-{#- The CTEs from `changes` to `spans`: the versions, and the gaps between them (_cdc_ends). -#}
-{% macro _spans(settings, staging) -%}
-{%- set published = settings['columns'] -%}
-{%- set tracked = settings['tracked'] + (settings['keys'] | reject('in', settings['tracked']) | list) -%}
-{{ delta_cdc.entity_states(settings, staging) }},
-with_truncates as (  -- a truncate ends what lives below it
+{#- The CTE `with_truncates`, of `states`: also the truncate that ends what lives below it, with an entity's newest values. -#}
+{% macro with_truncates(settings, with_life=false) -%}
+with_truncates as (
   select * from states
   union all
   select * except (_cdc_newest_first) from (
@@ -108,11 +105,20 @@ with_truncates as (  -- a truncate ends what lives below it
       _cdc_entity, _cdc_epoch, 1 as _cdc_after, _cdc_truncates[_cdc_epoch]._cdc_sequence as _cdc_sequence, _cdc_truncates[_cdc_epoch]._cdc_ordinal as _cdc_ordinal,
       _cdc_truncates[_cdc_epoch]._cdc_batch_id as _cdc_batch_id, _cdc_truncates[_cdc_epoch]._cdc_row as _cdc_row,
       _cdc_truncates[_cdc_epoch]._cdc_occurred_at as _cdc_occurred_at, true as _cdc_ends, _cdc_truncates,
-      {{ delta_cdc.column_list(settings['keys'] + (published | reject('in', settings['keys']) | list)) }},
+      {%- if with_life %}{% for name in delta_cdc._names_of_life(settings) %} {{ name }},{% endfor %}{% endif %}
+      {{ delta_cdc.column_list(settings['keys'] + (settings['columns'] | reject('in', settings['keys']) | list)) }},
       row_number() over (partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_first
     from states where _cdc_epoch < size(_cdc_truncates)
   ) where _cdc_newest_first = 1
-),
+)
+{%- endmacro %}
+
+
+{#- The CTEs from `changes` to `spans`: the versions, and the gaps between them (_cdc_ends). -#}
+{% macro _spans(settings, staging) -%}
+{%- set tracked = settings['tracked'] + (settings['keys'] | reject('in', settings['tracked']) | list) -%}
+{{ delta_cdc.entity_states(settings, staging) }},
+{{ delta_cdc.with_truncates(settings) }},
 timed as (  -- source time never runs backwards along the order
   select *,
     max(_cdc_occurred_at) over (

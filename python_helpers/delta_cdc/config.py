@@ -107,7 +107,7 @@ class Settings(BaseModel):
         None,
         "Folder of the change sets: a path relative to the project, or a URL. With `{table}` in it each "
         "table has a "
-        "folder of its own; without it the change sets mix the tables and are read once, into raw_<feed>. "
+        "folder of its own; without it change sets that mix tables are read once, into raw_<feed>. "
         "Required.",
         wants="a folder",
         example="landing/shop/{table}",
@@ -137,7 +137,7 @@ class Settings(BaseModel):
     )
     settle_seconds: Annotated[int, Field(ge=0)] = _setting(
         0,
-        "A change set younger than this is still being written and waits for a later run.",
+        "A change set that was modified less than so many seconds ago is still being written, and waits for a later run.",
         wants="a whole number of seconds, 0 or more",
         example="60",
         level="feed",

@@ -692,7 +692,7 @@ def reference_page() -> str:
         "",
         "A feed is a dbt source. What it is stands under `config: meta: cdc:` of the source, what a table "
         "is under",
-        "that of the table, and a table overrides its feed.",
+        "that of the table. A table's setting replaces its feed's, all of it: lists and mappings are not merged.",
         "",
         "```yaml",
         "sources:",

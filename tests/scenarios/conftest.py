@@ -8,7 +8,13 @@ import pytest
 from tests.scenarios.project import UserProject
 
 
+# What takes longest comes first, so that two processes end at about the same time (with --no-loadscope-reorder).
+LONGEST = ("rows", "postgres", "columns", "histories", "operations", "commands", "bad_input")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
     for item in items:
         item.add_marker(pytest.mark.dbt)
         item.add_marker(pytest.mark.spark)

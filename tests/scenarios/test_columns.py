@@ -359,6 +359,9 @@ class Columns:
             ("nulls", "I", of(None, "x"), None), ("nulls", "U", of(7, "y"), of(None, "x")),
             ("nulls", "I", of(8, "z"), None), ("nulls", "U", of(None, "z"), of(8, "z")),
             ("bag", "I", of(1, None), None), ("bag", "U", of(1, "x"), of(1, None)), ("bag", "U", of(1, "x"), of(1, "x")),
+            # an update without what did not change, and two that do not tell the whole row
+            ("bag", "I", of(2, "long"), None), ("bag", "U", of(3, None)[:1], of(2, "long")),
+            ("bag", "U", of(4, "long"), of(3, None)[:1]), ("bag", "U", of(4, None)[:1], None),
             ("bag", "I", of(None, None), None), ("bag", "I", of(None, None), None), ("bag", "D", None, of(None, None)),
         ]
         return [
@@ -600,7 +603,11 @@ def test_A7_P3_a_key_may_change_from_null_where_images_before_are_whole(cols: Co
 
 
 def test_N1_an_update_takes_away_the_row_that_it_tells(cols: Columns) -> None:
-    assert cols.rows("final_bag", "id, a") == [{"id": None, "a": None}, {"id": 1, "a": "x"}, {"id": 9, "a": None}]
+    assert cols.rows("final_bag", "id, a") == [
+        {"id": None, "a": None}, {"id": 1, "a": "x"}, {"id": 3, "a": "long"}, {"id": 9, "a": None}
+    ]
+    errors = cols.project.rows("select error from {schema}.cdc_quarantine where source_table = 'bag'")
+    assert [row["error"] for row in errors] == ["not_allowed", "not_allowed"]
 
 
 def test_N1_rows_of_a_multiset_are_their_values(cols: Columns) -> None:

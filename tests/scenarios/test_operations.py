@@ -88,6 +88,7 @@ def feed(project: UserProject) -> Iterator[Feed]:
         "deletes": {**PLAIN, "max_delete_share": 0.5, "truncated_when": "op = 'T'"},
         "emptied": PLAIN,
         "made": {**PLAIN, "expressions": {"n": "n * 100"}},
+        "moments": {**PLAIN, "truncated_when": "op = 'T'", "occurred_at": "n"},
     })
     for table in ("errors", "deletes", "folded"):
         feed.deliver(table, "0001", *(feed.row(id) for id in range(1, 5)))
@@ -273,6 +274,26 @@ def test_R1_a_compacted_staging_gives_the_same_final(feed: Feed) -> None:
     assert [tuple(row.values()) for row in shown.rows] == [(1, 1), (3, 3), (5, 5)]
     refused = feed.project.try_dbt("show", "--inline", asked.format(1005), quiet=True)
     assert "is compacted up to 1012" in f"{refused.exception} {feed.project.failures(refused)}"
+
+
+def test_H4_A8_a_truncate_counts_when_it_was_seen_as_in_history(feed: Feed) -> None:
+    feed.deliver(
+        "moments", "0001",
+        feed.row(1, n=1), feed.row(2, n=5), feed.row(2, n=10), feed.row(None, n=8, op="T"), feed.row(1, n=8),
+        feed.row(None, n=20, op="T"), feed.row(1, n=18),
+    )
+    feed.run()
+    asked = " union all ".join(
+        f"select {at} as at, id, n from ({{{{ delta_cdc.as_of(ref('final_moments'), {at}) }}}})" for at in (1, 7, 9, 19, 20)
+    )
+    shown = feed.project.dbt("show", "--inline", asked, quiet=True).result.results[0].agate_table
+    found = sorted(tuple(row.values()) for row in shown.rows)
+    assert found == [(1, 1, 1), (7, 1, 1), (7, 2, 5), (9, 1, 8), (9, 2, 5), (19, 1, 8), (20, 1, 18)]
+    in_history = feed.project.rows(
+        "select at, id, n from {schema}.hist_ops__moments, values (1), (7), (9), (19), (20) as t(at)"
+        " where valid_from <= at and (valid_to is null or at < valid_to) order by at, id"
+    )
+    assert found == [tuple(row.values()) for row in in_history]
 
 
 SECRET = "Unmistakable Ω-Person"

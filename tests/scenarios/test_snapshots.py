@@ -15,15 +15,16 @@ import pytest
 from tests.scenarios.project import UserProject
 
 TABLE = {"name": "t", "cdc": {"keys": ["id"], "except_columns": ["exported_at"]},
-         "columns": {"id": "int", "name": "string", "amount": "decimal(10,2)", "exported_at": "timestamp"}}
+         "columns": {"id": "int", "name": "string", "nick": "string", "amount": "decimal(10,2)", "exported_at": "timestamp"}}
 Copy = Sequence[Mapping[str, Any]]
 
 COPIES: list[Copy] = [
     [{"id": 1, "name": "a", "amount": "1.00"}, {"id": 2, "name": "b", "amount": None}, {"id": 3, "name": "c", "amount": "3.00"}],
     # 1 differs only in what is not published, 2 changed, 3 is gone, 4 is new
     [{"id": 1, "name": "a", "amount": "1.00"}, {"id": 2, "name": "b", "amount": "2.00"}, {"id": 4, "name": None, "amount": None}],
-    # 2 is there twice and differs, 4 twice and equal; 3 is back as it was
-    [{"id": 1, "name": "a", "amount": "1.00"}, {"id": 2, "name": "x", "amount": "2.00"}, {"id": 2, "name": "y", "amount": "2.00"},
+    # 2 is there twice and differs only in where a value stands, 4 twice and equal; 3 is back as it was
+    [{"id": 1, "name": "a", "amount": "1.00"}, {"id": 2, "name": "x", "nick": None, "amount": "2.00"},
+     {"id": 2, "name": None, "nick": "x", "amount": "2.00"},
      {"id": 4, "name": None, "amount": None}, {"id": 4, "name": None, "amount": None}, {"id": 3, "name": "c", "amount": "3.00"}],
     # 1 does not cast: it stays; a row without a key: nothing is deleted, though 3 and 4 are not there
     [{"id": 1, "name": "a", "amount": "much"}, {"id": 2, "name": "z", "amount": "2.00"}, {"name": "nobody"}],

@@ -81,3 +81,8 @@ def test_E6_misfits_are_looked_for_at_every_depth() -> None:
     )
     assert "(t2.`c` is not null and v1.`c` is null)" in sql
     assert "map_values" in sql
+
+
+def test_Q2_a_text_is_never_held_to_a_length():
+    found = evolved({}, {"a": "varchar(3)", "b": "char(3)", "varchar": "string"})
+    assert found["types"] == {"a": "string", "b": "string", "varchar": "string"}

@@ -203,9 +203,8 @@ def test_H4_as_of_takes_the_changes_up_to_a_moment() -> None:
     macros = load()
     settings = {**SETTINGS, "columns": ["id", "a"], "partition_by": []}
     until = "(_cdc_occurred_at is null or _cdc_occurred_at <= 7)"
-    sql = macros["_final_as_of"](settings, "s.stg", None, f"(select * from s.stg where {until})", until)
-    assert "select * from timed where (_cdc_time is null or _cdc_time <= 7)" in sql
-    assert f"from (select * from s.stg where {until}) where _cdc_op = 'T'" in sql
+    sql = macros["_final_as_of"](settings, "s.stg", None, until)
+    assert "from timed where (_cdc_time is null or _cdc_time <= 7)" in sql
     assert macros["_moment"](7) == "7"
     assert macros["_moment"]("2026-01-01") == "'2026-01-01'"
 
@@ -305,6 +304,22 @@ def test_E4_another_order_than_staging_s_is_refused() -> None:
     refuse(settings, {"columns": {"_cdc_sequence": struct("SEQ", "sequence_2")}})
     with pytest.raises(CompilerError, match=r"`sequence_by` is \[seq, a \+ 1\], and staging is ordered by \(a\)"):
         refuse(settings, {"columns": {"_cdc_sequence": struct("a")}})
+
+
+@pytest.mark.parametrize(
+    ("told_by", "values"),
+    [
+        ({"sequence_by": ["seq"]}, ["n", "date", "a b", "at"]),
+        ({"sequence_by": ["cast(seq as date)"]}, ["n", "date", "a b", "at"]),
+        ({"sequence_by": ["date(seq)", "`a b`"]}, ["n", "date", "at"]),
+        ({"sequence_by": ["seq"], "deleted_when": "n = 0 and date <> 'at'"}, ["a b", "at"]),
+        ({"sequence_by": ["seq"], "operation": "n", "occurred_at": "at.date"}, ["date", "a b"]),
+    ],
+)
+def test_N1_what_tells_when_and_how_is_no_value(told_by: dict, values: list[str]) -> None:
+    plain = {"ordinal": None, "transaction": None, "occurred_at": None, "operation": None, "columns": None, "except_columns": []}
+    types = dict.fromkeys(["seq", "n", "date", "a b", "at"], "int")
+    assert load()["_values_of_multiset"]({**plain, "column_types": types, **told_by}) == values
 
 
 def test_N1_the_values_of_a_multiset_keep_their_places() -> None:
