@@ -34,7 +34,7 @@ demo: $(STAMP) ## a real PostgreSQL history, change set by change set, into Delt
 test: $(STAMP) ## all tests
 	@# one Spark a process: the parts of the suite want it configured differently; two processes share a part's files
 	@$(JAVA) && failed=""; for part in unit spark adapter landing stores scenarios; do \
-	  $(PY) -m pytest tests/$$part -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 || failed="$$failed $$part"; \
+	  $(PY) -m pytest tests/$$part -q -n $(WORKERS) --dist loadfile --max-worker-restart 0 || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read while dbt runs; a Spark cluster; a shared warehouse; docs and report in a real Chromium

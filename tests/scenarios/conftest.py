@@ -8,8 +8,12 @@ import pytest
 from tests.scenarios.project import UserProject
 
 
-# What takes longest comes first, so that two processes end at about the same time (with --no-loadscope-reorder).
+# What takes longest comes first, so that two processes end at about the same time.
 LONGEST = ("rows", "postgres", "columns", "histories", "operations", "commands", "bad_input")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.loadscopereorder = False  # pytest-xdist would begin with the files of the most tests
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
