@@ -7,7 +7,6 @@ import pytest
 
 from tests.scenarios.project import UserProject
 
-
 # What takes longest comes first, so that two processes end at about the same time.
 LONGEST = ("rows", "postgres", "columns", "histories", "operations", "commands", "bad_input")
 
