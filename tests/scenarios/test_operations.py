@@ -287,7 +287,7 @@ def test_H4_A8_a_truncate_counts_when_it_was_seen_as_in_history(feed: Feed) -> N
     asked = " union all ".join(
         f"select {at} as at, id, n from ({{{{ delta_cdc.as_of(ref('final_moments'), {at}) }}}})" for at in (1, 7, 9, 19, 20)
     )
-    shown = feed.project.dbt("show", "--inline", asked, quiet=True).result.results[0].agate_table
+    shown = feed.project.dbt("show", "--inline", asked, "--limit", "-1", quiet=True).result.results[0].agate_table
     found = sorted(tuple(row.values()) for row in shown.rows)
     assert found == [(1, 1, 1), (7, 1, 1), (7, 2, 5), (9, 1, 8), (9, 2, 5), (19, 1, 8), (20, 1, 18)]
     in_history = feed.project.rows(
