@@ -25,8 +25,11 @@
           ~ "; of another type: " ~ (retyped | join(', ') or 'none') ~ ". Set another on_schema_change, or run with --full-refresh.") -%}
   {%- endif -%}
   {%- if wish == 'ignore' and is_incremental() -%}
-    {%- do settings.update({'columns': settings['columns'] | reject('in', evolved.new) | list}) -%}
-    {%- for column in evolved.new %}{% do evolved.types.pop(column) %}{% endfor -%}
+    {#- one that final has under its old name is not new -#}
+    {%- set ignored = [] -%}
+    {%- for column in evolved.new if settings.renamed_in_staging.get(column) not in state.columns %}{% do ignored.append(column) %}{% endfor -%}
+    {%- do settings.update({'columns': settings['columns'] | reject('in', ignored) | list}) -%}
+    {%- for column in ignored %}{% do evolved.types.pop(column) %}{% endfor -%}
   {%- else -%}
     {%- for column in evolved.new %}{% do found.new.update({column: evolved.types[column]}) %}{% endfor -%}
   {%- endif -%}

@@ -1,8 +1,8 @@
 {#- The columns of final beyond the published ones (rules A9, A10), and what their settings change. -#}
 
-{#- What final selects: the published columns (`columns`: their SQL), the derived partition columns, the added ones. -#}
-{% macro _final_select(settings, columns=none) -%}
-{{ columns or delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
+{#- What final selects: the published columns, the derived partition columns, the added ones. -#}
+{% macro _final_select(settings) -%}
+{{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
 {%- if settings.get('created_at') %}, _cdc_created_at as {{ delta_cdc.quoted(settings.created_at) }}{% endif %}
 {%- if settings.get('updated_at') %}, _cdc_updated_at as {{ delta_cdc.quoted(settings.updated_at) }}{% endif %}
 {%- if settings.get('delete_mode') == 'soft' %}, _cdc_is_deleted, _cdc_deleted_at{% endif %}
@@ -10,7 +10,7 @@
 
 {#- Rows of staging with what `expressions` make of them, also in place of columns that came. -#}
 {% macro _with_made(settings, rows) %}
-  {%- set made, there = settings.get('expressions') or {}, [] -%}
+  {%- set made = settings.get('expressions') or {} -%}
   {%- if not made %}{{ return(rows) }}{% endif -%}
   {%- set out = [] -%}
   {%- for column, sql in made.items() %}{% do out.append('(' ~ sql ~ ') as ' ~ delta_cdc.quoted(column)) %}{% endfor -%}

@@ -241,6 +241,7 @@ where not exists (  -- only late and quarantined changes can have been staged be
 {%- set keys = settings.get('values') or settings.get('keys') or [] -%}  {#- rows of a multiset are their values -#}
 {%- set may_be_null = keys if settings.keyless == 'multiset' else (settings.get('nullable_keys') or [] if settings.get('full_images') else []) -%}
 {%- set types = settings.column_types -%}
+{%- set of_deletes = delta_cdc._needed_by_deletes(settings, keys) -%}
 {%- set before, is_told, is_whole, unmoved = [], [], [], [] -%}  {#- the old key: what is not told of it is as in the new one #}
 {%- for key in keys -%}
   {%- set i, new = loop.index, delta_cdc.quoted(key) -%}
@@ -259,7 +260,13 @@ messages as (
 {%- if settings.get('full_images') %}
 whole as (  -- what an update leaves out is as it was before
   select * except (after), if({{ delta_cdc._operation(settings) }} = 'U' and before is not null,
+    {%- set silent = delta_cdc._silent_when_null(settings) %}
+    {%- if silent %}
+    map_concat(map_filter(before, (name, value) -> not map_contains_key(after, name) or (after[name] is null and name in ({{ delta_cdc._literals(silent) }}))),
+      map_filter(after, (name, value) -> value is not null or name not in ({{ delta_cdc._literals(silent) }}) or not map_contains_key(before, name))), after) as after
+    {%- else %}
     map_concat(map_filter(before, (name, value) -> not map_contains_key(after, name)), after), after) as after
+    {%- endif %}
   from messages
 ),
 {%- endif %}
@@ -285,8 +292,8 @@ typed as (  -- text to types
   {%- if settings.get('ignore_null_updates') %}
     {{ delta_cdc._null_in_update(settings) }} as _cdc_null,
   {%- endif %}
-    case  -- the first column that holds a value that does not fit its type
-  {%- for column, type in types.items() if type | lower | trim != 'string' %}
+    case  -- the first column that holds a value that does not fit its type; first what a delete needs too
+  {%- for column, type in delta_cdc._first(of_deletes, types).items() if type | lower | trim != 'string' %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings), column, settings) }} then {{ delta_cdc.literal(column) }}
       {%- if column in keys %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings, 'before'), column, settings) }} then {{ delta_cdc.literal(column) }}
@@ -344,7 +351,7 @@ checked as (
   {%- for key in keys if key not in (settings.get('nullable_keys') or []) and settings.keyless == 'none' %}
       when _cdc_op <> 'T' and {{ delta_cdc.quoted(key) }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key) }}{{ ' and not _cdc_is_nameless' if settings.get('alternate_keys') }} then 'null_key'
   {%- endfor %}
-      when _cdc_misfit is not null then concat('cast:', _cdc_misfit)
+      when _cdc_misfit is not null{% if keys and settings.keyless == 'none' %} and (_cdc_op <> 'D' or _cdc_misfit in ({{ delta_cdc._literals(of_deletes) }})){% endif %} then concat('cast:', _cdc_misfit)
       when _cdc_op <> 'R' and _cdc_sequence is null then 'null_sequence'
   {%- if settings.get('ordinal') %}
       when {{ settings.ordinal }} is not null and {{ delta_cdc._ordinal(settings) }} is null then {{ delta_cdc.literal('cast:' ~ settings.ordinal.strip('`')) }}
@@ -397,6 +404,25 @@ checked as (
   {%- set whole = 'try_cast(' ~ given ~ ' as bigint)' -%}
   {%- set type = settings.column_types.get(given.strip('`'), 'bigint' if modules.re.match('`?\\w+`?$', given) else '') | lower -%}
   {{ return(whole if type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'long', 'string') else 'if(' ~ whole ~ ' = try_cast(' ~ given ~ ' as double), ' ~ whole ~ ', null)') }}
+{% endmacro %}
+
+{#- The columns of which a delete needs the values: its key, and what its place and time are made of. -#}
+{% macro _needed_by_deletes(settings, keys) %}
+  {%- set out = [] -%}
+  {%- do out.extend(keys) -%}
+  {%- for names in settings.get('alternate_keys') or [] %}{% do out.extend(names) %}{% endfor -%}
+  {%- set sql = (settings.sequence_by + [settings.get('ordinal'), settings.get('transaction'), settings.get('occurred_at'), settings.get('deleted_when')]) | select | join(' ; ') -%}
+  {%- for column in settings.column_types if column not in out and modules.re.search('(?i)(?<!\\w)' ~ modules.re.escape(column) ~ '(?!\\w)', sql) -%}
+    {%- do out.append(column) -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{% macro _first(names, types) %}
+  {%- set out = {} -%}
+  {%- for name in names if name in types %}{% do out.update({name: types[name]}) %}{% endfor -%}
+  {%- for name, type in types.items() if name not in out %}{% do out.update({name: type}) %}{% endfor -%}
+  {{ return(out) }}
 {% endmacro %}
 
 {% macro _position(settings) %}{{ return('struct(_cdc_sequence, ' ~ delta_cdc._ordinal(settings) ~ ' as _cdc_ordinal)') }}{% endmacro %}
@@ -478,10 +504,15 @@ checked as (
 {% endmacro %}
 
 
-{#- The columns that are null, of those of which a null in an update means that they did not change (P1). -#}
+{#- The columns of which a null in an update means that they did not change (P1). -#}
+{% macro _silent_when_null(settings) %}
+  {%- set named = settings.get('ignore_null_updates') or [] -%}
+  {{ return(settings.column_types.keys() | reject('in', settings.get('keys') or []) | list if named is sameas true else named) }}
+{% endmacro %}
+
+{#- Those of them that are null. -#}
 {% macro _null_in_update(settings) %}
-  {%- set named = settings.ignore_null_updates -%}
-  {%- set columns = settings.column_types.keys() | reject('in', settings.get('keys') or []) | list if named is sameas true else named -%}
+  {%- set columns = delta_cdc._silent_when_null(settings) -%}
   {%- set value, renamed = 'after[column]', [] -%}
   {%- for new, old in settings.renamed_columns.items() %}{% do renamed.extend([new, old]) %}{% endfor -%}
   {%- if renamed -%}

@@ -132,7 +132,10 @@ select {{ as_new | join(', ') }} from (
   {%- set names, values, missing = [], [], '_cdc_missing' -%}
   {%- for new, old in renamed.items() -%}
     {%- do names.extend([old, new]) -%}
-    {%- do values.append('coalesce(' ~ delta_cdc.quoted(new) ~ ', ' ~ delta_cdc.quoted(old) ~ ') as ' ~ delta_cdc.quoted(new)) -%}
+    {%- set types = settings.staged_types -%}
+    {%- set type = types.get(new, settings.column_types.get(new)) -%}
+    {%- set before = delta_cdc.quoted(old) if type == types[old] or type is not string else 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')' -%}
+    {%- do values.append('coalesce(' ~ delta_cdc.quoted(new) ~ ', ' ~ before ~ ') as ' ~ delta_cdc.quoted(new)) -%}
   {%- endfor -%}
   {%- if renamed %}{% set missing = 'transform(_cdc_missing, name -> coalesce(map(' ~ delta_cdc._literals(names) ~ ')[name], name))' %}{% endif -%}
   {%- set made_anew = ['_cdc_missing'] + ([delta_cdc.column_list(renamed.keys() | list + renamed.values() | list)] if renamed else []) -%}

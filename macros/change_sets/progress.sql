@@ -91,14 +91,14 @@
 
 {#- One query serves all tables of a run: those that are not far behind. -#}
 {% macro _change_sets_above(ledger, batch_id, feed=none, folder=none) -%}
-select * from (
-  select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, batch_id, change_set, unit, size, modified_at,
+select * except (status) from (
+  select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, batch_id, change_set, unit, size, modified_at, status,
     row_number() over (partition by feed, change_set order by batch_id desc) as newest_first
   from {{ ledger }}
-  where batch_id > {{ batch_id }} and status <> 'retracted'
+  where batch_id > {{ batch_id }}
   {%- if feed %} and feed = {{ delta_cdc.literal(feed) }} and startswith(change_set, {{ delta_cdc.literal(folder ~ '/') }}){% endif %}
 )
-where newest_first = 1
+where newest_first = 1 and status <> 'retracted'
 order by batch_id
 {%- endmacro %}
 

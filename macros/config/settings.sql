@@ -65,8 +65,9 @@
         'columns': delta_cdc._published_columns(settings, types.keys() | list),
       }) -%}
   {#- what only the feed says of changed and deleted rows is for its other tables -#}
-  {%- if delta_cdc.is_appended(settings) %}{% do settings.update({'delete_mode': 'hard', 'created_at': none, 'updated_at': none, 'set_on_insert': []}) %}{% endif -%}
-  {%- if not delta_cdc.has_entities(settings) %}{% do settings.update({'max_delete_share': none, 'apply': 'merge'}) %}{% endif -%}
+  {%- if not delta_cdc.has_entities(settings) -%}
+    {%- do settings.update({'delete_mode': 'hard', 'created_at': none, 'updated_at': none, 'set_on_insert': [], 'max_delete_share': none, 'apply': 'merge'}) -%}
+  {%- endif -%}
   {%- do settings.update({'tracked': delta_cdc._tracked_columns(settings)}) -%}
   {{ return(settings) }}
 {% endmacro %}

@@ -1,4 +1,4 @@
-{#- What `delta-cdc status`, `explain` and `history` show: each prints one JSON value; nothing is written. -#}
+{#- What `delta-cdc status`, `report`, `log`, `explain`, `history` and `late` show, each as one JSON value; only `export` writes, and no table. -#}
 
 {#- {tables, runs, quarantine, holds}: lists of rows. Of the tables themselves only Delta's logs are read, and where these do not tell it
     the newest moment of staging. -#}
@@ -113,7 +113,7 @@ select
   _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row, _cdc_op as op, _cdc_error as error, entity, origin,
   {{ delta_cdc.json_of('_cdc_sequence') }} as sequence, cast(_cdc_occurred_at as string) as occurred_at,
   cast(_cdc_staged_at as string) as staged_at,
-  {{ delta_cdc._as_json(settings['keys']) }} as key, to_json(_cdc_key_before) as key_before,
+  {{ delta_cdc._as_json(settings['keys']) }} as key, {{ delta_cdc.json_of('_cdc_key_before') }} as key_before,
   {{ delta_cdc._as_json(values) }} as values, to_json(_cdc_missing) as missing,
   _cdc_error is null and coalesce({{ position }} < max(if(_cdc_error is null, {{ position }}, null)) over (
     order by _cdc_batch_id, _cdc_row rows between unbounded preceding and 1 preceding), false) as is_late,

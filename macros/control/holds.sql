@@ -84,11 +84,11 @@
   {%- for batch in adapter.query_rows(delta_cdc._about_change_sets(settings, staging, lines, state, plan)) -%}
     {%- set reasons = [] -%}
     {%- set allowed = settings.get('max_errors') -%}
-    {%- if allowed is not none and batch.errors > (allowed * batch.rows_read if allowed is float else allowed) -%}
+    {%- if allowed is not none and (batch.errors / batch.rows_read if allowed is float else batch.errors) > allowed -%}
       {%- do reasons.append(batch.errors ~ ' of its ' ~ batch.rows_read ~ ' rows cannot be used, `max_errors` is ' ~ allowed) -%}
     {%- endif -%}
     {%- set allowed = settings.get('max_delete_share') -%}
-    {%- if allowed is not none and batch.deletes > allowed * batch.live_rows -%}
+    {%- if allowed is not none and batch.deletes and batch.deletes / batch.live_rows > allowed -%}
       {%- do reasons.append('it would delete ' ~ batch.deletes ~ ' of the ' ~ batch.live_rows ~ ' live rows, `max_delete_share` is ' ~ allowed) -%}
     {%- endif -%}
     {%- if reasons -%}{%- do batch.update({'reason': reasons | join('; ')}) -%}{%- do bad.append(batch) -%}{%- endif -%}
@@ -116,11 +116,12 @@
 {%- set keys = settings['keys'] -%}
 {%- set final = delta_cdc._model_of(settings, 'final') -%}
 {%- set order = delta_cdc.order_columns() -%}
-{%- set live = settings.get('max_delete_share') is not none and state.exists and adapter.table_state(final, final.identifier).exists -%}
+{%- set final_state = adapter.table_state(final, final.identifier) -%}
+{%- set live = settings.get('max_delete_share') is not none and state.exists and final_state.exists -%}
 with {{ delta_cdc._staging_ctes(settings, lines) }}
 {%- if live %},
 live as (
-  select {{ delta_cdc.column_list(keys) }} from {{ final }}{% if settings.get('delete_mode') == 'soft' %} where not _cdc_is_deleted{% endif %}
+  select {{ delta_cdc.column_list(keys) }} from {{ final }}{% if '_cdc_is_deleted' in final_state.columns %} where not _cdc_is_deleted{% endif %}
 ),
 usable as (
   select * from changes where _cdc_error is null

@@ -1,5 +1,5 @@
 {#-
-  A format turns lines of text into canonical changes. It is one file, macros/formats/<format>.sql, with three macros.
+  A format turns lines of text into canonical changes. It is one file, macros/formats/<format>.sql, with these macros.
   A project adds or replaces a format by macros of these names of its own:
 
   <format>_changes(lines, settings)   a SELECT over `lines` (batch_id, change_set, row_number, message string):
@@ -52,6 +52,7 @@
   {%- if word.startswith(('struct', 'array', 'map')) -%}
     {{ return("from_json(" ~ text ~ ", " ~ delta_cdc.literal(type) ~ ")") }}
   {%- endif -%}
+  {%- if word == 'variant' -%}{{ return("coalesce(try_parse_json(" ~ text ~ "), try_cast(" ~ text ~ " as variant))") }}{%- endif -%}
   {{ return("try_cast(" ~ text ~ " as " ~ type ~ ")") }}
 {% endmacro %}
 

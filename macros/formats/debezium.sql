@@ -26,7 +26,7 @@ select
   end as map<string, string>)", is_there) }} as before,
   case when coalesce(pg_position, offset) is not null or log <> ''
     then struct(log, coalesce(pg_position, offset) as offset, log_row as row) end as _position,
-  coalesce(source.txId, source.gtid, split_part(event.transaction.id, ':', 1)) as _txid,
+  coalesce(source.txId, source.gtid, regexp_replace(event.transaction.id, '^([0-9]+):[0-9]+$', '$1')) as _txid,  -- PostgreSQL: id:lsn
   event.transaction.total_order as _total_order,
   coalesce(timestamp_micros(source.ts_us), {{ delta_cdc._of_millis('source.ts_ms') }}, {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
   semantic_types as _semantic_types
@@ -142,15 +142,23 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
   {%- if type.startswith('decimal') or type.startswith('numeric') -%}
     {%- if settings.decimal_handling != 'precise' -%}{{ return(delta_cdc._plain_value(text, type)) }}{%- endif -%}
     {%- set scale = type.split(',')[1].rstrip(') ') | int if ',' in type else 0 -%}
-    {{ return("try_cast(" ~ delta_cdc._precise(text, semantic, scale) ~ " as " ~ type ~ ")") }}
-  {%- elif type == 'date' -%}
-    {{ return("coalesce(date_from_unix_date(try_cast(" ~ text ~ " as int)), try_cast(rtrim('Z', " ~ text ~ ") as date))") }}
-  {%- elif type in ('timestamp', 'timestamp_ntz') -%}
+    {#- whole numbers come as such: MySQL's BIGINT UNSIGNED, Oracle's NUMBER(9) -#}
+    {{ return("try_cast(case when " ~ semantic ~ " is not null and " ~ semantic ~ ".type is null then " ~ text
+        ~ " when " ~ semantic ~ ".type = 'io.debezium.data.Bits' then conv(" ~ delta_cdc._bits(text) ~ ", 16, 10) else "
+        ~ delta_cdc._precise(text, semantic, scale) ~ " end as " ~ type ~ ")") }}
+  {%- elif type in ('date', 'timestamp', 'timestamp_ntz') -%}
     {%- set unit = {'seconds': 1, 'millis': 1000, 'micros': 1000000, 'nanos': 1000000000}[settings.time_unit] -%}
     {%- set per_second = "coalesce(case " ~ semantic ~ ".type when 'io.debezium.time.Timestamp' then 1000 when 'org.apache.kafka.connect.data.Timestamp' then 1000"
         ~ " when 'io.debezium.time.MicroTimestamp' then 1000000 when 'io.debezium.time.NanoTimestamp' then 1000000000 end, " ~ unit ~ ")" -%}
     {#- 24 digits: their product with a million, divided, still fits a decimal -#}
     {%- set micros = "timestamp_micros(try_cast(try_cast(" ~ text ~ " as decimal(24, 0)) * 1000000 / " ~ per_second ~ " as bigint))" -%}
+    {%- set is_date = semantic ~ ".type in ('io.debezium.time.Date', 'org.apache.kafka.connect.data.Date')" -%}
+    {%- if type == 'date' -%}
+      {#- a year is no day -#}
+      {{ return("case when " ~ semantic ~ ".type like '%Timestamp' then cast(" ~ delta_cdc._in_utc(micros) ~ " as date) when " ~ semantic
+          ~ ".type = 'io.debezium.time.Year' then null else coalesce(date_from_unix_date(try_cast(" ~ text ~ " as int)), try_cast(rtrim('Z', " ~ text ~ ") as date)) end") }}
+    {%- endif -%}
+    {%- set micros = "if(" ~ is_date ~ ", timestamp_micros(try_cast(" ~ text ~ " as int) * 86400000000L), " ~ micros ~ ")" -%}
     {{ return("coalesce(" ~ (delta_cdc._in_utc(micros) if type == 'timestamp_ntz' else micros) ~ ", try_cast(" ~ text ~ " as " ~ type ~ "))") }}
   {%- elif type == 'binary' -%}
     {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.data.Bits', unhex(" ~ delta_cdc._bits(text) ~ "), try_to_binary(" ~ text ~ ", 'base64'))") }}

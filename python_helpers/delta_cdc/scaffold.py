@@ -44,7 +44,7 @@ RAW_COLUMNS: AddedColumns = (
     ("change_set", "string", "The change set that delivered the message."),
     ("row_number", "bigint", "Place of the message in its change set."),
     ("message", "string", "The message as it came."),
-    ("source_table", "string", "The table that the message is of; null if it changes no row."),
+    ("source_table", "string", "The table that the message is of; null if it does not tell."),
 )
 STAGING_COLUMNS: AddedColumns = (
     ("_cdc_op", "string", "What the change does: I insert, U update, D delete, R snapshot row, T truncate."),

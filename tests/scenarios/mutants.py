@@ -291,15 +291,15 @@ MUTANTS = (
     Mutant(
         "Q1",
         "macros/apply/staging.sql",
-        "when _cdc_misfit is not null then concat",
-        "when false then concat",
+        "when _cdc_misfit is not null{% if",
+        "when false{% if",
         ("column_retyped", "held_for_its_errors", "quarantine"),
     ),
     Mutant(
         "Q2",
         "macros/control/holds.sql",
-        "allowed is not none and batch.errors",
-        "false and batch.errors",
+        "allowed is not none and (batch.errors",
+        "false and (batch.errors",
         ("held_for_its_errors",),
     ),
     Mutant(

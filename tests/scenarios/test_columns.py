@@ -97,6 +97,21 @@ TABLES: dict[str, dict[str, Any]] = {
             [{"id": 2, "b": 4}, {"id": 3, "new": 5000000000, "b": 3}, {"id": 4, "old": 4, "b": 3}],
         ),
     },
+    "renames_and_retypes": {
+        "columns": ({"old": "int", "b": "int"}, {"new": "string", "b": "int"}),
+        "settings": ({}, {"renamed_columns": {"new": "old"}}),
+        "rows": ([{"id": 1, "old": 1, "b": 1}], [{"id": 2, "new": "A12", "b": 2}]),
+    },
+    "ignores_and_renames": {
+        "columns": ({"old": "int"}, {"new": "int", "b": "int"}),
+        "settings": ({"on_schema_change": "ignore"}, {"on_schema_change": "ignore", "renamed_columns": {"new": "old"}}),
+        "rows": ([{"id": 1, "old": 1}], [{"id": 2, "new": 2, "b": 2}]),
+    },
+    "turns_soft": {
+        "columns": ({"a": "int"}, {"a": "int"}),
+        "settings": ({"max_delete_share": 0.9}, {"max_delete_share": 0.9, "delete_mode": "soft"}),
+        "rows": ([{"id": 1, "a": 1}, {"id": 2, "a": 2}], [{"id": 2, "a": 3}]),
+    },
     **{  # history as a table and as a view, of the same changes
         f"history_{kind}": {
             "columns": ({"a": "int", "gone": "int"}, {"a": "bigint", "b": "string"}),
@@ -600,6 +615,22 @@ def test_A7_P3_a_key_may_change_from_null_where_images_before_are_whole(cols: Co
     history = cols.rows("hist_mix__nulls", "id, a, _cdc_entity", order="a, id nulls last")
     assert [(row["id"], row["a"]) for row in history] == [(None, "x"), (7, "y"), (8, "z"), (None, "z")]
     assert len({row["_cdc_entity"] for row in history}) == 2
+
+
+def test_E2_E4_a_column_that_is_renamed_and_retyped_keeps_what_fits(cols: Columns) -> None:
+    assert cols.rows("final_renames_and_retypes", "id, new") == [{"id": 1, "new": "1"}, {"id": 2, "new": "A12"}]
+    assert cols.rows("hist_cols__renames_and_retypes", "id, new") == [{"id": 1, "new": "1"}, {"id": 2, "new": "A12"}]
+
+
+def test_E1_E2_a_renamed_column_is_no_new_one(cols: Columns) -> None:
+    assert cols.rows("final_ignores_and_renames", "id, new") == [{"id": 1, "new": 1}, {"id": 2, "new": 2}]
+    assert "b" not in cols.columns("final_ignores_and_renames")
+
+
+def test_A10_Q4_a_table_whose_deletes_become_soft_is_still_judged(cols: Columns) -> None:
+    assert cols.rows("final_turns_soft", "id, a, _cdc_is_deleted") == [
+        {"id": 1, "a": 1, "_cdc_is_deleted": False}, {"id": 2, "a": 3, "_cdc_is_deleted": False}
+    ]
 
 
 def test_N1_an_update_takes_away_the_row_that_it_tells(cols: Columns) -> None:

@@ -692,6 +692,32 @@ def test_debezium_rows_without_an_envelope_may_have_columns_of_any_name(spark):
     assert tables(spark, "debezium", messages) == ["t"] * 3
 
 
+def test_debezium_a_schema_says_what_a_number_is(spark):
+    """MySQL's BIGINT UNSIGNED and Oracle's NUMBER(9) are whole numbers in a decimal column; a date, a year and a moment are days,
+    years and parts of seconds in columns of any of these types."""
+    time = "io.debezium.time."
+    fields = {
+        "id": ("int64", None), "bits": ("bytes", "io.debezium.data.Bits"),
+        "exact": ("bytes", "org.apache.kafka.connect.data.Decimal"),
+        "born": ("int32", f"{time}Date"), "local": ("int32", f"{time}Date"), "day": ("int64", f"{time}Timestamp"),
+        "year": ("int32", f"{time}Year"),
+    }
+    schema = [{"field": name, "type": kind, **({"name": title} if title else {})} for name, (kind, title) in fields.items()]
+    row = {"id": 1234, "bits": "AQAAAAAAAAA=", "exact": "BNI=", "born": 19439, "local": 19439, "day": 1_679_529_600_000,
+           "year": None}
+    message = {"schema": {"fields": [{"field": "before"}, {"field": "after", "fields": schema}]},
+               "payload": {"op": "c", "before": None, "after": row, "source": {"schema": "p", "table": "t", "lsn": 7}}}
+    years = json.loads(json.dumps(message).replace('"year": null', '"year": 2023'))
+    columns = {"id": "decimal(20,0)", "bits": "decimal(20,0)", "exact": "decimal(10,0)", "born": "timestamp",
+               "local": "timestamp_ntz", "day": "date", "year": "date"}
+    found, refused = staged(spark, "debezium", [message, years], columns)
+    assert found["_cdc_error"] is None
+    assert [str(found[name]) for name in columns] == [
+        "1234", "1", "1234", "2023-03-23 00:00:00", "2023-03-23 00:00:00", "2023-03-23", "None",
+    ]
+    assert refused["_cdc_error"] == "cast:year"
+
+
 def test_debezium_placeholders_of_every_type_are_absent(spark):
     """UnchangedToastedPlaceholder.java of Debezium's connector for PostgreSQL."""
     word, in_base64 = "__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
@@ -1000,6 +1026,40 @@ def test_powerexchange_records(spark):
 
 # --------------------------------------------------------------------------------
 # trigger_audit
+
+
+def test_Q1_of_a_delete_only_what_it_needs_has_to_fit(spark):
+    about = {"ts": "2024-01-01T00:00:00Z", "table_schema": "p", "table_name": "t"}
+    messages = [
+        {"id": 1, "op": "UPDATE", **about, "record": {"id": 1, "d": "infinity"}, "old_record": {"id": 1, "d": None}},
+        {"id": 2, "op": "DELETE", **about, "record": None, "old_record": {"id": 1, "d": "infinity"}},
+        {"id": 3, "op": "DELETE", **about, "record": None, "old_record": {"id": "many", "d": "infinity"}},
+    ]
+    found = staged(spark, "trigger_audit", messages, {"id": "int", "d": "date"})
+    assert values(found, "_cdc_op", "_cdc_error") == [("U", "cast:d"), ("D", None), ("D", "cast:id")]
+    by_day = staged(spark, "trigger_audit", messages[:2], {"id": "int", "d": "date"}, occurred_at="d")
+    assert values(by_day, "_cdc_error") == [("cast:d",), ("cast:d",)]
+
+
+def test_P1_a_null_that_says_nothing_is_as_it_was_before(spark):
+    message = {"action": "U", "schema": "p", "table": "t", "lsn": "0/1", "xid": 1, "timestamp": "2026-01-01 00:00:00+00",
+               "columns": [{"name": "id", "value": 1}, {"name": "b", "value": None}, {"name": "c", "value": 2}],
+               "identity": [{"name": "id", "value": 1}, {"name": "b", "value": "x"}, {"name": "c", "value": 1}]}
+    columns = {"id": "int", "b": "string", "c": "int"}
+    (found,) = staged(spark, "wal2json_v2", [message], columns, full_images=True, ignore_null_updates=True)
+    assert (found["b"], found["c"], found["_cdc_missing"]) == ("x", 2, [])
+    (found,) = staged(spark, "wal2json_v2", [message], columns, full_images=True, ignore_null_updates=["c"])
+    assert (found["b"], found["c"], found["_cdc_missing"]) == (None, 2, [])
+
+
+def test_a_variant_holds_the_object_that_a_message_has(spark):
+    about = {"database": "d", "table": "t", "type": "insert", "ts": 1, "xid": 1, "commit": True, "position": "m.000001:4"}
+    messages = [{**about, "data": {"id": 1, "j": j}} for j in ({"a": 1}, '{"a": 1}', "no json")]
+    sql = MACROS["_staging_sql"](settings("maxwell", {"id": "int", "j": "variant"}), lines(spark, "maxwell", messages))
+    rows = spark.sql(f"select try_variant_get(j, '$.a', 'int') as a, to_json(j) as j, _cdc_error from ({sql}) order by _cdc_row")
+    assert [tuple(row) for row in rows.collect()] == [
+        (1, '{"a":1}', None), (1, '{"a":1}', None), (None, '"no json"', None)
+    ]
 
 
 def test_trigger_audit_rows(spark):
