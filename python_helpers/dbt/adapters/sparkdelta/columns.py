@@ -164,8 +164,8 @@ def evolved(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
 
 
 def _is_sql(text: str) -> bool:
-    """Not one of the words that only Delta's log has for a type, nor one to whose length Delta would hold every value: a load with
-    a longer one would fail."""
+    """Not one of the words that only Delta's log has for a type, nor one with a length: Delta would hold every value to it, and a
+    load with a longer one would fail."""
     return text not in ("integer", "long", "short", "byte") and not re.search(r"\b(var)?char\s*\(", text, re.IGNORECASE)
 
 
