@@ -50,3 +50,7 @@ def main() -> None:
                     heap_megabytes(), *files, sep=", ", flush=True,
                 )  # fmt: skip
     os._exit(0)  # Spark's own end takes seconds
+
+
+if __name__ == "__main__":
+    main()
