@@ -60,15 +60,10 @@ from numbered
 {#- The columns by which rows are equal: those of final, but for what only says when and how a change came, by itself or in an
     expression. -#}
 {% macro _values_of_multiset(settings) %}
-  {%- set told_by = settings.sequence_by + [settings.ordinal, settings.transaction, settings.occurred_at, settings.get('deleted_when'), settings.get('truncated_when')] -%}
-  {#- texts, types and aliases name no column -#}
-  {%- set sql = modules.re.sub("'[^']*'|(?i:\\bas\\s+\\w+)|::\\s*\\w+", ' ', told_by | select | join(' ; ')) ~ ' ' ~ delta_cdc.quoted(settings.operation or '') -%}
-  {%- set out = [] -%}
-  {%- for column in delta_cdc._chosen_columns(settings, settings.column_types.keys() | list) -%}
-    {%- set bare, in_ticks = modules.re.escape(column), modules.re.escape(delta_cdc.quoted(column)) -%}
-    {%- if not modules.re.search('(?i)(?<![\\w.`])' ~ bare ~ '(?![\\w`]|\\s*\\()|' ~ in_ticks, sql) %}{% do out.append(column) %}{% endif -%}
-  {%- endfor -%}
-  {{ return(out) }}
+  {%- set columns = delta_cdc._chosen_columns(settings, settings.column_types.keys() | list) -%}
+  {%- set operation = delta_cdc.quoted(settings.operation) if settings.operation else none -%}
+  {{ return(columns | reject('in', delta_cdc.columns_named(columns, settings.sequence_by + [settings.ordinal, settings.transaction, settings.occurred_at, operation,
+      settings.get('deleted_when'), settings.get('truncated_when')])) | list) }}
 {% endmacro %}
 
 

@@ -408,14 +408,8 @@ checked as (
 
 {#- The columns of which a delete needs the values: its key, and what its place and time are made of. -#}
 {% macro _needed_by_deletes(settings, keys) %}
-  {%- set out = [] -%}
-  {%- do out.extend(keys) -%}
-  {%- for names in settings.get('alternate_keys') or [] %}{% do out.extend(names) %}{% endfor -%}
-  {%- set sql = (settings.sequence_by + [settings.get('ordinal'), settings.get('transaction'), settings.get('occurred_at'), settings.get('deleted_when')]) | select | join(' ; ') -%}
-  {%- for column in settings.column_types if column not in out and modules.re.search('(?i)(?<!\\w)' ~ modules.re.escape(column) ~ '(?!\\w)', sql) -%}
-    {%- do out.append(column) -%}
-  {%- endfor -%}
-  {{ return(out) }}
+  {%- set told_by = settings.sequence_by + [settings.get('ordinal'), settings.get('transaction'), settings.get('occurred_at'), settings.get('deleted_when')] -%}
+  {{ return((keys + (settings.get('alternate_keys') or []) | sum(start=[]) + delta_cdc.columns_named(settings.column_types, told_by)) | unique | list) }}
 {% endmacro %}
 
 {% macro _first(names, types) %}

@@ -51,3 +51,15 @@
 {% macro json_options() %}
   {{ return("map('timeZone', 'UTC', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\", 'ignoreNullFields', 'false')") }}
 {% endmacro %}
+
+
+{#- Those of the columns that stand in SQL expressions: texts, types and aliases name no column. expressions: each SQL or none. -#}
+{% macro columns_named(columns, expressions) %}
+  {%- set sql = modules.re.sub("'[^']*'|(?i:\\bas\\s+\\w+)|::\\s*\\w+", ' ', expressions | select | join(' ; ')) -%}
+  {%- set out = [] -%}
+  {%- for column in columns -%}
+    {%- set bare, in_ticks = modules.re.escape(column), modules.re.escape(delta_cdc.quoted(column)) -%}
+    {%- if modules.re.search('(?i)(?<![\\w.`])' ~ bare ~ '(?![\\w`]|\\s*\\()|' ~ in_ticks, sql) %}{% do out.append(column) %}{% endif -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}

@@ -116,8 +116,9 @@
 {%- set keys = settings['keys'] -%}
 {%- set final = delta_cdc._model_of(settings, 'final') -%}
 {%- set order = delta_cdc.order_columns() -%}
-{%- set final_state = adapter.table_state(final, final.identifier) -%}
-{%- set live = settings.get('max_delete_share') is not none and state.exists and final_state.exists -%}
+{%- set counted = settings.get('max_delete_share') is not none and state.exists -%}
+{%- set final_state = adapter.table_state(final, final.identifier) if counted else {'exists': false} -%}
+{%- set live = final_state.exists -%}
 with {{ delta_cdc._staging_ctes(settings, lines) }}
 {%- if live %},
 live as (

@@ -42,9 +42,8 @@ with changes as (
 {{ delta_cdc.entity_states(settings, known, with_life=true) }},
 {{ delta_cdc.with_truncates(settings, with_life=true) }},
 timed as (
-  select *, _cdc_ends and _cdc_after = 1 and _cdc_batch_id <=> get(_cdc_truncates, _cdc_epoch)._cdc_batch_id and _cdc_row <=> get(_cdc_truncates, _cdc_epoch)._cdc_row as _cdc_is_truncate,
-    max(_cdc_occurred_at) over (
-      partition by _cdc_entity order by {{ delta_cdc.order_of_states() }} rows between unbounded preceding and current row) as _cdc_time
+  select *, max(_cdc_occurred_at) over (
+    partition by _cdc_entity order by {{ delta_cdc.order_of_states() }} rows between unbounded preceding and current row) as _cdc_time
   from with_truncates
 ),
 until_then as (  -- of an entity's truncates those that count

@@ -99,9 +99,9 @@ where not exists (select 1 from history where history._cdc_entity = past._cdc_en
 {#- The CTE `with_truncates`, of `states`: also the truncate that ends what lives below it, with an entity's newest values. -#}
 {% macro with_truncates(settings, with_life=false) -%}
 with_truncates as (
-  select * from states
+  select *, false as _cdc_is_truncate from states
   union all
-  select * except (_cdc_newest_first) from (
+  select * except (_cdc_newest_first), true from (
     select
       _cdc_entity, _cdc_epoch, 1 as _cdc_after, _cdc_truncates[_cdc_epoch]._cdc_sequence as _cdc_sequence, _cdc_truncates[_cdc_epoch]._cdc_ordinal as _cdc_ordinal,
       _cdc_truncates[_cdc_epoch]._cdc_batch_id as _cdc_batch_id, _cdc_truncates[_cdc_epoch]._cdc_row as _cdc_row,

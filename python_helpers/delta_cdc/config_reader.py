@@ -221,7 +221,9 @@ class _Reader:
         """What stands where dbt and this package do not look, or is hidden by a second one of the same name."""
         config, meta = node.get("config"), node.get("meta")
         deep = config.get("meta") if isinstance(config, Lined) else None
-        for holder, key in blocks_in(node, but="tables"):
+        beside = [(holder, key) for holder in (node, config) if isinstance(holder, Lined) for key in holder]
+        no_block = [(held, key) for held, key in beside if str(key).casefold() == "cdc" and not isinstance(held[key], Lined)]
+        for holder, key in (*no_block, *blocks_in(node, but="tables")):
             if key != "cdc" or all(holder is not place for place in (meta, deep)):
                 message = f"`{key}` is read by nobody here. A source's or table's stands under `config: {{meta: {{cdc: …}}}}`."
                 self.problems.append(Problem(message, feed, table, file, holder.lines.get(key)))

@@ -873,6 +873,7 @@ def test_unquoted() -> None:
         (lambda table: table.update(config={"cdc": {"mask": {"op": "upper(op)"}}}), "`cdc` is read by nobody"),
         (lambda table: table.update(config={"Meta": {"cdc": TABLE}}), "`cdc` is read by nobody"),
         (lambda table: table.update(cdc=TABLE), "`cdc` is read by nobody"),
+        (lambda table: table.update(cdc=None), "`cdc` is read by nobody"),
         (lambda table: table.update(meta=[{"cdc": TABLE}]), "`cdc` is read by nobody"),
         (
             lambda table: table.update(columns=[*COLUMNS, {"name": "x", "data_type": "int", "meta": {"cdc": TABLE}}]),
