@@ -221,9 +221,9 @@ from {{ 'in_line' if contiguous else 'new_change_sets' }}
 
 {#- The tables that hold loaded change sets and exist: raw_<feed> of mixed feeds, and all staging tables. -#}
 {% macro _loading_tables() %}
-  {%- set out, layers, feeds = [], delta_cdc.layers(), {} -%}
+  {%- set out, layers, sources = [], delta_cdc.layers(), {} -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
-    {%- do feeds.update({delta_cdc.model_name({'feed': node.source_name, 'table': node.name}, 'staging'): node.source_name}) -%}
+    {%- do sources.update({delta_cdc.model_name({'feed': node.source_name, 'table': node.name}, 'staging'): node}) -%}
   {%- endfor -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental' -%}
     {%- set layer = layers.get(node.name) -%}
@@ -233,7 +233,7 @@ from {{ 'in_line' if contiguous else 'new_change_sets' }}
         {%- if layer == 'raw' -%}
           {%- do out.append({'feed': node.name[4:], 'relation': relation, 'change_set': 'change_set', 'batch_id': 'batch_id', 'at': 'cast(null as timestamp)', 'retracted': 'false'}) -%}
         {%- else -%}
-          {%- do out.append({'feed': feeds[node.name], 'relation': relation, 'change_set': '_cdc_change_set', 'batch_id': '_cdc_batch_id', 'at': '_cdc_staged_at', 'retracted': "_cdc_error <=> 'retracted'"}) -%}
+          {%- do out.append({'feed': sources[node.name].source_name, 'table': sources[node.name].name, 'relation': relation, 'change_set': '_cdc_change_set', 'batch_id': '_cdc_batch_id', 'at': '_cdc_staged_at', 'retracted': "_cdc_error <=> 'retracted'"}) -%}
         {%- endif -%}
       {%- endif -%}
     {%- endif -%}

@@ -176,15 +176,10 @@ from (
 {% endmacro %}
 
 
-{#- The staging table with the views of `one_key.sql` for the named key. -#}
+{#- The staging table, whose row with the named key the views of `one_key.sql` tell. -#}
 {% macro _named_row(staging) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
-  {%- do delta_cdc.name_key(table) -%}
-  {%- do adapter.create_kept_view('cdc_changes_of_row', delta_cdc._changes_of_row(table)) -%}
-  {%- do adapter.create_kept_view('cdc_keys_of_row', delta_cdc._keys_of_row(table.settings)) -%}
-  {%- if adapter.query_rows('select count(*) as n from cdc_changes_of_row')[0].n == 0 -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no change at that key (' ~ table.settings['keys'] | join(', ') ~ '). Staging has the keys as they are written; of a column with `mask` give the masked value.') -%}
-  {%- endif -%}
+  {%- if not delta_cdc.view_row(table) %}{% do delta_cdc.refuse_unknown_key(table) %}{% endif -%}
   {{ return(table) }}
 {% endmacro %}
 

@@ -16,18 +16,13 @@
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': staging was loaded with other `keys`: ' ~ noted | join(', ') ~ '. Run `dbt run`, then erase again.') -%}
   {%- endif -%}
   {%- do delta_cdc._need_erase_secret(settings, delta_cdc.progress(table.staging)) -%}
-  {%- do delta_cdc.name_key(table) -%}
   {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
   {%- if waiting -%}{%- do exceptions.raise_compiler_error(waiting ~ ' Run `dbt run`, then erase again.') -%}{%- endif -%}
 
-  {%- do adapter.create_kept_view('cdc_changes_of_row', delta_cdc._changes_of_row(table)) -%}
-  {%- do adapter.create_kept_view('cdc_keys_of_row', delta_cdc._keys_of_row(settings)) -%}
-  {%- set found = adapter.query_rows('select count(*) as n, array_sort(collect_set(_cdc_batch_id)) as batches from cdc_changes_of_row')[0] -%}
-  {%- if found.n == 0 -%}
+  {%- set batches = delta_cdc.view_row(table) -%}
+  {%- if not batches -%}
     {%- set known = adapter.query_rows('select count(*) as n from cdc_named_key cross join ' ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc._key_values(keys), none))[0].n -%}
-    {%- if not known -%}
-      {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no change at that key (' ~ keys | join(', ') ~ '). Staging has the keys as they are written; of a column with `mask` give the masked value.') -%}
-    {%- endif -%}
+    {%- if not known %}{% do delta_cdc.refuse_unknown_key(table) %}{% endif -%}
     {%- do print('table ' ~ table.name ~ ': erased before; what is left in files is removed.') -%}
     {{ return('') }}
   {%- endif -%}
@@ -66,7 +61,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- do run_query('alter table ' ~ table.staging ~ " set tblproperties ('delta_cdc.erased' = '" ~ delta_cdc._erase_secret_digest() ~ "')") -%}
   {%- set done = delta_cdc._revise(table, sql, revision) -%}
   {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes erased, as batch ' ~ revision ~ '.') -%}
-  {%- for set in adapter.query_rows('select batch_id, change_set from ' ~ ledger ~ ' where batch_id in (' ~ found.batches | join(', ') ~ ') order by batch_id') -%}
+  {%- for set in adapter.query_rows('select batch_id, change_set from ' ~ ledger ~ ' where batch_id in (' ~ batches | join(', ') ~ ') order by batch_id') -%}
     {%- do print('out of reach: ' ~ set.change_set ~ ' (batch ' ~ set.batch_id ~ '), as it was landed') -%}
   {%- endfor -%}
   {%- set unread = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ " where _cdc_error = 'unparsable'")[0].n -%}

@@ -1,6 +1,21 @@
 {#- One row of a source table, named by a key that it has or had: by temporary views alone, so that no value stands in any SQL text. -#}
+{#- The views `cdc_named_key`, `cdc_changes_of_row` and `cdc_keys_of_row`; returns the batches in which the row's changes came. -#}
+{% macro view_row(table) %}
+  {%- do delta_cdc._view_named_key(table) -%}
+  {%- do adapter.create_kept_view('cdc_changes_of_row', delta_cdc._changes_of_row(table)) -%}
+  {%- do adapter.create_kept_view('cdc_keys_of_row', delta_cdc._keys_of_row(table.settings)) -%}
+  {{ return(adapter.query_rows('select array_sort(collect_set(_cdc_batch_id)) as batches from cdc_changes_of_row')[0].batches) }}
+{% endmacro %}
+
+
+{% macro refuse_unknown_key(table) %}
+  {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no change at that key (' ~ table.settings['keys'] | join(', ')
+        ~ '). Staging has the keys as they are written; of a column with `mask` give the masked value.') -%}
+{% endmacro %}
+
+
 {#- `cdc_named_key`: the key that the person was named by, typed. -#}
-{% macro name_key(table) %}
+{% macro _view_named_key(table) %}
   {%- set keys = table.settings['keys'] -%}
   {%- do adapter.create_values_view('cdc_named_key_text', keys, [adapter.secret('key')]) -%}
   {%- set typed, checks = [], [] -%}

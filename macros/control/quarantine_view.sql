@@ -12,7 +12,7 @@
             ~ " where source_table is null or not (" ~ known | join(' or ') ~ ")") -%}
     {%- else -%}
       {%- do parts.append("select " ~ delta_cdc.literal(table.feed) ~ " as feed, "
-            ~ delta_cdc.literal(table.relation.identifier.split('__', 1)[1]) ~ " as source_table, _cdc_batch_id as batch_id, "
+            ~ delta_cdc.literal(table.table) ~ " as source_table, _cdc_batch_id as batch_id, "
             ~ "_cdc_change_set as change_set, _cdc_row as row_number, _cdc_error as error, _cdc_raw as raw from " ~ table.relation
             ~ " where _cdc_error is not null") -%}
     {%- endif -%}

@@ -27,7 +27,7 @@
   {%- for column in keys + compared -%}
     {%- do theirs_as_ours.append('try_cast(' ~ delta_cdc.quoted(spelled[column | lower]) ~ ' as ' ~ types[column] ~ ') as ' ~ delta_cdc.quoted(column)) -%}
   {%- endfor -%}
-  {%- set found = delta_cdc._differences(keys, compared, delta_cdc._live_rows(settings, final), '(select ' ~ theirs_as_ours | join(', ') ~ ' from cdc_other)', limit) -%}
+  {%- set found = delta_cdc._differences(settings, compared, delta_cdc._live_rows(settings, final), '(select ' ~ theirs_as_ours | join(', ') ~ ' from cdc_other)', limit) -%}
   {%- do found.update({'left_out': left_out}) -%}
   {%- do print(tojson(found)) -%}
 {% endmacro %}
@@ -43,7 +43,7 @@
   {%- set final = delta_cdc._model_of(settings, 'final') -%}
   {%- set later = '(' ~ delta_cdc.as_of(final, until) ~ ')' if until is not none else final -%}
   {%- set earlier = '(' ~ delta_cdc.as_of(final, since) ~ ')' -%}
-  {%- do print(tojson(delta_cdc._differences(settings['keys'], settings['columns'] | reject('in', settings['keys']) | list,
+  {%- do print(tojson(delta_cdc._differences(settings, settings['columns'] | reject('in', settings['keys']) | list,
         delta_cdc._live_rows(settings, later), delta_cdc._live_rows(settings, earlier), limit))) -%}
 {% endmacro %}
 
@@ -53,8 +53,9 @@
 {% endmacro %}
 
 
-{#- The counts and examples that `reconcile` prints, of two relations that both have these keys and columns. -#}
-{% macro _differences(keys, compared, ours, theirs, limit) %}
+{#- The counts and examples that `reconcile` prints, of two relations that both have the table's keys and the columns compared. -#}
+{% macro _differences(settings, compared, ours, theirs, limit) %}
+  {%- set keys, our_values, their_values = settings['keys'], delta_cdc.comparables(settings, compared, 'o.'), delta_cdc.comparables(settings, compared, 't.') -%}
   {%- set sides -%}
 with ours as (
   select {{ delta_cdc.column_list(keys + compared) }}, true as _cdc_there from {{ ours }}
@@ -74,8 +75,9 @@ compared as (
     case when o._cdc_there is null then 'other' when t._cdc_there is null then 'final' else 'both' end as side,
     map_from_entries(array_compact(array(
     {%- for column in compared %}
-      if(o.{{ delta_cdc.quoted(column) }} <=> t.{{ delta_cdc.quoted(column) }}, null, struct({{ delta_cdc.literal(column) }} as column,
-        array(cast(o.{{ delta_cdc.quoted(column) }} as string), cast(t.{{ delta_cdc.quoted(column) }} as string)) as pair)){{ ',' if not loop.last }}
+      {%- set our_value, their_value = our_values[loop.index0], their_values[loop.index0] %}
+      if({{ our_value }} <=> {{ their_value }}, null, struct({{ delta_cdc.literal(column) }} as column,
+        array(cast({{ our_value }} as string), cast({{ their_value }} as string)) as pair)){{ ',' if not loop.last }}
     {%- else %}
       cast(null as struct<column: string, pair: array<string>>)
     {%- endfor %}

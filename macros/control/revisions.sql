@@ -17,6 +17,10 @@
 {% endmacro %}
 
 
+{#- SQL: marks of rows that no other configuration makes usable. -#}
+{% macro _errors_for_good() %}{{ return("('retracted', 'erased', 'too_late', 'duplicate_key')") }}{% endmacro %}
+
+
 {#- Run by `delta-cdc retract`: change_set is a path, a name or a batch id. What ended half-way is ended by running it again. -#}
 {% macro retract(change_set) %}
   {%- set ledger = delta_cdc._ledger() -%}
@@ -55,7 +59,7 @@
 
 {% macro _retract_from(ledger, table, batch_id, revision) %}
   {#- rows that `replay` may still make usable count too -#}
-  {%- set usable = "not coalesce(_cdc_error in ('retracted', 'erased', 'too_late', 'duplicate_key'), false)" -%}
+  {%- set usable = 'not coalesce(_cdc_error in ' ~ delta_cdc._errors_for_good() ~ ', false)' -%}
   {%- set some = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ ' and ' ~ usable)[0].n -%}
   {%- set young = (table.settings.joined_after or {}).keys() | list -%}  {#- listed since, perhaps: the retracted row says nothing of them -#}
   {%- set columns = delta_cdc._staging_columns(table.settings) -%}
@@ -95,7 +99,7 @@ when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(',
   {%- endfor -%}
   {%- for table in tables -%}
     {%- set waiting = "(select _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row_number, _cdc_raw as message from " ~ table.staging
-          ~ " where _cdc_error not in ('retracted', 'erased', 'too_late', 'duplicate_key') and _cdc_raw is not null)" -%}
+          ~ ' where _cdc_error not in ' ~ delta_cdc._errors_for_good() ~ ' and _cdc_raw is not null)' -%}
     {%- set read -%}
 select * from (
 {{ delta_cdc._staging_sql(table.settings, waiting, true) }}

@@ -758,11 +758,6 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def setting_names(*levels: Level) -> list[str]:
-    """The settings that may stand at one of the levels, in their declared order; without arguments all."""
-    return [name for name in Settings.model_fields if not levels or _extra(name)["level"] in levels]
-
-
 def settings_naming_columns() -> list[str]:
     """The settings whose values name columns of the table, in their declared order."""
     return [name for name in Settings.model_fields if _extra(name)["names_columns"]]

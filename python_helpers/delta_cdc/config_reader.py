@@ -25,7 +25,6 @@ from delta_cdc.config import (
     Table,
     setting_defaults,
     setting_level,
-    setting_names,
     settings_naming_columns,
     unquoted,
     wants,
@@ -266,7 +265,7 @@ class _Reader:
         for key, value in raw.items():
             name = str(key)
             if name not in Settings.model_fields:
-                close = nearest(name, setting_names())
+                close = nearest(name, Settings.model_fields)
                 block.broken |= {close} if close else set()
                 hint = (
                     f"Did you mean `{close}`?"

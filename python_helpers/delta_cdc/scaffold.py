@@ -331,13 +331,6 @@ def _key_columns(table: Table) -> list[Column]:
     return [column for column in table.columns if column.name in table.settings.keys]
 
 
-# Of what formats tell about a change: by what they order changes, where it is a number, a text or a moment.
-PLAIN_METADATA = {
-    "_timestamp", "_occurred_at", "_lsn", "_pos", "_message_time", "_sequence_id", "_start_lsn", "_commit_scn", "_sequence_token",
-    "_audit_id", "_commit_version", "_snapshot",
-}  # fmt: skip
-
-
 def _looked_up_in_staging(table: Table) -> list[str]:
     """The columns by which files of a wide staging table are left out, as SQL names them.
 
@@ -347,12 +340,15 @@ def _looked_up_in_staging(table: Table) -> list[str]:
     before = len(table.columns) + len(table.settings.keys) + len(table.settings.sequence_by) + 8
     if before < 32 and not any(column.data_type.lower().startswith("struct") for column in table.columns):
         return []
-    has = {column.name for column in table.columns if has_statistics(column.data_type)}
-    has |= PLAIN_METADATA - {column.name for column in table.columns}
-    first = next(iter(table.settings.sequence_by), None)
-    keys = [_sql_name(key) for key in table.settings.keys if key in has]
-    position = [f"_cdc_sequence.{_sql_name(first)}"] if first in has else []  # where copies of late changes may be
-    moment = ["_cdc_occurred_at"] if (table.settings.occurred_at or first) in has else []
+
+    def has(name: str) -> bool:
+        data_type = table.type_of(name)
+        return data_type is not None and has_statistics(data_type)
+
+    first = next(iter(table.settings.sequence_by), "")
+    keys = [name for name in map(_sql_name, table.settings.keys) if has(name)]
+    position = [f"_cdc_sequence.{_sql_name(first)}"] if has(first) else []  # where copies of late changes may be
+    moment = ["_cdc_occurred_at"] if has(table.settings.occurred_at or first) else []
     return [*keys, "_cdc_batch_id", "_cdc_error", *position, *moment]
 
 

@@ -387,11 +387,11 @@ class Columns:
             for number, (table, action, after, before) in enumerate(changes, 32)
         ]
 
-    def operation(self, *args: str) -> str:
+    def operation(self, *args: str, exit_code: int = 0) -> str:
         """What a command says."""
         arguments = [*args, "--project-dir", str(self.project.path), "--profiles-dir", str(self.project.path)]
         result = CliRunner().invoke(main, arguments, catch_exceptions=False)
-        assert result.exit_code == 0, result.output
+        assert result.exit_code == exit_code, result.output
         return result.output
 
     def rows(self, table: str, columns: str = "*", *, order: str = "id") -> list[dict[str, Any]]:
@@ -449,6 +449,15 @@ def test_E4_E6_O4_values_are_compared_whatever_their_types(cols: Columns) -> Non
     versions = cols.rows("hist_cols__nested", "id, m, gone, valid_from", order="id, valid_from")
     assert [tuple(row.values()) for row in versions] == [
         (1, {"k": 1}, {"k": 1}, 1), (1, {"k": 1}, None, 2), (1, {"k": 2}, None, 3), (2, {"k": 1}, None, 1)]
+
+
+def test_values_of_any_type_are_reconciled(cols: Columns) -> None:
+    other = cols.project.path / "nested.parquet"
+    told = f"select id, if(id = 1, map('k', 3), m) as m, s from {cols.project.schema}.final_nested"
+    cols.project.spark().sql(told).write.parquet(str(other))
+    said = cols.operation("reconcile", "nested", "--against", str(other), exit_code=1)
+    assert '  id = 1: m = {"k":2}, there {"k":3}\n' in said
+    assert "1 row with other values" in said
 
 
 def test_E1_columns_that_nobody_listed_are_kept_and_told(cols: Columns) -> None:

@@ -303,7 +303,8 @@ def test_lines_have_the_same_numbers_however_they_are_read(spark, tmp_path, monk
         spark.conf.set("spark.sql.files.maxPartitionBytes", "100000")
     size = None if how == "by a window" else path.stat().st_size
     try:
-        files.create_lines_view(spark, "kinds", [{"batch_id": 3, "change_set": f"file:{path}", "unit": "file", "size": size}])
+        change_set = {"batch_id": 3, "change_set": f"file:{path}", "unit": "file", "size": size}
+        files.create_lines_view(spark, "kinds", [change_set], {"file_format": "json"})
         found = [(row.row_number, row.message) for row in spark.table("kinds").orderBy("row_number").collect()]
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")

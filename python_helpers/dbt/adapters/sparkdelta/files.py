@@ -128,7 +128,7 @@ def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Map
 
 
 def create_lines_view(
-    session: SparkSession, name: str, change_sets: Sequence[Mapping[str, Any]], feed: Mapping[str, Any] | None = None
+    session: SparkSession, name: str, change_sets: Sequence[Mapping[str, Any]], feed: Mapping[str, Any]
 ) -> None:
     """A temporary view (batch_id bigint, change_set string, row_number bigint, message string) of the lines of change sets
     ({batch_id, change_set, unit: file or folder}), numbered in the order of the files; empty lines are none.
@@ -151,12 +151,12 @@ def create_lines_view(
         empty = "batch_id bigint, change_set string, row_number bigint, message string"
         session.createDataFrame([], empty).createOrReplaceTempView(quoted(name))
         return
-    if feed is not None and feed["file_format"] == "delta":
+    if feed["file_format"] == "delta":
         commits = [(path, batch) for path, batch, _ in files]
         delta_messages.numbered_messages(session, commits, feed).createOrReplaceTempView(quoted(name))
         return
     paths = [_escaped(path) for path, _, _ in files]
-    if feed is None or feed["file_format"] == "json":
+    if feed["file_format"] == "json":
         read = [session.read.text(paths).withColumnRenamed("value", "message")]
     else:
         read = row_messages.messages(session, paths, feed)

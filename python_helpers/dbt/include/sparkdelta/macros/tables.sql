@@ -27,7 +27,7 @@ as
   {%- if properties -%}
     tblproperties (
     {%- for name in properties -%}
-      '{{ name }}' = '{{ properties[name] | string | replace("'", "\\'") }}'{{ ', ' if not loop.last }}
+      '{{ name }}' = '{{ properties[name] | string | replace('\\', '\\\\') | replace("'", "\\'") }}'{{ ', ' if not loop.last }}
     {%- endfor -%}
     )
   {%- endif -%}
