@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 from delta_cdc.discover import Discovery, FoundTable, discover, lines_of, settings_of, short_names
 from delta_cdc.errors import CdcError
 from tests.scenarios.project import UserProject
+from tests.scenarios.values import Rows, difference
 
 WHOLE = "t"  # the table of a feed whose messages name none
 
@@ -23,8 +21,8 @@ WHOLE = "t"  # the table of a feed whose messages name none
 @dataclass
 class FeedCase:
     """path: where the case is. feed: the feed that it becomes. content: expected.json. refusals: why it could not be configured
-    or run. differences: per step what is not as expected; None where it is. quarantined: rows, after all steps. folder: where
-    its messages arrive."""
+    or run. broken: why the folder is no case. differences: per step what is not as expected; None where it is. quarantined: rows,
+    after all steps. folder: where its messages arrive. waiting: those that came before one of them told of a table."""
 
     path: Path
     feed: str
@@ -34,6 +32,8 @@ class FeedCase:
     found: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     quarantined: list[str] = field(default_factory=list)
     folder: Path = Path()
+    waiting: list[Path] = field(default_factory=list)
+    broken: str = ""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class FeedCase:
         return self.content.get("steps") or [{"inputs": [{"file": f.name} for f in sorted(self.path.glob("input*"))]}]
 
     def inputs(self, step: int) -> list[Path]:
-        given = self.steps[step]["inputs"]
+        given = self.steps[step].get("inputs") or []
         return [self.path / (each["file"] if isinstance(each, Mapping) else each) for each in given]
 
     def discovered(self, step: int) -> Discovery:
@@ -59,19 +59,21 @@ class FeedCase:
 
     def _table(self, place: int, table: FoundTable, name: str) -> dict[str, Any]:
         cdc = {**settings_of(table, name), "final_name": f"final_{self.feed}_{place}"}
-        given = self._of_table("key", table, name)
+        given = self._of_table("key", table, name, place)
         if given:
             spelled = {column.lower(): column for column in table.columns}
             cdc["keys"] = [spelled.get(key.lower(), key) for key in given]
         if not cdc.get("keys"):
             cdc["keyless"] = "append"
-        types = self._of_table("schema", table, name) or {}
+        types = self._of_table("schema", table, name, place) or {}
         return {"name": name, "cdc": cdc, "columns": {c: types.get(c) or kind or "string" for c, kind in table.columns.items()}}
 
-    def _of_table(self, setting: str, table: FoundTable, name: str) -> Any:
-        """What the file gives for a table: for all of them, or under its name."""
+    def _of_table(self, setting: str, table: FoundTable, name: str, place: int) -> Any:
+        """What the file gives for a table: for all of them, under its name, or in their order."""
         given = self.content.get(setting)
-        if isinstance(given, Mapping) and all(isinstance(each, (list, Mapping)) for each in given.values()):
+        if isinstance(given, list) and given and isinstance(given[0], list):
+            return given[place] if place < len(given) else None
+        if isinstance(given, Mapping) and not any(isinstance(each, str) for each in given.values()):
             for each, value in given.items():
                 if each.lower() in (table.name.lower(), name.lower()):
                     return value
@@ -80,65 +82,80 @@ class FeedCase:
 
 
 def read_feeds(folders: Sequence[Path]) -> list[FeedCase]:
-    return [FeedCase(path, f"f{n:04d}", json.loads((path / "expected.json").read_text())) for n, path in enumerate(folders)]
+    return [_read(path, f"f{number:04d}") for number, path in enumerate(folders)]
+
+
+def _read(path: Path, feed: str) -> FeedCase:
+    case = FeedCase(path, feed, {})
+    try:
+        case.content = json.loads((path / "expected.json").read_text("utf-8-sig"))
+        case.content["format"]
+        lost = [str(file) for step in range(len(case.steps)) for file in case.inputs(step) if not file.is_file()]
+        case.broken = f"there is no {', '.join(lost)}" if lost else ""
+    except Exception as error:  # whatever a file holds, the others are run
+        case.broken = f"the folder is no case: {type(error).__name__}: {error}"
+    return case
 
 
 def run_feeds(project: UserProject, cases: Sequence[FeedCase]) -> None:
     """Deliver the inputs of all cases, step by step, with a dbt run for each, and compare after it."""
-    landing = project.path / "landing"
+    cases = [case for case in cases if not case.broken]
     configured: dict[str, list[dict[str, Any]]] = {}
-    for step in range(max(len(case.steps) for case in cases)):
+    for step in range(max((len(case.steps) for case in cases), default=0)):
         arriving = [case for case in cases if step < len(case.steps)]
+        _configure(project, arriving, step, configured)
         for case in arriving:
-            _configure(project, case, step, landing, configured)
-        arriving = [case for case in arriving if case.feed in configured]
-        if not arriving:
-            continue
-        project.generate()
+            case.waiting += case.inputs(step)
+            if case.feed in configured:
+                case.folder.mkdir(parents=True, exist_ok=True)
+                for place, path in enumerate(case.waiting):
+                    shutil.copy(path, case.folder / f"{step:03d}-{place:03d}-{path.name}")
+                case.waiting.clear()
+        feeds = [f"tag:{case.feed}" for case in arriving if case.feed in configured]
+        if feeds:
+            _note_failures(project.try_dbt("run", "--select", "cdc_change_sets", *feeds, quiet=True), cases)
         for case in arriving:
-            case.folder.mkdir(parents=True, exist_ok=True)
-            for place, path in enumerate(case.inputs(step)):
-                shutil.copy(path, case.folder / f"{step:03d}-{place:03d}-{path.name}")
-        _note_failures(
-            project.try_dbt("run", "--select", "cdc_change_sets", *(f"tag:{c.feed}" for c in arriving), quiet=True), cases
-        )
-        for case in arriving:
-            case.found = {t["name"]: _final(project, t) for t in configured[case.feed]}
+            case.found = {table["name"]: _final(project, table) for table in configured.get(case.feed, ())}
             case.differences.append(compare(case.steps[step].get("tables"), case.found))
     for case in cases:
         for table in configured.get(case.feed, []):
             case.quarantined += _quarantined(project, case.feed, table["name"])
 
 
-def _configure(
-    project: UserProject, case: FeedCase, step: int, landing: Path, configured: dict[str, list[dict[str, Any]]]
-) -> None:
-    try:
-        found = case.discovered(step)
-        tables = case.configuration(found)
-    except CdcError as error:
-        case.refusals.append(str(error))
-        return
-    whole = list(found.tables) == [WHOLE]  # the messages name no table, so the folder has to
-    case.folder = landing / case.feed / (WHOLE if whole else "")
-    if not tables or tables == configured.get(case.feed):
-        return
-    settings = {
-        "format": case.content["format"],
-        "location": str(landing / case.feed / ("{table}" if whole else "")),
-        "change_set_order": "name",
-        **case.content.get("settings", {}),
-    }
-    project.configure(case.feed, settings=settings, tables=tables)
-    problems = [p for p in project.problems() if p.feed == case.feed]
-    if not problems:
-        configured[case.feed] = tables
-        return
-    case.refusals += map(str, problems)
-    if case.feed in configured:
-        project.configure(case.feed, settings=settings, tables=configured[case.feed])
-    else:
-        shutil.rmtree(project.path / "models" / case.feed)
+def _configure(project: UserProject, cases: Sequence[FeedCase], step: int, configured: dict[str, list[dict[str, Any]]]) -> None:
+    """Configure the feeds as the messages up to a step tell; what cannot be stays as it is configured."""
+    changed: dict[str, list[dict[str, Any]]] = {}
+    for case in cases:
+        try:
+            found = case.discovered(step)
+            tables = case.configuration(found)
+        except CdcError as error:
+            case.refusals.append(str(error))
+            continue
+        if tables and tables != configured.get(case.feed):
+            whole = list(found.tables) == [WHOLE]  # the messages name no table, so the folder has to
+            case.folder = project.path / "landing" / case.feed / (WHOLE if whole else "")
+            changed[case.feed] = tables
+            _declare(project, case, tables)
+    problems = project.problems() if changed else ()
+    for case in cases:
+        refused = [str(problem) for problem in problems if problem.feed == case.feed]
+        if not refused:
+            configured |= {case.feed: changed[case.feed]} if case.feed in changed else {}
+            continue
+        case.refusals += refused
+        if case.feed in configured:
+            _declare(project, case, configured[case.feed])
+        else:
+            shutil.rmtree(project.path / "models" / case.feed)
+    if changed:
+        project.generate()
+
+
+def _declare(project: UserProject, case: FeedCase, tables: list[dict[str, Any]]) -> None:
+    location = case.folder.parent / "{table}" if case.folder.name == WHOLE else case.folder
+    settings = {"format": case.content["format"], "location": str(location), "change_set_order": "name"}
+    project.configure(case.feed, settings=settings | case.content.get("settings", {}), tables=tables)
 
 
 def _note_failures(result: Any, cases: Sequence[FeedCase]) -> None:
@@ -150,13 +167,8 @@ def _note_failures(result: Any, cases: Sequence[FeedCase]) -> None:
 
 
 def _final(project: UserProject, table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    name = f"{project.schema}.{table['cdc']['final_name']}"
-    described = project.rows_if_any(f"describe {name}") or []
-    types = {row["col_name"]: row["data_type"] for row in described if not row["col_name"].startswith("#")}
-    # the nearest double of a float's own text, which is what others print
-    columns = [f"cast(cast(`{c}` as string) as double) as `{c}`" if kind == "float" else f"`{c}`" for c, kind in types.items()]
-    rows = project.rows(f"select {', '.join(columns)} from {name}") if types else []
-    return [{k: v for k, v in row.items() if not k.startswith("_cdc_")} for row in rows]
+    rows = project.rows_if_any(f"select * from {project.schema}.{table['cdc']['final_name']}")
+    return [{name: value for name, value in row.items() if not name.startswith("_cdc_")} for row in rows or []]
 
 
 def _quarantined(project: UserProject, feed: str, table: str) -> list[str]:
@@ -167,77 +179,26 @@ def _quarantined(project: UserProject, feed: str, table: str) -> list[str]:
     return [f"{row['n']} of {table}: {row['reason']}" for row in reasons or []]
 
 
-# --------------------------------------------------------------------------------
-# Comparison: expected values are text, as another product printed them
-
-
-def compare(expected: Mapping[str, Any] | None, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str | None:
+def compare(expected: Mapping[str, Any] | None, found: Mapping[str, Rows]) -> str | None:
     """What differs between the tables that a step expects ({name: {columns, rows}}) and those found; None if nothing does."""
     said = ""
+    of_name = {name.lower(): rows for name, rows in found.items()}
     for name, table in (expected or {}).items():
-        rows = next((rows for t, rows in found.items() if t.lower() == name.rsplit(".", 1)[-1].lower()), None)
+        names = (name.replace(".", "_").lower(), name.rsplit(".", 1)[-1].lower())
+        rows = next((of_name[each] for each in names if each in of_name), None)
         if rows is None and len(expected or {}) == 1:  # one target, which the messages name otherwise or in shards
             rows = [row for each in found.values() for row in each]
-        if rows is None:
+        if rows is None and table["rows"]:
             said += f"  no table {name}\n"
-            continue
-        said += _difference(table["columns"], table["rows"], rows, name)
+        differs = _difference(table["columns"], table["rows"], rows or [])
+        said += f"  {name}:\n{differs}" if differs else ""
     return said or None
 
 
-def _difference(columns: Sequence[str], expected: Sequence[Sequence[Any]], found: Sequence[Mapping[str, Any]], name: str) -> str:
-    ours = [{k.lower(): v for k, v in row.items()} for row in found]
-    kinds = {c: next((type(row[c.lower()]) for row in ours if row.get(c.lower()) is not None), str) for c in columns}
-    wanted = Counter(tuple(_as(kinds[c], v) for c, v in zip(columns, row, strict=True)) for row in expected)
-    got = Counter(tuple(_as(kinds[c], row.get(c.lower())) for c in columns) for row in ours)
-    lost, extra = wanted - got, got - wanted
-    shown = [c for place, c in enumerate(columns) if {row[place] for row in lost} != {row[place] for row in extra}] or columns
-    said = ""
-    for sign, rows in (("-", lost), ("+", extra)):
-        for row in rows.elements():
-            values = dict(zip(columns, row, strict=True))
-            said += f"  {sign} {name}: { {c: values[c] for c in shown} }\n"
-    return said
-
-
-def _as(kind: type, value: Any) -> str | None:
-    """A value of a column of this Python type, or another product's text of it, in one spelling."""
-    if value is None:
-        return None
-    if kind is bool:
-        return str(str(value).lower() in ("true", "t", "1")).lower()
-    if kind in (int, float, Decimal):
-        try:
-            number = Decimal(str(value))
-        except InvalidOperation:
-            return str(value)
-        return "0" if number == 0 else format(number.normalize(), "f")
-    if kind in (bytes, bytearray):
-        return (
-            str([b - 256 if b > 127 else b for b in value]) if isinstance(value, (bytes, bytearray)) else _bytes_text(str(value))
-        )
-    if kind is datetime:
-        moment = value if isinstance(value, datetime) else _moment(str(value))
-        return moment.isoformat() if isinstance(moment, datetime) else moment
-    if kind is date:
-        text = str(value)
-        return str(_day(int(text))) if text.lstrip("-").isdigit() else text
-    return value if isinstance(value, str) else json.dumps(value, default=str)
-
-
-def _bytes_text(text: str) -> str:
-    """Bytes as Java's list of signed numbers, from that or from PostgreSQL's hexadecimal."""
-    if text.startswith("\\x"):
-        return str([b - 256 if b > 127 else b for b in bytes.fromhex(text[2:])])
-    return text
-
-
-def _moment(text: str) -> datetime | str:
-    try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")).replace(tzinfo=None)
-    except ValueError:
-        return text
-
-
-def _day(days: int) -> date:
-    return date.fromordinal(date(1970, 1, 1).toordinal() + days)
+def _difference(columns: Sequence[str], expected: Sequence[Sequence[Any]], found: Rows) -> str | None:
+    names = [column.lower() for column in columns]
+    ours = [{name.lower(): value for name, value in row.items()} for row in found]
+    lost = [name for name in names if ours and name not in ours[0]]
+    if lost:
+        return f"  there is no column {', '.join(lost)}\n"
+    return difference([dict(zip(names, row, strict=True)) for row in expected], [{n: row[n] for n in names} for row in ours])

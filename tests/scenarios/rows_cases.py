@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from tests.scenarios.project import UserProject
+from tests.scenarios.values import Rows, difference
 
 FEED = "cases"
 # Settings that a file gives under their own names.
@@ -20,17 +19,18 @@ SETTINGS = (
     "set_on_insert", "partition_by", "apply", "keyless", "surrogate", "nullable_keys", "insert_only", "occurred_at",
     "key_changes", "renamed_columns", "mask", "max_errors", "max_delete_share",
 )
-Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass
 class RowsCase:
-    """path: its file. table: the table that it becomes. content: the file. refusals: why it could not be configured or run."""
+    """path: its file. table: the table that it becomes. content: the file. refusals: why it could not be configured or run.
+    broken: why the file is no case, or its rows cannot be read."""
 
     path: Path
     table: str
-    content: Mapping[str, Any]
+    content: dict[str, Any]
     refusals: list[str] = field(default_factory=list)
+    broken: str = ""
 
     @property
     def name(self) -> str:
@@ -43,42 +43,60 @@ class RowsCase:
         shape = shapes[min(batch, len(shapes) - 1)] if shapes else None  # what the source has then, and so what is listed
         schema = {n: _of_batch(t, batch) for n, t in c["schema"].items() if not shape or n in shape}
         sequence = c["sequence"] if isinstance(c["sequence"], list) else [c["sequence"]]
-        cdc: dict[str, Any] = {"keys": list(c["keys"]), "sequence_by": sequence}
+        cdc: dict[str, Any] = {"keys": list(c.get("keys") or []), "sequence_by": sequence}
         names = {"delete_when": "deleted_when", "truncate_when": "truncated_when", "old_keys": "old_keys",
                  "ordinal": "ordinal", "transaction": "transaction"}
         cdc |= {ours: c[theirs] for theirs, ours in names.items() if c.get(theirs)}
         cdc |= {name: c[name] for name in SETTINGS if c.get(name) not in (None, "", [], {})}
         if c.get("ignore_null"):
-            cdc["ignore_null_updates"] = _columns_of(c["ignore_null"], [name for name in c["schema"] if name not in c["keys"]])
+            cdc["ignore_null_updates"] = _columns_of(c["ignore_null"], [name for name in c["schema"] if name not in cdc["keys"]])
         if c.get("columns") or not shapes:
             cdc |= _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=list(schema))
         if c.get("track_history") is not None:
             chosen = _selection(c["track_history"], batch, "include", "except", all_columns=list(schema))
             cdc["track_columns"] = chosen.get("include", chosen)
-        return {"name": self.table, "cdc": cdc, "columns": {n: t.lower() for n, t in schema.items()}}
+        return {"name": self.table, "cdc": cdc, "columns": schema}
 
     def change_set(self, number: int) -> str | None:
         """The lines of one batch; None after the last."""
         batches = self.content["batches"]
         if number >= len(batches):
             return None
-        missing = {(batch, row): columns for batch, row, columns in self.content.get("missing") or []}
         shapes = self.content.get("batch_columns")
+        shape = shapes[min(number, len(shapes) - 1)] if shapes else None
+        missing = self.content.get("missing") or []
         lines = []
         for index, row in enumerate(batches[number]):
-            absent = set(missing.get((number, index), []))
-            shape = set(shapes[number]) if shapes and shapes[number] else set(row)
-            lines.append(json.dumps({k: v for k, v in row.items() if k not in absent and k in shape}))
-        return "".join(line + "\n" for line in lines)
+            absent = {name for batch, of, names in missing if (batch, of) == (number, index) for name in names}
+            lines.append(_json({k: v for k, v in row.items() if k not in absent and (not shape or k in shape)}) + "\n")
+        return "".join(lines)
 
     @property
     def query(self) -> str:
-        expected = self.expected[0]
-        columns = [k for k in (expected[0] if expected else {}) if not k.startswith("__")]
-        names = ", ".join(f"`{n}`" for n in columns) or "*"
-        if self.content["scd"] == 2:
-            return f"select {names}, valid_from as __START_AT, valid_to as __END_AT from {{schema}}.hist_{FEED}__{self.table}"
-        return f"select {names} from {{schema}}.final_{self.table}"
+        columns = [name for name in self.compared if name not in ("__START_AT", "__END_AT")]
+        names = ", ".join("`" + name.replace("`", "``") + "`" for name in columns) or "*"
+        times = ", valid_from as __START_AT, valid_to as __END_AT" if self.content["scd"] == 2 else ""
+        return f"select {names}{times} from {self.relation}"
+
+    @property
+    def compared(self) -> list[str]:
+        """The columns of the expected rows, each once."""
+        return list({name: None for rows in self.expected for row in rows for name in row})
+
+    @property
+    def relation(self) -> str:
+        """The table whose rows the file expects; `{schema}` stands for the project's schema."""
+        return f"{{schema}}.hist_{FEED}__{self.table}" if self.content["scd"] == 2 else f"{{schema}}.final_{self.table}"
+
+    @property
+    def left_out(self) -> list[str]:
+        """The columns that must not be in that table."""
+        given = self.content.get("columns")
+        if given is None or _is_one_a_batch(given):
+            return []
+        chosen = _selection(given, 0, "include", "except", all_columns=[])
+        kept = {name.lower() for name in (*chosen.get("include", ()), *(self.content.get("keys") or ()), *self.compared)}
+        return [name for name in chosen.get("except", self.content["schema"]) if name.lower() not in kept]
 
     @property
     def expected(self) -> list[Rows]:
@@ -91,27 +109,22 @@ class RowsCase:
         return None if None in differences else differences[0]
 
 
-def difference(expected: Rows, actual: Rows) -> str | None:
-    wanted, found = (Counter(_comparable(row) for row in rows) for rows in (expected, actual))
-    if wanted == found:
-        return None
-    lost, extra = wanted - found, found - wanted
-    return "".join([*(f"  - {row}\n" for row in lost.elements()), *(f"  + {row}\n" for row in extra.elements())])
-
-
 def _of_batch(type_: str | Sequence[str], batch: int) -> str:
     """A column's type when a batch arrives: its only one, or that of the batch."""
     return type_ if isinstance(type_, str) else type_[min(batch, len(type_) - 1)]
 
 
 def _selection(given: Any, batch: int, include: str, leave_out: str, *, all_columns: list[str]) -> dict[str, Any]:
-    if isinstance(given, list) and any(not isinstance(each, str) for each in given):  # one a batch
+    if _is_one_a_batch(given):
         given = given[min(batch, len(given) - 1)]
-    if given is None:
-        return {include: all_columns}
-    if isinstance(given, Mapping) and "except" in given:
+    if isinstance(given, Mapping) and given.get("except") is not None:
         return {leave_out: list(given["except"])}
-    return {include: list(given["include"] if isinstance(given, Mapping) else given)}
+    given = given.get("include") if isinstance(given, Mapping) else given
+    return {include: all_columns if given is None else list(given)}
+
+
+def _is_one_a_batch(given: Any) -> bool:
+    return isinstance(given, list) and any(not isinstance(each, str) for each in given)
 
 
 def _columns_of(given: Any, all_columns: list[str]) -> Any:
@@ -121,27 +134,35 @@ def _columns_of(given: Any, all_columns: list[str]) -> Any:
     return given
 
 
-def _comparable(row: Mapping[str, Any]) -> str:
-    return json.dumps({k: plain(v) for k, v in row.items()}, sort_keys=True, ensure_ascii=False)
-
-
-def plain(value: Any) -> Any:
-    """A value as the files write it."""
+def _json(value: Any) -> str:
+    """JSON with all digits of its decimals."""
     if isinstance(value, Mapping):
-        return {k: plain(v) for k, v in value.items()}
+        return "{" + ", ".join(f"{json.dumps(k)}: {_json(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
-        return [plain(v) for v in value]
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, (date, datetime)):
-        return str(value)
-    if isinstance(value, (bytes, bytearray)):
-        return value.hex()
-    return value
+        return "[" + ", ".join(map(_json, value)) + "]"
+    return str(value) if isinstance(value, Decimal) else json.dumps(value)
 
 
 def read_cases(paths: Sequence[Path]) -> list[RowsCase]:
-    return [RowsCase(path, f"t{n:04d}", json.loads(path.read_text())) for n, path in enumerate(paths)]
+    return [_read(path, f"t{number:04d}") for number, path in enumerate(paths)]
+
+
+def _read(path: Path, table: str) -> RowsCase:
+    case = RowsCase(path, table, {})
+    try:
+        text = path.read_text("utf-8-sig")
+        exact = json.loads(text, parse_float=Decimal)
+        rows = {name: exact[name] for name in ("batches", "expected", "expected_any") if name in exact}
+        case.content = json.loads(text) | rows
+        lost = [name for name in ("scd", "schema", "sequence", "batches") if case.content.get(name) is None]
+        if lost:
+            raise ValueError(f"it has no {', '.join(lost)}")
+        asked = [case.query, case.left_out]
+        for number in range(len(case.content["batches"])):
+            asked += [case.configuration(number), case.change_set(number)]
+    except Exception as error:  # whatever a file holds, the others are run
+        case.broken = f"the file is no case: {type(error).__name__}: {error}"
+    return case
 
 
 def run_cases(project: UserProject, cases: Sequence[RowsCase], *, runs: int | None = None) -> None:
@@ -151,10 +172,11 @@ def run_cases(project: UserProject, cases: Sequence[RowsCase], *, runs: int | No
     What cannot be configured or fails to run is noted in the case's `refusals`; its later change sets still arrive.
     """
     landing = project.path / "landing"
+    cases = [case for case in cases if not case.broken]
     for case in cases:
         (landing / case.table).mkdir(parents=True)
     configured: list[dict[str, Any]] | None = None
-    most = max(len(case.content["batches"]) for case in cases)
+    most = max((len(case.content["batches"]) for case in cases), default=0)
     arrived: set[str] = set()
     for number in range(most):
         tables = [case.configuration(number) for case in cases]

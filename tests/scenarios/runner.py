@@ -15,15 +15,19 @@ import json
 import shutil
 import sys
 import tempfile
+import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.scenarios.feed_cases import FeedCase, compare, read_feeds, run_feeds
 from tests.scenarios.project import UserProject
-from tests.scenarios.rows_cases import RowsCase, difference, plain, read_cases, run_cases
+from tests.scenarios.rows_cases import RowsCase, read_cases, run_cases
+from tests.scenarios.values import difference
 
 DIFFERENCES = Path(__file__).resolve().parents[1] / "cases" / "differences.json"
 
@@ -33,18 +37,19 @@ def find(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     missing = [str(path) for path in paths if not path.exists()]
     if missing:
         raise SystemExit(f"CASES names what is not there: {', '.join(missing)}. Give files or folders.")
-    files = [f for path in paths for f in ([path] if path.is_file() else sorted(path.rglob("*.json")))]
+    files = dict.fromkeys(f for path in paths for f in ([path] if path.is_file() else sorted(path.rglob("*.json"))))
     feeds = sorted({f.parent for f in files if f.name == "expected.json"})
-    rows = [f for f in files if f.parent not in feeds and _is_rows_file(f)]
+    rows = [f for f in files if f.parent not in feeds and (f in paths or _is_rows_file(f))]
     return rows, feeds
 
 
 def _is_rows_file(path: Path) -> bool:
+    """Whether the file is meant as one; so is what is no JSON, for then it has to be told."""
     try:
-        content = json.loads(path.read_text())
-    except ValueError as error:
-        raise SystemExit(f"{path} is no JSON: {error}") from None
-    return isinstance(content, dict) and {"batches", "schema", "sequence"} <= set(content)
+        content = json.loads(path.read_text("utf-8-sig"))
+    except ValueError:
+        return True
+    return isinstance(content, dict) and not {"batches", "scd"}.isdisjoint(content)
 
 
 def _verdict(case: RowsCase | FeedCase, status: str, detail: str, rule: str | None = None) -> dict[str, Any]:
@@ -57,6 +62,8 @@ def judge(case: RowsCase, found: list[dict[str, Any]] | None, differences: dict[
     refusal = "\n".join(case.refusals)
     if refusal and case.content.get("error"):
         return verdict("passed", f"refused: {refusal}")
+    if case.broken:
+        return verdict("failed", case.broken)
     ours = differences.get(case.name)
     if ours is not None and not refusal and found is not None:
         columns = ours["rows"][0] if ours["rows"] else None
@@ -76,20 +83,22 @@ def judge(case: RowsCase, found: list[dict[str, Any]] | None, differences: dict[
 def judge_feed(case: FeedCase, differences: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The feed's line of the report."""
     verdict = partial(_verdict, case)
+    if case.broken:
+        return verdict("failed", case.broken)
     quarantined = f"quarantined: {', '.join(case.quarantined)}" if case.quarantined else ""
+    refusal = "\n".join(case.refusals)
+    refused_elsewhere = any(step.get("error") for step in case.steps)
+    if refusal:
+        return verdict("passed" if refused_elsewhere else "failed", f"refused: {refusal}")
     ours = differences.get(case.name)
-    if ours is not None and not case.refusals:
+    if ours is not None:
         against = compare(ours["tables"], case.found)
         if against is None:
             return verdict("difference", f"{ours['why']} {quarantined}".strip(), ours["rule"])
         return verdict("failed", f"not the tables of its difference ({ours['rule']}; - listed, + found):\n{against}")
-    if case.refusals:
-        return verdict("failed", "refused: " + "\n".join(case.refusals))
     against = "".join(f"  after step {n}:\n{said}" for n, said in enumerate(case.differences, 1) if said)
-    if any("error" in step for step in case.steps):
-        against += "  it is refused elsewhere\n"
-    if against or len(case.differences) < len(case.steps):
-        return verdict("failed", f"- expected, + found:\n{against or '  there are no tables'}{quarantined}")
+    if against or refused_elsewhere:
+        return verdict("failed", f"- expected, + found:\n{against or '  it is refused elsewhere'}{quarantined}")
     return verdict("passed", quarantined)
 
 
@@ -97,11 +106,14 @@ def rows_of(project: UserProject, case: RowsCase) -> list[dict[str, Any]] | None
     from pyspark.errors import AnalysisException
 
     try:
-        rows = project.rows_if_any(case.query)
+        columns = project.columns_if_any(case.relation)
+        unwanted = [name for name in case.left_out if name in (columns or ())]
+        if unwanted:
+            case.broken = f"the table has {', '.join(unwanted)}, which `columns` leaves out"
+        return None if columns is None else project.rows(case.query, floats=columns)
     except AnalysisException as error:
-        case.refusals.append(str(error).splitlines()[0])
+        case.broken = f"its rows cannot be read: {str(error).splitlines()[0]}"
         return None
-    return rows and [{k: plain(v) for k, v in row.items()} for row in rows]
 
 
 def run(paths: Sequence[Path], folder: Path) -> list[dict[str, Any]]:
@@ -111,14 +123,29 @@ def run(paths: Sequence[Path], folder: Path) -> list[dict[str, Any]]:
     cases = read_cases(rows)
     if cases:
         project = UserProject(folder / "project", lake=folder / "lake", schema="scenarios", threads=4)
-        run_cases(project, cases)
-        report += [judge(case, rows_of(project, case), listed) for case in cases]
+        with _told_of(cases):
+            run_cases(project, cases)
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(partial(rows_of, project), cases))
+        report += [judge(case, rows, listed) for case, rows in zip(cases, found, strict=True)]
     feed_cases = read_feeds(feeds)
     if feed_cases:
         project = UserProject(folder / "feeds", lake=folder / "lake", schema="feeds", threads=4)
-        run_feeds(project, feed_cases)
+        with _told_of(feed_cases):
+            run_feeds(project, feed_cases)
         report += [judge_feed(case, listed) for case in feed_cases]
     return report
+
+
+@contextmanager
+def _told_of(cases: Sequence[RowsCase | FeedCase]) -> Iterator[None]:
+    """What ends the runs of all cases is told of each."""
+    try:
+        yield
+    except Exception as error:
+        traceback.print_exc()
+        for case in cases:
+            case.broken = case.broken or f"the run ended: {type(error).__name__}: {error}"
 
 
 def main() -> int:
@@ -126,6 +153,8 @@ def main() -> int:
     parser.add_argument("cases", nargs="+", type=Path, help="rows-files, or folders that hold some")
     parser.add_argument("--report", type=Path, help="where to write the report (JSON)")
     arguments = parser.parse_args()
+    if arguments.report:
+        arguments.report.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="scenarios-"))
     try:
         report = run(arguments.cases, folder)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from tests.scenarios import runner
-from tests.scenarios.rows_cases import RowsCase
+from tests.scenarios.feed_cases import read_feeds
+from tests.scenarios.rows_cases import RowsCase, read_cases
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 LISTED = {"other": {"name": "other", "rule": "P1", "why": "so it is", "rows": [{"id": 2}]}}
@@ -65,3 +66,44 @@ def test_rows_files_and_feeds_are_found_by_what_they_hold(tmp_path: Path) -> Non
     assert runner.find([tmp_path]) == ([rows], [feed.parent])
     with pytest.raises(SystemExit, match="nowhere"):
         runner.find([tmp_path / "nowhere"])
+
+
+def test_what_is_no_case_is_one_failed_line(tmp_path: Path) -> None:
+    good = {"scd": 1, "keys": ["id"], "schema": {"id": "INT", "s": "INT"}, "sequence": "s", "batches": [[{"id": 1, "s": 1}]]}
+    contents = {
+        "cut": "{", "list": "[]", "no_schema": good | {"schema": None}, "no_sequence": {**good, "sequence": None, "scd": 2},
+        "bad_rows": good | {"batches": [[1]]}, "bad_missing": good | {"missing": [[0]]},
+    }
+    for name, content in contents.items():
+        (tmp_path / f"{name}.json").write_text(content if isinstance(content, str) else json.dumps(content))
+    (tmp_path / "good.json").write_text("\ufeff" + json.dumps(good), "utf-8")
+    (tmp_path / "other.json").write_text('{"tables": []}')
+    files, feeds = runner.find([tmp_path, tmp_path / "list.json", tmp_path / "cut.json"])
+    assert (sorted(path.stem for path in files), feeds) == (sorted([*contents, "good"]), [])
+    lines = {Path(line["file"]).stem: line for line in (runner.judge(case, None, {}) for case in read_cases(files))}
+    assert {line["status"] for line in lines.values()} == {"failed"}
+    assert [name for name, line in lines.items() if "is no case" not in line["detail"]] == ["good"]
+
+
+def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
+    contents = ("{", '{"steps": []}', '{"format": "rows", "steps": [{"inputs": ["not_there.jsonl"]}]}')
+    for number, content in enumerate(contents):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "expected.json").write_text(content)
+    details = [runner.judge_feed(case, {})["detail"] for case in read_feeds(runner.find([tmp_path])[1])]
+    assert [detail.split(":")[0] for detail in details[:2]] == ["the folder is no case"] * 2
+    assert "not_there.jsonl" in details[2]
+
+
+def test_all_digits_arrive_and_columns_that_are_left_out_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "digits.json"
+    path.write_text(
+        '{"scd": 1, "keys": ["id"], "sequence": "s", "schema": {"id": "INT", "s": "INT", "d": "DECIMAL(38,2)", "gone": "INT"},'
+        ' "columns": {"except": ["gone"]}, "missing": [[0, 0, ["id"]], [0, 0, ["s"]]],'
+        ' "batches": [[{"id": 1, "s": 1, "d": 12345678901234567.89}]], "expected": [{"id": 1}, {"d": 12345678901234567.89}]}'
+    )
+    case = read_cases([path])[0]
+    assert case.change_set(0) == '{"d": 12345678901234567.89}\n'
+    assert case.query == "select `id`, `d` from {schema}.final_t0000"
+    assert case.left_out == ["gone"]

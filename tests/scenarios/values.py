@@ -1,0 +1,121 @@
+"""Rows of a table beside those that a file expects: each value in one spelling, by the type that the table gives it.
+
+Files write numbers with or without a point or as text, moments with or without a zone, bytes as hexadecimal or as a list of
+numbers, structures as JSON or as its text; so each value is spelled by the Python type of what was found in its place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from pyspark.sql.types import VariantVal
+
+Rows = Sequence[Mapping[str, Any]]
+MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?)? ?(Z|UTC|[+-]\d\d(?::?\d\d)?)?")
+
+
+def difference(expected: Rows, found: Rows) -> str | None:
+    """The rows that are expected and not there (-), and those that are there and not expected (+); None if they are equal.
+
+    A column that a row does not name is null in it.
+    """
+    columns = sorted({name for rows in (expected, found) for row in rows for name in row})
+    like = {name: _example([row.get(name) for row in found]) for name in columns}
+    wanted, got = (
+        Counter(tuple(json.dumps(spelled(row.get(name), like[name]), ensure_ascii=False) for name in columns) for row in rows)
+        for rows in (expected, found)
+    )
+    said = ""
+    for sign, rows in (("-", wanted - got), ("+", got - wanted)):
+        for row in rows.elements():
+            said += f"  {sign} " + ", ".join(f"{name}: {value}" for name, value in zip(columns, row, strict=True)) + "\n"
+    return said or None
+
+
+def spelled(value: Any, like: Any) -> Any:
+    """A value as JSON can hold it, in the one spelling of values such as `like`, which was found in the same place."""
+    if value is None:
+        return None
+    if isinstance(like, VariantVal):
+        value = _parsed(str(value) if isinstance(value, VariantVal) else value)
+        return json.dumps(value, default=_number, sort_keys=True)
+    if isinstance(like, Mapping):
+        value = _parsed(value)
+        if not isinstance(value, Mapping):
+            return value
+        return {name: spelled(value.get(name), like.get(name)) for name in sorted({*value, *like})}
+    if isinstance(like, list):
+        value = _parsed(value)
+        return [spelled(each, like[0] if like else None) for each in value] if isinstance(value, list) else value
+    if isinstance(like, bool):
+        return {"true": "true", "t": "true", "1": "true"}.get(str(value).lower(), "false")
+    if isinstance(like, (int, float, Decimal)):
+        return _number(value)
+    if isinstance(like, (bytes, bytearray)):
+        return _hexadecimal(value)
+    if isinstance(like, datetime):
+        return _moment(value)
+    if isinstance(like, date):
+        days = str(value)
+        return str(date(1970, 1, 1) + timedelta(int(days))) if days.lstrip("-").isdigit() else days
+    return value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True, ensure_ascii=False)
+
+
+def _example(values: Sequence[Any]) -> Any:
+    """A value such as these, which are of one type, with all that they have inside."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    if isinstance(known[0], Mapping):
+        return {name: _example([value.get(name) for value in known]) for name in {name for value in known for name in value}}
+    if isinstance(known[0], list):
+        return [_example([each for value in known for each in value])]
+    return known[0]
+
+
+def _parsed(value: Any) -> Any:
+    try:
+        return json.loads(value, parse_float=Decimal) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _number(value: Any) -> str:
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        return str(value)
+    if not number.is_finite():
+        return str(number)
+    text = format(number, "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
+
+
+def _hexadecimal(value: Any) -> str:
+    """Bytes; their hexadecimal, also as PostgreSQL writes it; or a list of them, as Java's signed numbers."""
+    value = _parsed(value) if str(value).startswith("[") else value
+    if isinstance(value, list):
+        return bytes(each & 255 for each in value).hex()
+    return bytes(value).hex() if isinstance(value, (bytes, bytearray)) else str(value).removeprefix("\\x").lower()
+
+
+def _moment(value: Any) -> str:
+    """A moment in UTC to the microsecond; other texts as they are."""
+    if isinstance(value, datetime):
+        return str(value)
+    parts = MOMENT.fullmatch(str(value).strip())
+    if parts is None:
+        return str(value)
+    day, minute, second, fraction, zone = parts.groups()
+    moment = datetime.fromisoformat(f"{day} {minute or '00:00'}{second or ':00'}.{(fraction or '')[:6]:0<6}")
+    if zone and zone[0] in "+-":
+        hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
+        moment -= (1 if zone[0] == "+" else -1) * timedelta(hours=hours, minutes=minutes)
+    return str(moment)

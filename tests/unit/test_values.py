@@ -1,0 +1,64 @@
+"""Whether rows that a file expects are those that were found, however each of them is written."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.scenarios.feed_cases import compare
+from tests.scenarios.values import difference
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        (5, 5.0), ("5", Decimal("5.00")), (12.50, Decimal("12.5")), ("1E+3", 1000), (0, -0.0), ("NaN", float("nan")),
+        ("true", True), (1, True), ("t", True), ("F", False),
+        ("2026-01-01T10:00:00Z", datetime(2026, 1, 1, 10)), ("2026-01-01 10:00", datetime(2026, 1, 1, 10)),
+        ("2026-01-01 12:00:00.5+02:00", datetime(2026, 1, 1, 10, 0, 0, 500_000)), ("2026-01-01", datetime(2026, 1, 1)),
+        ("2026-01-01 07:30:00.123456789-0230", datetime(2026, 1, 1, 10, 0, 0, 123_456)),
+        ("20454", date(2026, 1, 1)), ("2026-01-01", date(2026, 1, 1)),
+        ("\\xff0A", b"\xff\n"), ("ff0a", bytearray(b"\xff\n")), ("[-1, 10]", b"\xff\n"), ([255, 10], b"\xff\n"),
+        ('["a","b"]', ["a", "b"]), (["1"], [Decimal("1.0")]), ("[]", []),
+        ({"a": 1}, {"a": 1, "b": None}), ('{"a": "1", "b": {"c": 2.0}}', {"b": {"c": 2}, "a": 1}),
+        (None, None), ("", ""),
+    ],
+)  # fmt: skip
+def test_equal_values_are_equal_however_they_are_written(expected: Any, found: Any) -> None:
+    assert difference([{"a": expected}], [{"a": found}]) is None
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        (5, 6), (5, None), (None, 0), ("", None), ("a", "A"), ("12345678901234567.89", Decimal("12345678901234567.88")),
+        ("2026-01-01 10:00:00+02:00", datetime(2026, 1, 1, 10)), ("x", datetime(2026, 1, 1)), ("2026-01-02", date(2026, 1, 1)),
+        ("false", True), ("0a", b"\n\n"), (["a"], ["a", "a"]), (["b", "a"], ["a", "b"]), ("a", ["a"]),
+        ({"a": 1}, {"a": 1, "b": 2}),
+        ({"a": 1, "b": 2}, {"a": 1}), ("nan", 1.0), ("[]", [1]),
+    ],
+)  # fmt: skip
+def test_other_values_are_not(expected: Any, found: Any) -> None:
+    said = difference([{"k": 1, "a": expected}], [{"k": 1, "a": found}])
+    assert said is not None
+    assert [line[:4] for line in said.splitlines()] == ["  - ", "  + "]
+
+
+def test_rows_are_counted_and_what_a_row_does_not_name_is_null() -> None:
+    assert difference([{"a": 1}, {"a": 1}], [{"a": 1}]) == "  - a: \"1\"\n"
+    assert difference([{"a": 1}, {"a": 2, "b": None}], [{"a": 2}, {"a": 1, "b": None}]) is None
+    assert difference([{"a": 1}], [{"a": 1, "b": 1}]) is not None
+    assert difference([], []) is None
+
+
+def test_tables_of_a_feed_are_found_by_their_names() -> None:
+    rows = {"columns": ["ID"], "rows": [["1"]]}
+    assert compare({"shop.a": rows}, {"A": [{"id": 1}], "b": []}) is None
+    assert compare({"x.a": rows, "y.a": rows}, {"x_a": [{"id": 1}], "y_a": [{"id": 1}]}) is None
+    assert compare({"t": rows}, {"t_1": [{"id": 1}], "t_2": []}) is None  # the shards of the only one
+    assert compare({"t": {"columns": ["id"], "rows": []}}, {}) is None
+    assert compare({"t": rows}, {}) is not None
+    assert "no table t" in str(compare({"t": rows, "u": rows}, {"u": [{"id": 1}]}))
+    assert "no column more" in str(compare({"t": {"columns": ["id", "more"], "rows": [["1", None]]}}, {"t": [{"id": 1}]}))
