@@ -2,6 +2,7 @@
   A table that comes as whole copies (format `snapshots`, S10): what differs between a snapshot and the one before becomes changes. A row
   that is new or differs is an upsert, a key that is no longer there is a delete. The snapshot before the first of a load is what
   staging has last of each key.
+    - A copy has whole rows: what a row does not tell (JSON without its nulls) is null in it.
     - Rows of one key that differ inside a snapshot are all refused (`duplicate_key`); equal ones are one.
     - A key whose row cannot be used is there: it is neither changed nor deleted, and the next usable row of it counts as changed.
     - A snapshot with a row whose key cannot be read deletes nothing: nobody knows what it lacks.
@@ -32,12 +33,12 @@
 {%- set keys = delta_cdc.column_list(settings['keys']) -%}
 {%- set columns = settings.column_types.keys() | list -%}
 {%- set values = columns | reject('in', settings['keys']) | list -%}
-{%- set compared = 'struct(' ~ (delta_cdc.comparables(settings, delta_cdc._compared_columns(settings)) | join(', ') or 'null') ~ ', _cdc_missing)' -%}
-{%- set row = 'struct(' ~ delta_cdc.comparables(settings, columns) | join(', ') ~ ', _cdc_missing)' -%}  {#- a hash would skip nulls -#}
+{%- set compared = 'struct(' ~ (delta_cdc.comparables(settings, delta_cdc._compared_columns(settings)) | join(', ') or 'null') ~ ')' -%}
+{%- set row = 'struct(' ~ delta_cdc.comparables(settings, columns) | join(', ') ~ ')' -%}  {#- a hash would skip nulls -#}
 {%- set number = settings.sequence_by[0] -%}
 {%- set told = delta_cdc.column_list(columns) ~ ', _cdc_missing, _cdc_error, _cdc_message, _cdc_undeclared, _cdc_row, _cdc_occurred_at' -%}
 read as (
-  select * from {{ delta_cdc.quoted(settings.snapshots.rows) }}
+  select * except (_cdc_missing), cast(array() as array<string>) as _cdc_missing from {{ delta_cdc.quoted(settings.snapshots.rows) }}
 ),
 snapshots as (  -- number 0: what was staged before
   select *, min(if(_cdc_is_unsure, null, _cdc_number)) over (order by _cdc_number rows between 1 following and unbounded following) as _cdc_next_sure

@@ -67,13 +67,27 @@
 {% endmacro %}
 
 
-{#- One line for each element of a message's array, numbered anew in the order of lines and elements.
-    split: SQL that makes the message of one element, from message, `element` (a variant) and `place` (from 0).
+{#- One line for each element of the messages' first array, numbered anew in the order of lines and elements: the message with this
+    element alone in the array, those at its place alone in the other arrays, and `place` (from 0).
     A message of one element, or of none, stays the text that it was. -#}
-{% macro _one_line_each(lines, array, split) -%}
+{% macro _one_line_each(lines, arrays) -%}
+{%- set alone = [] -%}
+{%- for array in arrays %}{% do alone.append("'" ~ array ~ "', cast(array(element.`" ~ loop.index0 ~ "`) as variant)") %}{% endfor -%}
+{#- a message is taken apart once, and none is copied whole to each of its elements #}
 select batch_id, change_set, row_number() over (partition by batch_id order by row_number, place) as row_number,
-  if(held > 1, {{ split }}, message) as message
-from (select *, size(elements) as held from (select *, try_cast(try_variant_get(try_parse_json(message), '$.{{ array }}', 'variant') as array<variant>) as elements from {{ lines }}))
+  coalesce(whole, to_json(map_concat(rest, map({{ alone | join(', ') }}, 'place', cast(place as variant))))) as message
+from (
+  select batch_id, change_set, row_number, elements,
+    if(size(elements) > 1, null, message) as whole,
+    if(size(elements) > 1, map_filter(envelope, (name, value) -> name not in ({{ delta_cdc._literals(arrays + ['place']) }})), null) as rest
+  from (
+    select *, arrays_zip(
+      {%- for array in arrays %}
+      coalesce(try_cast(envelope['{{ array }}'] as array<variant>), array()){{ ',' if not loop.last }}
+      {%- endfor %}) as elements
+    from ({{ delta_cdc._lines_with(lines, 'envelope', 'try_cast(try_parse_json(message) as map<string, variant>)') }})
+  )
+)
   lateral view posexplode_outer(elements) as place, element
 {%- endmacro %}
 

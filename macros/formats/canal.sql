@@ -3,25 +3,21 @@
   Every value is text. `old` has, for each row of an update, the values before of the columns that changed.
   No row change: DDL, but for TRUNCATE.
 -#}
-{% macro canal_lines(lines) %}{{ return(delta_cdc._one_line_each(lines, 'data', "to_json(map_concat("
-  ~ "map_filter(try_cast(try_parse_json(message) as map<string, variant>), (name, value) -> name not in ('data', 'old')), "
-  ~ "map('data', cast(array(element) as variant), "
-  ~ "'old', cast(array(get(try_cast(try_variant_get(try_parse_json(message), '$.old', 'variant') as array<variant>), place)) as variant), "
-  ~ "'place', cast(place as variant))))")) }}{% endmacro %}
+{% macro canal_lines(lines) %}{{ return(delta_cdc._one_line_each(lines, ['data', 'old'])) }}{% endmacro %}
 
 
 {% macro canal_changes(lines, settings) -%}
 select
   batch_id, change_set, row_number, message, parsed, op_code, after,
   {{ delta_cdc._before_by_old('UPDATE') }} as before,
-  _message_time, _message_id, _place, _gtid, _timestamp
+  _message_time, _message_id, _arrival, _place, _gtid, _timestamp
 from (
   select *, {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as old
   from (
     select batch_id, change_set, row_number, message,
       body.type is not null as parsed, body.type as op_code,
       get(body.data, 0) as row_values, get(body.old, 0) as old_values,
-      body.ts as _message_time, body.id as _message_id, coalesce(body.place, 0) as _place, nullif(body.gtid, '') as _gtid,
+      body.ts as _message_time, body.id as _message_id, struct(batch_id as batch, row_number as row) as _arrival, coalesce(body.place, 0) as _place, nullif(body.gtid, '') as _gtid,
       {{ delta_cdc._of_millis('body.es') }} as _timestamp
     from ({{ delta_cdc._canal_rows(lines) }})
   )

@@ -53,8 +53,7 @@ from (
 {#- Takes a message apart: batch_id, change_set, row_number, message, envelope variant, record_key, old_key variant,
     semantic_types map<column, struct<type, scale>> (null without a schema). What changes no row is left out. -#}
 {% macro _debezium_envelopes(lines) -%}
-    {#- a look at the text spares most messages the rest #}
-    {%- set enveloped = "contains(message, '\"op\"')" -%}
+    {%- set has = "try_variant_get(envelope, '{}', 'variant') is not null" -%}
     {%- set envelope = 'if(is_row, ' ~ delta_cdc._debezium_wrapped('try_cast(payload as map<string, variant>)') ~ ', payload)' %}
     select * from (
       select batch_id, change_set, row_number, message, message_is_json, record_key, old_key, envelope,
@@ -63,15 +62,14 @@ from (
         {{ delta_cdc._lines_with('(' ~ delta_cdc._debezium_payloads(lines) ~ ')', 'envelope', envelope) }}
       )
     )
-    where if({{ enveloped }},
-      not (contains(message, '"prefix"') and try_variant_get(envelope, '$.op', 'string') <=> 'm'),  -- a logical message of PostgreSQL
+    where if(try_variant_get(envelope, '$.op', 'string') is not null,
+      not (contains(message, '"prefix"') and try_variant_get(envelope, '$.op', 'string') = 'm'),  -- a logical message of PostgreSQL
       not coalesce(
       message_is_json and (
-        envelope is null or is_variant_null(envelope)                              -- a tombstone
-        or (try_variant_get(envelope, '$.op', 'string') is null and (
-          try_variant_get(envelope, '$.status', 'string') in ('BEGIN', 'END')      -- transaction metadata
-          or coalesce(try_variant_get(envelope, '$.ddl', 'string'), cast(try_variant_get(envelope, '$.tableChanges', 'variant') as string)) is not null  -- a schema change
-          or (try_variant_get(envelope, '$.ts_ms', 'bigint') is not null and try_variant_get(envelope, '$.source', 'variant') is null)))),  -- a heartbeat
+        envelope is null or is_variant_null(envelope)  -- a tombstone
+        or (try_variant_get(envelope, '$.status', 'string') in ('BEGIN', 'END') and {{ has.format('$.event_count') }})  -- transaction metadata
+        or (({{ has.format('$.ddl') }} or {{ has.format('$.tableChanges') }}) and ({{ has.format('$.source') }} or {{ has.format('$.databaseName') }}))  -- a schema change
+        or map_keys(try_cast(envelope as map<string, variant>)) <=> array('ts_ms')),  -- a heartbeat
       false))
 {%- endmacro %}
 
@@ -94,7 +92,8 @@ from (
       from (
         select *, not {{ delta_cdc._debezium_is_row('record', '$') }}
             and try_variant_get(record, '$.op', 'string') is null and try_variant_get(record, '$.payload', 'variant') is null
-            and (try_variant_get(record, '$.topic', 'string') is not null or try_variant_get(record, '$.key', 'variant') is not null) as is_record
+            and size(array_compact(array(try_variant_get(record, '$.topic', 'variant'), try_variant_get(record, '$.key', 'variant'),
+              try_variant_get(record, '$.value', 'variant')))) > 1 as is_record  -- a field with null is there too
         from (select *, try_parse_json(message) as record, contains(message, '"__op"') or contains(message, '"__deleted"') as may_be_row from {{ lines }})
       )
     )
@@ -155,8 +154,9 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
     {%- set is_date = semantic ~ ".type in ('io.debezium.time.Date', 'org.apache.kafka.connect.data.Date')" -%}
     {%- if type == 'date' -%}
       {#- a year is no day -#}
-      {{ return("case when " ~ semantic ~ ".type like '%Timestamp' then cast(" ~ delta_cdc._in_utc(micros) ~ " as date) when " ~ semantic
-          ~ ".type = 'io.debezium.time.Year' then null else coalesce(date_from_unix_date(try_cast(" ~ text ~ " as int)), try_cast(rtrim('Z', " ~ text ~ ") as date)) end") }}
+      {%- set days = "date_from_unix_date(try_cast(" ~ text ~ " as int))" -%}
+      {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.time.Year', null, coalesce(if(" ~ semantic ~ ".type like '%Timestamp', cast("
+          ~ delta_cdc._in_utc(micros) ~ " as date), " ~ days ~ "), try_cast(rtrim('Z', " ~ text ~ ") as date)))") }}
     {%- endif -%}
     {%- set micros = "if(" ~ is_date ~ ", timestamp_micros(try_cast(" ~ text ~ " as int) * 86400000000L), " ~ micros ~ ")" -%}
     {{ return("coalesce(" ~ (delta_cdc._in_utc(micros) if type == 'timestamp_ntz' else micros) ~ ", try_cast(" ~ text ~ " as " ~ type ~ "))") }}

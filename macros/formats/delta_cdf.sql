@@ -6,7 +6,7 @@
 {% macro delta_cdf_changes(lines, settings) -%}
 {%- set removed = "('delete', 'update_preimage')" -%}
 {%- set keys = [] -%}
-{%- for key in settings['keys'] %}{% do keys.append('after[' ~ delta_cdc.literal(key) ~ ']') %}{% endfor -%}
+{%- for key in settings['keys'] %}{% do keys.append(delta_cdc._text_of(key, settings)) %}{% endfor -%}
 select
   batch_id, change_set, row_number, message, parsed,
   {%- if keys %}

@@ -7,7 +7,7 @@
 select
   batch_id, change_set, row_number, message, parsed, op_code, after,
   {{ delta_cdc._before_by_old('update') }} as before,
-  _position, _xoffset, _xid, _gtid, _timestamp
+  _position, _arrival, _xoffset, _xid, _gtid, _timestamp
 from (
   select *, {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as old
   from (
@@ -18,6 +18,7 @@ from (
       if(body.type <> 'bootstrap-insert' and body.position rlike '\\.\\d+:\\d+$', struct(
         try_cast(regexp_extract(body.position, '\\.(\\d+):', 1) as bigint) as log,
         try_cast(regexp_extract(body.position, ':(\\d+)$', 1) as bigint) as offset), null) as _position,
+      struct(batch_id as batch, row_number as row) as _arrival,
       -- without a position it says nothing of the order; the last row of a transaction has none, but `commit`
       if(body.type <> 'bootstrap-insert' and body.position is not null, coalesce(body.xoffset, if(body.`commit`, 9223372036854775807, null)), null) as _xoffset, body.xid as _xid, body.gtid as _gtid,
       timestamp_micros(try_multiply(body.ts, 1000000L)) as _timestamp

@@ -14,7 +14,7 @@ select
   row_values is not null as parsed, trim(row_values['OPERATION$']) as op_code,
   {{ delta_cdc._as_listed('new_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as before,
   try_cast(row_values['CSCN$'] as decimal(38, 0)) as _commit_scn,
-  try_cast(row_values['RSID$'] as bigint) as _row_sequence,
+  try_cast(try_cast(row_values['RSID$'] as decimal(38, 0)) as bigint) as _row_sequence,
   nullif(concat_ws('.', row_values['XIDUSN$'], row_values['XIDSLT$'], row_values['XIDSEQ$']), '') as _xid,
   try_cast(row_values['COMMIT_TIMESTAMP$'] as timestamp) as _timestamp
 from (

@@ -15,6 +15,7 @@ select
   {{ delta_cdc._as_listed('new_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as before,
   {{ delta_cdc._lsn_of_sqlserver("row_values['__$start_lsn']") }} as _start_lsn,
   coalesce(try_cast(row_values['__$command_id'] as int), 0) as _command_id,
+  length(row_values['__$start_lsn']) = 16 as _bytes_are_base64,
   if(row_values['__$seqval'] is null, '', {{ delta_cdc._lsn_of_sqlserver("row_values['__$seqval']") }}) as _seqval
 from (
   select *, {{ delta_cdc._columns_where('row_values', "not startswith(name, '__$') and name <> '__before'") }} as new_values,
@@ -31,7 +32,8 @@ from (
 {% endmacro %}
 
 
-{#- Bytes come in hexadecimal digits, with 0x before them or without. -#}
+{#- Bytes come in hexadecimal digits, with 0x before them or without; in base64 where the LSN does, for FOR JSON writes all so. -#}
 {% macro sqlserver_ct_value(text, type, settings, column) %}
-  {{ return(delta_cdc._plain_value(text, type, bytes="try_to_binary(regexp_replace(" ~ text ~ ", '^0x', ''), 'hex')")) }}
+  {{ return(delta_cdc._plain_value(text, type, bytes="if(_bytes_are_base64, try_to_binary(" ~ text
+      ~ ", 'base64'), try_to_binary(regexp_replace(" ~ text ~ ", '^0x', ''), 'hex'))")) }}
 {% endmacro %}

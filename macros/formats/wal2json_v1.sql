@@ -3,9 +3,7 @@
   include-xids and include-timestamp. Its place in `change` orders a change inside its transaction. `oldkeys` holds the replica
   identity. Truncates are not in it; transactions without changes and logical messages change no row.
 -#}
-{% macro wal2json_v1_lines(lines) %}{{ return(delta_cdc._one_line_each(lines, 'change', "to_json(map_concat("
-  ~ "map_filter(try_cast(try_parse_json(message) as map<string, variant>), (name, value) -> name not in ('change', 'place')), "
-  ~ "map('change', cast(array(element) as variant), 'place', cast(place as variant))))")) }}{% endmacro %}
+{% macro wal2json_v1_lines(lines) %}{{ return(delta_cdc._one_line_each(lines, ['change'])) }}{% endmacro %}
 
 
 {% macro wal2json_v1_changes(lines, settings) -%}

@@ -633,12 +633,14 @@ FORMATS: dict[str, Format] = {
     "canal": Format(
         settings={
             "sequence_by": ["_message_time", "_message_id"],
+            "transaction": "_arrival",
             "occurred_at": "_timestamp",
             "key_changes": True,
         },
         fields={
             "_message_time": "bigint",
             "_message_id": "bigint",
+            "_arrival": "struct<batch: bigint, row: bigint>",
             "_place": "int",
             "_gtid": "string",
             "_timestamp": "timestamp",
@@ -654,6 +656,7 @@ FORMATS: dict[str, Format] = {
         },
         fields={
             "_position": "struct<log: bigint, offset: bigint>",
+            "_arrival": "struct<batch: bigint, row: bigint>",
             "_xoffset": "bigint",
             "_xid": "string",
             "_gtid": "string",
@@ -663,6 +666,7 @@ FORMATS: dict[str, Format] = {
     "goldengate": Format(
         settings={
             "sequence_by": ["_pos"],
+            "transaction": "_xid",
             "occurred_at": "_timestamp",
             "key_changes": True,
             "split_key_changes": True,

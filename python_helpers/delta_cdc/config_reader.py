@@ -325,6 +325,12 @@ class _Reader:
             if given.get("row_order") and file_format != "delta":
                 message = f"`row_order` is for Delta tables, and `file_format` is {file_format}. A file's rows have its order."
                 problem(message, "row_order")
+            if file_format == "delta" and given.get("format") == "snapshots":
+                message = (
+                    "`file_format` is delta, and with `format: snapshots` a change set is the whole table; a commit of a Delta "
+                    "table is what it changed. Say `format: delta_cdf`, or `rows` for a table that is only appended to."
+                )
+                problem(message, "file_format")
             if file_format == "delta" and given.get("unit", "file") != "file":
                 problem("`unit` is folder, and a commit of a Delta table is one file. Take it out.", "unit")
         self.check_landing(given, block, problem)

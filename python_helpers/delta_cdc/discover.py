@@ -285,7 +285,7 @@ def _canal(message: Message) -> Iterator[Sighting]:
     for row in message.get("data") or [] if not message.get("isDdl") else []:
         named = {name: types.get(name.lower()) for name in row}
         # without them there is only the order of arrival
-        order = {} if "ts" in message or "id" in message else {"sequence_by": ["0"]}
+        order = {} if "ts" in message or "id" in message else {"sequence_by": ["_arrival"]}
         yield Sighting(_qualified(message, "database"), named, message.get("pkNames") or [], settings=order)
 
 

@@ -106,6 +106,9 @@ class _Parser:
             self.take(">")
         elif word == "map":
             self.take("<")
+            key = self.peek().lower()
+            if key in SIMPLE and key != "string":
+                raise _Unreadable(f"the names in a map are text: `map<string, …>`, not `map<{key}, …>`")
             self.type()
             self.take(",")
             self.type()

@@ -95,6 +95,8 @@ def test_csv_as_its_options_say_compressed_and_without_a_header(spark, tmp_path)
     options = {"sep": ";", "quote": "'", "nullValue": "\\N", "encoding": "iso-8859-1", "header": False}
     assert objects(spark, "csv", path, columns=("id", "n"), **options) == [{"id": "9", "n": "é;"}, {"id": "10", "n": None}]
     assert objects(spark, "csv", written(tmp_path / "none.csv", ""), columns=("id", "n"), header=False) == []
+    quotes = written(tmp_path / "quotes.csv", "id,size\n1,'5\"'\n2,'it''s'\n")  # a quote of one's own is doubled, too
+    assert objects(spark, "csv", quotes, quote="'") == [{"id": "1", "size": '5"'}, {"id": "2", "size": "it's"}]
 
 
 def test_files_of_one_load_have_columns_of_their_own_in_the_order_of_the_paths(spark, tmp_path):
@@ -142,7 +144,7 @@ AVRO = {
         {"name": "nothing", "type": ["null", "string"]},
         {"name": "nested", "type": {"type": "record", "name": "N", "fields": [
             {"name": "n", "type": ["null", "double"]}, {"name": "b", "type": "bytes"}]}},
-        {"name": "list", "type": {"type": "array", "items": ["null", "long"]}},
+        {"name": "list", "type": {"type": "array", "items": ["null", "double"]}},
         {"name": "pairs", "type": {"type": "map", "values": "string"}},
     ],
 }  # fmt: skip
@@ -150,12 +152,12 @@ RECORD: dict[str, Any] = {
     "id": 2**62 + 1, "big": Decimal("1234567890123456789012345678.0123456789"),
     "at": dt.datetime(1582, 1, 1, 1, 2, 3, 1, tzinfo=dt.timezone.utc), "wall": dt.datetime(9999, 12, 31, 23, 59, 59, 999000),
     "day": dt.date(1, 1, 1), "no_number": float("nan"), "tiny": 1e-300, "bytes": b"\x00\xff", "kind": "I", "nothing": None,
-    "nested": {"n": 0.1, "b": b"\x00"}, "list": [1, None], "pairs": {"k": "v"},
+    "nested": {"n": 0.1, "b": b"\x00"}, "list": [1.5, None, float("nan"), float("inf"), -float("inf")], "pairs": {"k": "v"},
 }  # fmt: skip
 AVRO_TYPES = {
     "id": "bigint", "big": "decimal(38,10)", "at": "timestamp", "wall": "timestamp_ntz", "day": "date", "no_number": "double",
     "tiny": "double", "bytes": "binary", "kind": "string", "nothing": "string", "nested": "struct<n: double, b: binary>",
-    "list": "array<bigint>", "pairs": "map<string, string>",
+    "list": "array<double>", "pairs": "map<string, string>",
 }  # fmt: skip
 
 

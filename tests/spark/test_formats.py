@@ -164,6 +164,9 @@ def test_sqlserver_ct_an_lsn_may_be_base64_and_nothing_else(spark):
     assert [row["_cdc_sequence"] and row["_cdc_sequence"]["_start_lsn"] for row in found] == [older, newer, older, newer, None]
     assert [row["_cdc_error"] for row in found] == [None] * 4 + ["null_sequence"]
     assert {row["__v"] for row in found} == {7}
+    bytes_of = [{**change, "__$start_lsn": lsn, "b": text} for lsn, text in zip(lsns[1:3], ("ABCD", "ABCD"), strict=True)]
+    found = staged(spark, "sqlserver_ct", bytes_of, {"id": "int", "b": "binary"})
+    assert [bytes(row["b"]) for row in found] == [b"\x00\x10\x83", b"\xab\xcd"]  # FOR JSON writes all bytes in base64
 
 
 # --------------------------------------------------------------------------------
@@ -192,7 +195,9 @@ def test_canal_a_message_of_several_rows_is_a_change_each(spark):
         (4, 1, "UPDATE", {"id": "3", "v": None}, {"id": "3", "v": "c"}),
     ]
     again = changes(spark, "canal", [found[1]["message"]], {"id": "int", "v": "string"})
-    assert {**again[0], "row_number": 2, "message": None} == {**found[1], "message": None}
+    assert again[0]["_arrival"] == {"batch": 1, "row": 1}
+    there = {"row_number": 2, "message": None, "_arrival": None}
+    assert again[0] | there == found[1] | there
     assert json.loads(found[1]["message"])["pkNames"] == ["id"]
 
 
@@ -284,8 +289,20 @@ def test_canal_without_times_is_taken_in_the_order_of_arrival(spark):
     messages = messages_of("paimon__canal__table_incomplete")
     columns = {"k": "int", "v": "string"}
     assert {row["_cdc_error"] for row in staged(spark, "canal", messages, columns)} == {"null_sequence"}
-    rows = staged(spark, "canal", messages, columns, sequence_by=["0"])
+    rows = staged(spark, "canal", messages, columns, sequence_by=["_arrival"])
     assert values(rows, "k", "v", "_cdc_error") == [(1, "Hi", None), (2, "Hello", None)]
+    again = [{"type": op, "data": [{"k": "1", "v": "a"}]} for op in ("INSERT", "DELETE", "INSERT")]
+    assert [row["_cdc_op"] for row in staged(spark, "canal", again, columns, sequence_by=["_arrival"])] == ["I", "D", "I"]
+
+
+def test_wal2json_v1_a_large_transaction_is_taken_apart_in_one_go(spark):
+    """Where each change reads the whole transaction, the test does not come to an end."""
+    names = {"columnnames": ["id", "v"], "columntypes": ["integer", "text"]}
+    changed = [{"kind": "insert", "schema": "s", "table": "t", **names, "columnvalues": [n, "x" * 200]} for n in range(20_000)]
+    transaction = {"xid": 7, "nextlsn": "0/10", "timestamp": "2026-01-01 00:00:00+00", "change": changed}
+    rows = staged(spark, "wal2json_v1", [transaction], {"id": "int", "v": "string"})
+    assert [(row["id"], row["_cdc_ordinal"]) for row in rows] == [(n, n) for n in range(20_000)]
+    assert {(row["_cdc_error"], row["_cdc_transaction"], len(row["v"])) for row in rows} == {(None, "7", 200)}
 
 
 # --------------------------------------------------------------------------------
@@ -768,8 +785,12 @@ def test_debezium_logs_are_ordered_by_number(spark):
 
 
 def test_debezium_a_row_alone_says_nothing_and_is_refused(spark):
-    (row,) = staged(spark, "debezium", [document("serde-unwrapped")], {"id": "int"})
-    assert row["_cdc_error"] == "unknown_operation"
+    looks_like_others = [
+        {"id": 1, "key": "color", "val": "red"}, {"id": 1, "topic": "t"}, {"id": 1, "ts_ms": 5}, {"id": 1, "status": "BEGIN"},
+        {"id": 1, "ddl": "x"}, {"id": 1, "tableChanges": "x"},
+    ]  # fmt: skip
+    rows = staged(spark, "debezium", [document("serde-unwrapped"), *looks_like_others], {"id": "int"})
+    assert [row["_cdc_error"] for row in rows] == ["unknown_operation"] * 7
 
 
 def test_debezium_tombstones_change_no_row(spark):
@@ -782,6 +803,15 @@ def test_debezium_tombstones_change_no_row(spark):
         sequence_by=["0"],
     )
     assert {row["_cdc_error"] for row in rows} == {None}
+    # also of a table with a column `op`, and beside the other messages that tell of one
+    column = {"type": "CREATE", "table": {"columns": [{"name": "op"}]}}
+    others = [
+        {"topic": "t", "key": {"op": "X", "id": 1}, "value": None}, {"key": {"op": "X"}, "value": None}, {"topic": "t", "key": {"op": 1}},
+        {"source": {"table": "t"}, "databaseName": "d", "ddl": 'create table t ("op" int)', "tableChanges": [column]},
+        {"key": None, "topic": "t", "value": {"ts_ms": 5}}, {"ts_ms": 5},
+        {"status": "BEGIN", "id": "op", "ts_ms": 5, "event_count": None, "data_collections": None},
+    ]  # fmt: skip
+    assert staged(spark, "debezium", others, {"id": "int", "op": "string"}) == []
 
 
 def test_debezium_logical_messages_change_no_row(spark):
@@ -869,6 +899,8 @@ def test_debezium_every_type_of_mysql(spark):
     [
         ("io.debezium.time.Date", 19439, "date", dt.date(2023, 3, 23)),
         ("io.debezium.time.IsoDate", "2023-03-23Z", "date", dt.date(2023, 3, 23)),
+        ("io.debezium.time.ZonedTimestamp", "2023-03-23T14:30:05Z", "date", dt.date(2023, 3, 23)),
+        ("io.debezium.time.MicroTimestamp", 1679581805123456, "date", dt.date(2023, 3, 23)),
         ("io.debezium.time.Timestamp", 1679581805123, "timestamp", dt.datetime(2023, 3, 23, 14, 30, 5, 123000)),
         ("io.debezium.time.MicroTimestamp", -1, "timestamp_ntz", dt.datetime(1969, 12, 31, 23, 59, 59, 999999)),
         ("io.debezium.time.NanoTimestamp", 1679581805123456789, "timestamp_ntz", dt.datetime(2023, 3, 23, 14, 30, 5, 123456)),
@@ -1000,7 +1032,7 @@ def test_sqlserver_ct_a_row_before_without_its_row_after_is_refused(spark):
 def test_oracle_cdc_the_rows_before_and_after_an_update_are_one_change(spark):
     control = {"CSCN$": 567, "XIDUSN$": 6, "XIDSLT$": 28, "XIDSEQ$": 807, "COMMIT_TIMESTAMP$": "2008-01-02 03:04:05"}
     rows = [("I ", 1, {"ID": 1}), ("UO", 2, {"ID": 1}), ("UN", 3, {"ID": 2}), ("D ", 4, {"ID": 2})]
-    messages = [{"OPERATION$": operation, "RSID$": number, **control, **row} for operation, number, row in rows]
+    messages = [{"OPERATION$": operation, "RSID$": f"{number}.0000000000", **control, **row} for operation, number, row in rows]
     found = staged(spark, "oracle_cdc", messages, {"id": "int"})
     assert values(found, "_cdc_op", "id", "_cdc_key_before", "_cdc_ordinal", "_cdc_error") == [
         ("I", 1, None, 1, None),

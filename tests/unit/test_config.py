@@ -373,7 +373,7 @@ def test_E7_the_columns_that_an_expression_names(expression: str, found: str | N
     assert _named_in(expression, {"op", "date", "month", "year"}) == found
 
 
-@pytest.mark.parametrize("type", ["map<string,int>", "array<Map <int,int>>", "variant", "struct<map:int,v:variant>"])
+@pytest.mark.parametrize("type", ["map<string,int>", "array<Map <string,int>>", "variant", "struct<map:int,v:variant>"])
 def test_Q5_rows_are_told_by_values_that_can_be_compared(tmp_path: Path, type: str) -> None:
     columns = [*COLUMNS, {"name": "tags", "data_type": type}, {"name": "plain", "data_type": "struct<map:int,variant:int>"}]
     for settings, setting in (
@@ -839,7 +839,8 @@ def test_types(text: str) -> None:
         ("varchar", "`varchar` wants a length, e.g. varchar(10)"),
         ("array<int", "it ends too early"),
         ("array(int)", "`(` is not expected there"),
-        ("map<int>", "`>` is not expected there"),
+        ("map<string>", "`>` is not expected there"),
+        ("map<int,string>", "the names in a map are text: `map<string, …>`, not `map<int, …>`"),
         ("int int", "`int` is not expected there"),
         ("int;", "`;` is not expected there"),
         ("struct<>", "`>` is not expected there"),

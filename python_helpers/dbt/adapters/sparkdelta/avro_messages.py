@@ -94,7 +94,9 @@ def _json_value(value: Any, top: bool = False) -> Any:
     if isinstance(value, bytes):
         return value.hex().upper() if top else base64.b64encode(value).decode()
     if isinstance(value, float):
-        return str(value) if top or not math.isfinite(value) else value
+        if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return str(value) if top else value
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, dt.datetime):

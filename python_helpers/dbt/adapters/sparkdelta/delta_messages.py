@@ -41,7 +41,8 @@ def numbered_messages(session: SparkSession, change_sets: Sequence[tuple[str, in
     read = []
     for table, commits in tables.items():
         sets = session.createDataFrame(commits, "_commit_version bigint, batch_id bigint, change_set string")
-        read.append(_messages(session, table, [commit[0] for commit in commits], feed).join(F.broadcast(sets), "_commit_version"))
+        for run in _consecutive(commit[0] for commit in commits):
+            read += [each.join(F.broadcast(sets), "_commit_version") for each in _messages_of(session, table, run, feed)]
     rows = reduce(lambda one, other: one.unionByName(other), read)
     order = Window.partitionBy("batch_id").orderBy("place", "message")
     return rows.where("trim(message) <> ''").select(
@@ -57,11 +58,35 @@ def size_of_commit(session: SparkSession, path: str) -> int:
     return max(int(metrics.get(name) or 0) for name in ("numOutputBytes", "numTargetBytesAdded", "numAddedBytes"))
 
 
-def _messages(session: SparkSession, table: str, versions: Iterable[int], feed: Mapping[str, Any]) -> DataFrame:
+def _consecutive(versions: Iterable[int]) -> list[list[int]]:
+    """The versions in runs without a gap: what lies in a gap is not to be read, and perhaps cannot be.
+
+    >>> _consecutive([4, 7, 5, 8])
+    [[4, 5], [7, 8]]
+    """
+    runs: list[list[int]] = []
+    for version in sorted(versions):
+        if runs and runs[-1][-1] == version - 1:
+            runs[-1].append(version)
+        else:
+            runs.append([version])
+    return runs
+
+
+def _messages_of(session: SparkSession, table: str, run: list[int], feed: Mapping[str, Any]) -> list[DataFrame]:
+    """The messages of a run of commits: read at once, or where the table's columns changed between them one by one."""
+    try:
+        return [_messages(session, table, run[0], run[-1], feed)]
+    except DbtRuntimeError:
+        if len(run) == 1:
+            raise
+        return [_messages(session, table, version, version, feed) for version in run]
+
+
+def _messages(session: SparkSession, table: str, first: int, last: int, feed: Mapping[str, Any]) -> DataFrame:
     """(_commit_version bigint, place string: `row_order` as sortable, message string) of a table's commits."""
     from pyspark.sql import functions as F
 
-    first, last = min(versions), max(versions)
     try:
         frame = (
             session.read.format("delta")
@@ -93,7 +118,7 @@ def _unreadable(table: str, first: int, last: int, feed: Mapping[str, Any], erro
     said = short_message(error)
     which = f"version {first}" if first == last else f"versions {first} to {last}"
     remedy = "Nothing of it was loaded; `delta-cdc retract` goes on without a change set."
-    if "DELTA_MISSING_CHANGE_DATA" in said or "CHANGE_DATA_FEED" in said:
+    if "DELTA_MISSING_CHANGE_DATA" in said:
         remedy = (
             "Its change data feed has to be on before a version that is to be read is written: set "
             "`delta.enableChangeDataFeed` = true on the table, and `start_from` to the first version after it, as "

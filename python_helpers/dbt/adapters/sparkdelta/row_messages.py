@@ -31,7 +31,7 @@ _JSON = {
 }
 
 # RFC 4180, and an empty field is null unless it is quoted: without a text of its own for null, Spark makes both null.
-_CSV = {"quote": '"', "escape": '"', "nullValue": "\x00\x00", "emptyValue": ""}
+_CSV = {"quote": '"', "nullValue": "\x00\x00", "emptyValue": ""}
 _CSV_READS = {"multiLine": "true", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": "unreadable"}
 
 
@@ -148,7 +148,8 @@ def _with_text_decimals(data_type: DataType) -> DataType:
 
 def _csv_options(feed: Mapping[str, Any]) -> dict[str, str]:
     given = {name: str(value).lower() if isinstance(value, bool) else value for name, value in feed["csv_options"].items()}
-    return {"header": "true", **_CSV, **given, **_CSV_READS}
+    chosen = {"header": "true", **_CSV, **given, **_CSV_READS}
+    return {"escape": chosen["quote"], **chosen}  # a quote is doubled inside of quotes
 
 
 def _csv_columns(session: SparkSession, path: str, feed: Mapping[str, Any]) -> list[str]:
