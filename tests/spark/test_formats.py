@@ -806,7 +806,8 @@ def test_debezium_tombstones_change_no_row(spark):
     # also of a table with a column `op`, and beside the other messages that tell of one
     column = {"type": "CREATE", "table": {"columns": [{"name": "op"}]}}
     others = [
-        {"topic": "t", "key": {"op": "X", "id": 1}, "value": None}, {"key": {"op": "X"}, "value": None}, {"topic": "t", "key": {"op": 1}},
+        {"topic": "t", "key": {"op": "X", "id": 1}, "value": None}, {"key": {"op": "X"}, "value": None},
+        {"topic": "t", "key": {"op": 1}},
         {"source": {"table": "t"}, "databaseName": "d", "ddl": 'create table t ("op" int)', "tableChanges": [column]},
         {"key": None, "topic": "t", "value": {"ts_ms": 5}}, {"ts_ms": 5},
         {"status": "BEGIN", "id": "op", "ts_ms": 5, "event_count": None, "data_collections": None},
