@@ -17,11 +17,11 @@
   {%- if is_incremental() -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
   {%- set evolution = delta_cdc._final_evolution(settings, staging, staged, state) -%}
   {%- if settings.surrogate == 'hash' %}{% do delta_cdc.note_surrogate(settings) %}{% endif -%}
-  {%- set reshaped = evolution.rebuild or (is_incremental() and state.notes.get('shape') != delta_cdc._shape(settings)) -%}
+  {%- set reshaped = evolution.rebuild or (is_incremental() and state.notes.get('shape') != delta_cdc._shape_of_final(settings)) -%}
   {%- set anew = not is_incremental() or reshaped -%}
   {%- set reached = delta_cdc.resolved_batch_id(keys, staged) -%}
   {%- if not anew and not state.rebuild and not evolution.backfill and delta_cdc.nothing_new(staged, state.batch_id)
-        and not delta_cdc.resolved_since(reached, state) -%}
+        and not delta_cdc.resolved_since(reached, state) and not delta_cdc.revised_since(staged, state) -%}
     {%- if evolution.new %}{% do delta_cdc._note_filled(state, evolution.new) %}{% endif -%}
     {%- do adapter.plan_write(this, {'skip': true, 'columns': evolution.columns, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
@@ -34,7 +34,7 @@
         'rebuild': reshaped,
         'columns': evolution.columns,
         'txn': delta_cdc.transaction(state, staged, plan.mode == 'rebuild'),
-        'notes': delta_cdc._final_notes(settings, reached),
+        'notes': delta_cdc._final_notes(settings, staged, reached),
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
       } -%}
 
@@ -53,7 +53,8 @@
     {%- do settings.update({'lacking': {} if evolution.nested else evolution.new}) -%}
     {%- set touched = delta_cdc._touched_partitions(settings, delta_cdc._winners(settings, staging, keys, state, plan), plan) -%}
     {%- do settings.update({'lacking': {}}) -%}
-    {%- do options.update({'skip': not touched and not evolution.backfill, 'predicates': [touched or 'false']}) -%}
+    {%- set noted = evolution.backfill or plan.revised or delta_cdc.resolved_since(reached, state) -%}  {#- by a commit, though no row differs -#}
+    {%- do options.update({'skip': not touched and not noted, 'predicates': [touched or 'false']}) -%}
     {%- set sql = delta_cdc._partitions_rewritten(settings, delta_cdc._winners(settings, staging, keys, state, plan), touched, plan) -%}
   {%- else -%}
     {%- do options.update({'delete_unmatched': plan.mode == 'rebuild', 'narrow': plan.mode != 'rebuild'}) -%}
@@ -109,12 +110,15 @@
 {% endmacro %}
 
 
+{% macro _shape_of_final(settings) %}{{ return(delta_cdc._shape(settings, delta_cdc._settings_of_life() + ['partition_by'])) }}{% endmacro %}
+
 {#- What final's commits say it was built with. -#}
-{% macro _final_notes(settings, resolved_batch_id=none) %}
+{% macro _final_notes(settings, staged, resolved_batch_id) %}
   {%- set notes = {'columns': settings['columns']} -%}
+  {%- do notes.update(delta_cdc.note_of_revision(staged)) -%}
   {%- if resolved_batch_id is not none %}{% do notes.update({'resolved_batch_id': resolved_batch_id}) %}{% endif -%}
   {%- if settings.get('keys') %}{% do notes.update({'keys': settings['keys']}) %}{% endif -%}
-  {%- if delta_cdc._shape(settings) %}{% do notes.update({'shape': delta_cdc._shape(settings)}) %}{% endif -%}
+  {%- if delta_cdc._shape_of_final(settings) %}{% do notes.update({'shape': delta_cdc._shape_of_final(settings)}) %}{% endif -%}
   {%- if settings.get('expressions') %}{% do notes.update({'expressions': settings.expressions}) %}{% endif -%}
   {{ return(notes) }}
 {% endmacro %}
@@ -129,7 +133,7 @@
     {{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false, 'revised': false, 'plain': found is not none and keys is none
           and settings.keyless == 'none' and not found.truncates and not found.partial and not delta_cdc._continues(settings)}) }}
   {%- endif -%}
-  {%- set revised = delta_cdc.revised_since(staged, state.batch_id) -%}
+  {%- set revised = delta_cdc.revised_since(staged, state) -%}
   {%- set found = adapter.recall(staging ~ ' after ' ~ state.batch_id ~ ' to ' ~ staged.committed) -%}
   {%- if found is none -%}
     {%- set new = '(select * from ' ~ delta_cdc.staged_rows(settings, staging) ~ ' where _cdc_batch_id > ' ~ state.batch_id ~ (' or _cdc_revised_in > ' ~ state.batch_id if revised else '') ~ ')' -%}
@@ -139,7 +143,7 @@
   {%- set caught_up = delta_cdc.resolved_since(reached, state) -%}
   {%- set resolved = caught_up or (reached is not none and reached > state.batch_id) -%}
   {%- if found.truncates > 0 or (revised and delta_cdc._revision_wants_rebuild(settings, staging, state.batch_id)) -%}{%- set mode = 'rebuild' -%}
-  {%- elif found.late > 0 or resolved or revised or (settings.get('expressions') and (found.partial > 0 or delta_cdc._shape(settings))) -%}{%- set mode = 'late' -%}
+  {%- elif found.late > 0 or resolved or revised or (settings.get('expressions') and (found.partial > 0 or delta_cdc._shape(settings, delta_cdc._settings_of_life()))) -%}{%- set mode = 'late' -%}
   {%- else -%}{%- set mode = 'on_time' -%}
   {%- endif -%}
   {%- set has_values = settings['columns'] | reject('in', settings['keys']) | list | length > 0 -%}

@@ -25,8 +25,11 @@
   {{ return(settings['columns'] + added + (['_cdc_key'] if settings.get('surrogate') == 'hash' else []) + (['_cdc_is_deleted', '_cdc_deleted_at'] if settings.get('delete_mode') == 'soft' else [])) }}
 {% endmacro %}
 
-{#- The settings that shape rows already written, as text: where they are others than a table was written with, it is built anew. -#}
-{% macro _shape(settings, names=['delete_mode', 'soft_delete_nulls', 'created_at', 'updated_at', 'set_on_insert', 'surrogate_of']) %}
+{#- The settings by which a row of final holds more than its changes give. -#}
+{% macro _settings_of_life() %}{{ return(['delete_mode', 'soft_delete_nulls', 'created_at', 'updated_at', 'set_on_insert', 'surrogate_of']) }}{% endmacro %}
+
+{#- Settings that shape rows already written, as text: where they are others than a table was written with, it is built anew. -#}
+{% macro _shape(settings, names) %}
   {%- set out = [] -%}
   {%- for name in names -%}
     {%- if settings.get(name) and settings[name] != 'hard' %}{% do out.append(name ~ ': ' ~ settings[name]) %}{% endif -%}

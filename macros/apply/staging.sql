@@ -28,6 +28,7 @@
     {{ return(delta_cdc._staging_idle(settings, state, evolved, {'first_batch_id': state.batch_id + 1, 'last_batch_id': new.last, 'rows_read': 0})) }}
   {%- endif -%}
   {%- set last, lines = new.last, new.lines -%}
+  {%- if state.exists and not settings.key_changes and state.notes.keys_may_move is not sameas false %}{% do delta_cdc._refuse_moved_keys(settings, state) %}{% endif -%}
 
   {%- if settings.get('reads_much') %}{% do delta_cdc._keep_changes(settings, lines) %}{% endif -%}
   {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}

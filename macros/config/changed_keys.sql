@@ -11,6 +11,17 @@
 {% endmacro %}
 
 
+{#- `key_changes` was taken back. Where keys did change, rows would come back at keys that they left. -#}
+{% macro _refuse_moved_keys(settings, state) %}
+  {%- if adapter.query_rows('select 1 as found from ' ~ this ~ ' where _cdc_key_before is not null and _cdc_error is null limit 1') -%}
+    {%- do exceptions.raise_compiler_error(
+        delta_cdc.about_table(settings) ~ '`key_changes` is false, and changes of keys were staged before: their rows would come back at the keys'
+        ~ ' that they left. Nothing was loaded. Put `key_changes` or `old_keys` back as they were and run `delta-cdc generate`.') -%}
+  {%- endif -%}
+  {%- do state.notes.update({'keys_may_move': false}) -%}
+{% endmacro %}
+
+
 {#- Staging under other keys than it was loaded with: once what is made from it is rebuilt, it gains the fields of `_cdc_key_before` that it
     lacks, and rows that lack a key are marked. `key_fields`: the fields of `_cdc_key_before`, where there are others than the keys. -#}
 {% macro _adopt_keys(settings, state) %}

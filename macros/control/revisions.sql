@@ -5,8 +5,14 @@
   A table that was never revised has no such column, and the same SQL as if there were no revisions.
 -#}
 
-{#- Whether rows of staging were revised after a batch. -#}
-{% macro revised_since(staged, done) %}{{ return((staged.notes.get('revised_in') or -1) > done) }}{% endmacro %}
+{#- Whether rows of staging were revised since a table was made of it. What is held (Q4) keeps the table's batch below the revision's,
+    so its commits note the revision too. -#}
+{% macro revised_since(staged, state) %}
+  {{ return((staged.notes.get('revised_in') or -1) > [state.batch_id, state.notes.get('revised_in') or -1] | max) }}
+{% endmacro %}
+
+{#- What such a commit notes. -#}
+{% macro note_of_revision(staged) %}{{ return({'revised_in': staged.notes.revised_in} if staged.notes.get('revised_in') else {}) }}{% endmacro %}
 
 
 {#- A revised truncate touches every key, an erased row may have had other keys than staging still knows; a table that is only appended to has no way to take a row back. -#}

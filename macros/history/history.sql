@@ -26,7 +26,8 @@
   {%- set reshaped = is_incremental() and state.notes.get('shape') != shape -%}
   {%- set anew = not is_incremental() or reshaped -%}
   {%- set reached = delta_cdc.resolved_batch_id(keys, staged) -%}
-  {%- if not anew and not state.rebuild and delta_cdc.nothing_new(staged, state.batch_id) and not delta_cdc.resolved_since(reached, state) -%}
+  {%- if not anew and not state.rebuild and delta_cdc.nothing_new(staged, state.batch_id) and not delta_cdc.resolved_since(reached, state)
+        and not delta_cdc.revised_since(staged, state) -%}
     {%- do adapter.plan_write(this, {'skip': true, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._history_rows(settings, staging, none)) }}
   {%- endif -%}
@@ -35,12 +36,14 @@
   {%- set report = delta_cdc.held_report(settings, readable.held) -%}
   {%- do report.update({'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode}) -%}
   {%- if not plan.skip %}{% do delta_cdc.gain_deletion_vectors(settings, state) %}{% endif -%}
+  {%- set notes = {'keys': settings['keys'], 'shape': shape, 'resolved_batch_id': reached} -%}
+  {%- do notes.update(delta_cdc.note_of_revision(staged)) -%}
   {%- do adapter.plan_write(this, {
         'skip': plan.skip,
         'rebuild': reshaped,
         'delete_unmatched': plan.mode == 'rebuild',
         'txn': delta_cdc.transaction(state, staged, plan.mode == 'rebuild'),
-        'notes': {'keys': settings['keys'], 'shape': shape, 'resolved_batch_id': reached},
+        'notes': notes,
         'report': report,
       }) -%}
   {%- if anew -%}{{ return(delta_cdc._history_rows(settings, staging, keys)) }}{%- endif -%}

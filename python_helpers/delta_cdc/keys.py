@@ -51,7 +51,8 @@ def key_changes(
     anew = rekeyed or (state["exists"] and _types(state["columns"], "key_after") != _types(staged["columns"], *keys))
     exists = state["exists"] and not anew
     continued = exists and state["txn_version"] is not None and not state["replaced"]
-    notes = {"keys": keys}
+    revision = staged["notes"].get("revised_in")
+    notes = {"keys": keys, **({} if revision is None else {"revised_in": revision})}
     # a table that somebody restored or replaced is worked out anew, as a new application: Delta would skip the old one's batch
     generation = state["version"] + 1 if state["exists"] else 0
     app_id = state["app_id"] if continued else f"{dbt.this.identifier}@{generation}"
@@ -61,8 +62,8 @@ def key_changes(
         nothing = session.createDataFrame([], rows_schema(staging.schema, keys).add("resolved_batch_id", LongType()))
         return Write(nothing, rebuild=state["exists"], txn={"app_id": app_id, "version": staged["txn_version"]}, notes=notes)
     done = max(state["txn_version"], _noted(dbt, dbt.schema_of(control))) if continued else -1
-    # a retraction may undo what is resolved: the table is worked out anew
-    revised = continued and (staged["notes"].get("revised_in") or -1) > done
+    # a retraction may undo what is resolved: the table is worked out anew; of what is held (Q4) `done` stays below the revision
+    revised = continued and (revision or -1) > max(done, state["notes"].get("revised_in") or -1)
     if revised:
         continued, done, app_id = False, -1, f"{dbt.this.identifier}@{generation}"
     exists = exists and not revised

@@ -8,7 +8,7 @@
 {%- if settings.on_schema_change == 'ignore' -%}
   {%- do settings.update({'columns': settings['columns'] | select('in', published) | list}) -%}
 {%- endif -%}
-{%- set columns = delta_cdc.comparable_columns(settings, delta_cdc._final_columns(settings)) -%}
+{%- set columns = delta_cdc.comparable_columns(settings, delta_cdc._final_columns(settings) + delta_cdc._derived_partitions(settings) | map(attribute='name') | list) -%}
 with rebuilt as (
 {{ delta_cdc._final_rows(settings, delta_cdc.unheld(settings, staging), keys) }}
 )

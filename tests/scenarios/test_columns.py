@@ -259,6 +259,16 @@ TABLES: dict[str, dict[str, Any]] = {
             [{"id": "secret-11", "old": "secret-1", "op": "U", "n": 2}, {"id": "secret-11", "op": "?", "card": "secret-12"}],
         ),
     },
+    "parts_anew": {  # A4: rows already there get the partitions of another expression
+        "columns": ({"d": "date"},) * 2,
+        "settings": ({"partition_by": ["year(d) as p"]}, {"partition_by": ["month(d) as p"]}),
+        "rows": ([{"id": 1, "d": "2020-05-01"}], [{"id": 2, "d": "2021-07-01"}]),
+    },
+    "moves_no_more": {  # `key_changes` taken back
+        "columns": ({"old": "int"},) * 2,
+        "settings": ({"old_keys": {"id": "old"}}, {}),
+        "rows": ([{"id": 1}, {"id": 2, "old": 1, "op": "U"}], [{"id": 3}]),
+    },
     "priced": {  # A4, A6: a partition is of what an expression makes, also where that has a source column's name
         "columns": ({"a": "int"},) * 2,
         "settings": {"expressions": {"a": "a * 100"}, "partition_by": ["a div 1000 as bucket"], "apply": "replace_partitions"},
@@ -288,6 +298,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "rows": ([{"a": 1}, {"a": 1}, {"a": 2}], [{"a": 1}, {"a": 3}]),
     },
 }
+REFUSED = ("final_refuses", "final_remakes", "stg_cols__moves_no_more")
 for case in TABLES.values():
     if not case.get("settings") or "keys" not in case["settings"]:
         continue
@@ -414,7 +425,7 @@ def cols(project: UserProject) -> Iterator[Columns]:
     second = cols.run(1)
     assert project.failures(first) == []
     cols.refusals = {message.split(":")[0]: message for message in project.failures(second)}
-    assert {name: text for name, text in cols.refusals.items() if name not in ("final_refuses", "final_remakes")} == {}
+    assert {name: text for name, text in cols.refusals.items() if name not in REFUSED} == {}
     return cols
 
 
@@ -578,6 +589,15 @@ def test_E7_expressions_make_columns_of_history_and_final(cols: Columns) -> None
     assert "dbt run --full-refresh --select final_remakes" in cols.refusals["final_remakes"]
 
 
+def test_A4_rows_already_there_get_the_partitions_of_another_expression(cols: Columns) -> None:
+    assert cols.rows("final_parts_anew", "id, p") == [{"id": 1, "p": 5}, {"id": 2, "p": 7}]
+
+
+def test_K1_keys_that_changed_are_not_forgotten_by_a_setting(cols: Columns) -> None:
+    assert "Put `key_changes` or `old_keys` back as they were" in cols.refusals["stg_cols__moves_no_more"]
+    assert cols.rows("final_moves_no_more", "id") == [{"id": 2}]
+
+
 def test_A6_E7_a_partition_is_of_what_an_expression_makes(cols: Columns) -> None:
     assert cols.rows("final_priced", "id, a, bucket") == [{"id": 1, "a": 5000, "bucket": 5}, {"id": 2, "a": 7000, "bucket": 7}]
 
@@ -663,11 +683,11 @@ def test_N1_a_surrogate_key_numbers_equal_rows(cols: Columns) -> None:
 
 
 def test_A4_S6_nothing_is_left_to_do_and_every_final_equals_its_rebuild(cols: Columns) -> None:
-    before = cols.versions()
-    assert len(cols.project.failures(cols.project.try_dbt("run", "--exclude", "final_refuses", "final_remakes", quiet=True))) == 0
+    before, refused = cols.versions(), [f"{name}+" for name in REFUSED]
+    assert len(cols.project.failures(cols.project.try_dbt("run", "--exclude", *refused, quiet=True))) == 0
     assert cols.versions() == before
     equal = ("--select", "test_name:final_equals_rebuild_from_staging", "test_name:history_equals_rebuild_from_staging")
-    cols.project.dbt("test", *equal, "--exclude", "final_refuses", "final_remakes", quiet=True)
+    cols.project.dbt("test", *equal, "--exclude", *refused, quiet=True)
 
 
 def test_E1_Q3_R1_a_young_column_is_told_by_what_is_read_again_and_outlives_compaction(cols: Columns) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from deltalake import DeltaTable
 
 from delta_cdc.cli import main
 from tests.scenarios.project import UserProject
@@ -89,6 +90,9 @@ def feed(project: UserProject) -> Iterator[Feed]:
         "emptied": PLAIN,
         "made": {**PLAIN, "expressions": {"n": "n * 100"}},
         "moments": {**PLAIN, "truncated_when": "op = 'T'", "occurred_at": "n"},
+        "waits": {**MOVING, "max_errors": 0.5},
+        "waits_too": {**PLAIN, "max_errors": 0.5, "history": "table", "partition_by": ["n"], "apply": "replace_partitions"},
+        "vacated": {**MOVING, "partition_by": ["n"], "apply": "replace_partitions"},
     })
     for table in ("errors", "deletes", "folded"):
         feed.deliver(table, "0001", *(feed.row(id) for id in range(1, 5)))
@@ -170,6 +174,50 @@ def test_S9_a_retracted_change_set_leaves_no_trace_in_history_and_final(feed: Fe
     feed.tested("errors", "twin")
     assert f"Nearest: {batch} (" in feed.refused("retract", "0011.json")
     assert "There are several change sets `0012.jsonl`. Give the batch id of one: " in feed.refused("retract", "0012.jsonl")
+
+
+def test_S9_Q4_a_retraction_counts_while_a_later_change_set_is_held(feed: Feed) -> None:
+    tables = ("waits", "waits_too")
+    for table in tables:
+        feed.deliver(table, "0001", feed.row(1), feed.row(2), feed.row(3), feed.row(4))
+        feed.deliver(table, "0002", feed.row(1, n=9), feed.row(12, old_id=2))
+    feed.run()
+    for table in tables:
+        feed.deliver(table, "0003", feed.row(None), feed.row(None))
+    feed.run()
+    for table in tables:
+        feed.done("retract", f"{table}/0002.jsonl")
+    feed.run()
+
+    def made() -> list[int]:
+        names = [f"{layer}{table}" for table in tables for layer in ("final_", "hist_ops__")] + ["int_ops__waits_keys"]
+        folders = [feed.project.lake / "warehouse" / f"{feed.project.schema}.db" / name for name in names]
+        return [DeltaTable(str(folder)).version() for folder in folders if folder.is_dir()]
+
+    before = made()
+    assert len(before) == 4
+    for _ in range(2):
+        assert [feed.final(table) for table in tables] == [{1: 1, 2: 1, 3: 1, 4: 1}] * 2
+        feed.tested(*tables)
+        feed.run()
+    assert made() == before
+    for table in tables:
+        feed.done("accept", table, feed.batch(f"{table}/0003"))
+        feed.deliver(table, "0004", feed.row(1, n=5))
+    feed.run()
+    assert [feed.final(table) for table in tables] == [{1: 5, 2: 1, 3: 1, 4: 1}] * 2
+    feed.tested(*tables)
+
+
+def test_S6_a_key_change_that_touches_no_partition_is_worked_in_once(feed: Feed) -> None:
+    feed.deliver("vacated", "0001", feed.row(1), feed.row(2, old_id=1))
+    feed.run()
+    feed.deliver("vacated", "0002", feed.row(1, op="D"))
+    feed.run()
+    assert feed.final("vacated") == {2: 1}
+    idle = {result.node.name: result.adapter_response for result in feed.run().result.results}
+    assert idle["final_vacated"].get("mode") is None
+    feed.tested("vacated")
 
 
 def test_Q3_replayed_rows_count_from_where_they_arrived(feed: Feed) -> None:

@@ -153,12 +153,12 @@ def test_A5_on_time_changes_are_applied_without_the_past() -> None:
 def test_A9_A10_tables_that_do_not_use_them_have_the_sql_of_before() -> None:
     settings = {**SETTINGS, "columns": ["id", "a"], "partition_by": []}
     macros = load(this="s.final")
-    assert macros["_shape"](settings) is None
+    assert macros["_shape_of_final"](settings) is None
     assert macros["_final_columns"](settings) == ["id", "a"]
     for sql in (macros["_winners_on_time"](settings, "s.staging", 7, False), macros["_final_rows"](settings, "s.staging", None)):
         assert not re.findall("s.final|_cdc_lived|_cdc_created_at|_cdc_deleted_at|_cdc_held_until", sql)
     shaped = {**settings, "delete_mode": "soft", "created_at": "born", "set_on_insert": ["a"], "soft_delete_nulls": False}
-    assert macros["_shape"](shaped) == "delete_mode: soft, created_at: born, set_on_insert: ['a']"
+    assert macros["_shape_of_final"](shaped) == "delete_mode: soft, created_at: born, set_on_insert: ['a']"
     assert macros["_final_columns"](shaped) == ["id", "a", "born", "_cdc_is_deleted", "_cdc_deleted_at"]
 
 
