@@ -113,8 +113,17 @@ class UserProject:
         return [node for node in nodes if str(node.status) in ("error", "fail")]
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """The rows of a query; `{schema}` stands for the project's schema."""
-        return [r.asDict(recursive=True) for r in self.spark().sql(sql.replace("{schema}", self.schema)).collect()]
+        """The rows of a query; `{schema}` stands for the project's schema. A float is the double that is written alike."""
+        from pyspark.sql import functions as F
+
+        frame = self.spark().sql(sql.replace("{schema}", self.schema))
+        floats = {name: "`" + name.replace("`", "``") + "`" for name, kind in frame.dtypes if kind == "float"}
+        exact = {name: F.col(quoted).cast("string").cast("double") for name, quoted in floats.items()}
+        return [row.asDict(recursive=True) for row in (frame.withColumns(exact) if exact else frame).collect()]
+
+    def columns_if_any(self, table: str) -> list[str]:
+        """The columns of a table; none where it was not made."""
+        return [row["col_name"] for row in self.rows_if_any(f"describe table {table}") or [] if not row["col_name"].startswith("#")]
 
     def rows_if_any(self, sql: str) -> list[dict[str, Any]] | None:
         """The rows of a query; None where a table that it names was not made."""

@@ -106,11 +106,10 @@ def rows_of(project: UserProject, case: RowsCase) -> list[dict[str, Any]] | None
     from pyspark.errors import AnalysisException
 
     try:
-        columns = project.columns_if_any(case.relation)
-        unwanted = [name for name in case.left_out if name in (columns or ())]
+        unwanted = set(case.left_out) & set(project.columns_if_any(case.relation) if case.left_out else ())
         if unwanted:
-            case.broken = f"the table has {', '.join(unwanted)}, which `columns` leaves out"
-        return None if columns is None else project.rows(case.query, floats=columns)
+            case.broken = f"the table has {', '.join(sorted(unwanted))}, which `columns` leaves out"
+        return project.rows_if_any(case.query)
     except AnalysisException as error:
         case.broken = f"its rows cannot be read: {str(error).splitlines()[0]}"
         return None
