@@ -57,11 +57,11 @@
     each SQL or none. -#}
 {% macro columns_named(columns, expressions) %}
   {%- set no_column = "(?i)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\bas\\s+\\w+|::\\s*\\w+|\\bextract\\s*\\(\\s*\\w+\\s+from\\b|\\w+\\s*\\(" -%}
-  {%- set sql = modules.re.sub(no_column, '(', expressions | select | join(' ; ')) -%}
+  {%- set sql = modules.re.sub(no_column, ' ; ', expressions | select | join(' ; ')) -%}
   {%- set out = [] -%}
   {%- for column in columns -%}
     {%- set bare, in_ticks = modules.re.escape(column), modules.re.escape(delta_cdc.quoted(column)) -%}
-    {%- if modules.re.search('(?i)(?<![\\w.`])' ~ bare ~ '(?![\\w`]|\\s*\\()|' ~ in_ticks, sql) %}{% do out.append(column) %}{% endif -%}
+    {%- if modules.re.search('(?i)(?<![\\w.`])' ~ bare ~ '(?![\\w`])|' ~ in_ticks, sql) %}{% do out.append(column) %}{% endif -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}

@@ -123,7 +123,8 @@ class UserProject:
 
     def columns_if_any(self, table: str) -> list[str]:
         """The columns of a table; none where it was not made."""
-        return [row["col_name"] for row in self.rows_if_any(f"describe table {table}") or [] if not row["col_name"].startswith("#")]
+        described = [row["col_name"] for row in self.rows_if_any(f"describe table {table}") or []]
+        return [name for name in described if not name.startswith("#")]
 
     def rows_if_any(self, sql: str) -> list[dict[str, Any]] | None:
         """The rows of a query; None where a table that it names was not made."""
