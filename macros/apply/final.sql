@@ -1,5 +1,5 @@
 {#-
-  final_<table> (SCD1): the live rows, one a key. Rank by the order, keep the first, drop deletes (rules A1 to A8).
+  final_<table> (SCD1): the live rows, one a key. Rank by the order, keep the first, drop deletes (rules A1 to A10).
 
   What one run has to do is looked up first (`plan_of_load`) and decides which SQL is made:
     on time   every new change is above all that was staged before: only the new changes are read (A5); what a partial image

@@ -14,7 +14,7 @@
 {% endmacro %}
 
 
-{#- `cdc_named_key`: the key that the person was named by, typed. -#}
+{#- `cdc_named_key`: the key that the row was named by, typed. -#}
 {% macro _view_named_key(table) %}
   {%- set keys = table.settings['keys'] -%}
   {%- do adapter.create_values_view('cdc_named_key_text', keys, [adapter.secret('key')]) -%}
@@ -32,7 +32,7 @@
 {% endmacro %}
 
 
-{#- All that staging holds of the person: what is at the key, what moved away from it, and where keys changed the same row's changes
+{#- All that staging holds of the row: what is at the key, what moved away from it, and where keys changed the same row's changes
     under its other keys. -#}
 {% macro _changes_of_row(table) -%}
 {%- set settings = table.settings -%}
@@ -53,7 +53,7 @@ where not s._cdc_error <=> 'erased' and not s._cdc_error <=> 'unparsable' and (
 {%- endmacro %}
 
 
-{#- The keys that the person had, each with the position of its last change. -#}
+{#- The keys that the row had, each with the position of its last change. -#}
 {% macro _keys_of_row(settings) -%}
 {%- set keys = settings['keys'] -%}
 select {{ delta_cdc.column_list(keys) }}, max(struct(_cdc_sequence, _cdc_ordinal)) as _cdc_position

@@ -839,7 +839,7 @@ class _TableCheck:
         if settings.zorder_by and settings.cluster_by:
             message = "`cluster_by` and `zorder_by` are both given; a clustered table is ordered by its clustering. Take one out."
             self.problem(message, "zorder_by")
-        self.zorder(published, seen)
+        self.ordering(published, seen)
         if (
             settings.apply == "replace_partitions"
             and not settings.partition_by
@@ -852,7 +852,7 @@ class _TableCheck:
                 "apply",
             )
 
-    def zorder(self, published: Sequence[str], partitions: AbstractSet[str]) -> None:
+    def ordering(self, published: Sequence[str], partitions: AbstractSet[str]) -> None:
         """Columns of which Delta has the lowest and highest value in each file: else it refuses to order or cluster by them.
 
         partitions: names of the partition columns, in lower case.
