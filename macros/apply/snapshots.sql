@@ -38,7 +38,7 @@
 {%- set number = settings.sequence_by[0] -%}
 {%- set told = delta_cdc.column_list(columns) ~ ', _cdc_missing, _cdc_error, _cdc_message, _cdc_undeclared, _cdc_row, _cdc_occurred_at' -%}
 read as (
-  select * except (_cdc_missing), cast(array() as array<string>) as _cdc_missing from {{ delta_cdc.quoted(settings.snapshots.rows) }}
+  select * from {{ delta_cdc.quoted(settings.snapshots.rows) }}
 ),
 snapshots as (  -- number 0: what was staged before
   select *, min(if(_cdc_is_unsure, null, _cdc_number)) over (order by _cdc_number rows between 1 following and unbounded following) as _cdc_next_sure

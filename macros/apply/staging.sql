@@ -9,6 +9,7 @@
   {%- set state = delta_cdc.progress(this) -%}
   {%- do delta_cdc._refuse_restored(this, state) -%}
   {%- do delta_cdc._adopt_keys(settings, state) -%}
+  {%- if state.notes.get('key_changes') and not settings.key_changes %}{% do delta_cdc._refuse_moved_keys(settings) %}{% endif -%}
   {%- do delta_cdc.read_as_multiset(settings) -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
   {%- if state.exists -%}
@@ -28,7 +29,6 @@
     {{ return(delta_cdc._staging_idle(settings, state, evolved, {'first_batch_id': state.batch_id + 1, 'last_batch_id': new.last, 'rows_read': 0})) }}
   {%- endif -%}
   {%- set last, lines = new.last, new.lines -%}
-  {%- if state.exists and not settings.key_changes and state.notes.keys_may_move is not sameas false %}{% do delta_cdc._refuse_moved_keys(settings, state) %}{% endif -%}
 
   {%- if settings.get('reads_much') %}{% do delta_cdc._keep_changes(settings, lines) %}{% endif -%}
   {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
@@ -144,6 +144,7 @@
   {%- set can_be_noted = delta_cdc.can_be_noted(plan.highest_type, plan.highest) -%}
   {%- do plan.update({'notes': {
         'keys': settings['keys'],
+        'key_changes': settings.get('key_changes') or false,
         'highest': plan.highest if can_be_noted else none,
         'highest_type': plan.highest_type if can_be_noted else none,
         'keys_may_move': (state.exists and notes.keys_may_move is not sameas false) or plan.keys_may_move,
@@ -387,7 +388,7 @@ checked as (
     {{ delta_cdc._ordinal(settings) }} as _cdc_ordinal,
     {{ 'cast(' ~ settings.transaction ~ ' as string)' if settings.get('transaction') else 'cast(null as string)' }} as _cdc_transaction,
     if(_cdc_op = 'R' and _cdc_sequence is null, null, {{ settings.get('occurred_at') or settings.sequence_by[0] }}) as _cdc_occurred_at,  -- O5
-    {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif %}if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array()){{ ')' if settings.get('ignore_null_updates') }} as _cdc_missing,
+    {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif %}{{ 'cast(array() as array<string>)' if settings.format == 'snapshots' else "if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array())" }}{{ ')' if settings.get('ignore_null_updates') }} as _cdc_missing,
     if(size(_cdc_others) > 0{{ " and not _cdc_error <=> 'erased'" if settings.get('erased_in') }}, _cdc_others, null) as _cdc_undeclared,
     _cdc_error, {{ '_cdc_is_nameless, _cdc_message' if settings.get('alternate_keys') else '_cdc_message' if last == 'read' else 'if(_cdc_error is null' ~ (" or _cdc_error = 'erased'" if settings.get('erased_in') else '') ~ ', cast(null as string), _cdc_message) as _cdc_raw' }},
     _cdc_batch_id, _cdc_change_set, _cdc_row, current_timestamp() as _cdc_staged_at

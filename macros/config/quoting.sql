@@ -56,8 +56,8 @@
 {#- Those of the columns that stand in SQL expressions: texts, types, aliases, functions and units of time name no column. expressions:
     each SQL or none. -#}
 {% macro columns_named(columns, expressions) %}
-  {%- set no_column = "(?i)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\bas\\s+\\w+|::\\s*\\w+|\\bextract\\s*\\(\\s*\\w+\\s+from\\b|\\w+\\s*\\(" -%}
-  {%- set sql = modules.re.sub(no_column, ' ; ', expressions | select | join(' ; ')) -%}
+  {%- set no_column = "(?i)(`(?:[^`]|``)*`)|'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\bas\\s+\\w+|::\\s*\\w+|\\bextract\\s*\\(\\s*\\w+\\s+from\\b|\\w+\\s*\\(" -%}
+  {%- set sql = modules.re.sub(no_column, '\\1 ; ', expressions | select | join(' ; ')) -%}
   {%- set out = [] -%}
   {%- for column in columns -%}
     {%- set bare, in_ticks = modules.re.escape(column), modules.re.escape(delta_cdc.quoted(column)) -%}

@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,9 @@ def read_feeds(folders: Sequence[Path]) -> list[FeedCase]:
 def _read(path: Path, feed: str) -> FeedCase:
     case = FeedCase(path, feed, {})
     try:
-        case.content = json.loads((path / "expected.json").read_text("utf-8-sig"))
+        text = (path / "expected.json").read_text("utf-8-sig")
+        exact = json.loads(text, parse_float=Decimal)
+        case.content = json.loads(text) | {name: exact[name] for name in ("steps",) if name in exact}
         case.content["format"]
         lost = [str(file) for step in range(len(case.steps)) for file in case.inputs(step) if not file.is_file()]
         case.broken = f"there is no {', '.join(lost)}" if lost else ""

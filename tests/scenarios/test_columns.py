@@ -267,7 +267,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "moves_no_more": {  # `key_changes` taken back
         "columns": ({"old": "int"},) * 2,
         "settings": ({"old_keys": {"id": "old"}}, {}),
-        "rows": ([{"id": 1}, {"id": 2, "old": 1, "op": "U"}], [{"id": 3}]),
+        "rows": ([{"id": 1}, {"id": 2, "old": 1, "op": "U"}], []),
     },
     "priced": {  # A4, A6: a partition is of what an expression makes, also where that has a source column's name
         "columns": ({"a": "int"},) * 2,
@@ -596,6 +596,7 @@ def test_A4_rows_already_there_get_the_partitions_of_another_expression(cols: Co
 def test_K1_keys_that_changed_are_not_forgotten_by_a_setting(cols: Columns) -> None:
     assert "Put `key_changes` or `old_keys` back as they were" in cols.refusals["stg_cols__moves_no_more"]
     assert cols.rows("final_moves_no_more", "id") == [{"id": 2}]
+    assert cols.rows("hist_cols__moves_no_more", "id", order="valid_from") == [{"id": 1}, {"id": 2}]
 
 
 def test_A6_E7_a_partition_is_of_what_an_expression_makes(cols: Columns) -> None:

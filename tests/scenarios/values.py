@@ -54,7 +54,7 @@ def spelled(value: Any, like: Any) -> Any:
         value = _parsed(value)
         return [spelled(each, like[0] if like else None) for each in value] if isinstance(value, list) else value
     if isinstance(like, bool):
-        return {"true": "true", "t": "true", "1": "true"}.get(str(value).lower(), "false")
+        return {"t": "true", "1": "true", "f": "false", "0": "false"}.get(str(value).lower(), str(value).lower())
     if isinstance(like, (int, float, Decimal)):
         return _number(value)
     if isinstance(like, (bytes, bytearray)):
@@ -64,7 +64,7 @@ def spelled(value: Any, like: Any) -> Any:
     if isinstance(like, date):
         days = str(value)
         return str(date(1970, 1, 1) + timedelta(int(days))) if days.lstrip("-").isdigit() else days
-    return value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True, ensure_ascii=False)
+    return str(value) if isinstance(value, (str, Decimal)) else json.dumps(value, default=str, sort_keys=True, ensure_ascii=False)
 
 
 def _example(values: Sequence[Any]) -> Any:

@@ -169,6 +169,12 @@ def test_sqlserver_ct_an_lsn_may_be_base64_and_nothing_else(spark):
     assert [bytes(row["b"]) for row in found] == [b"\x00\x10\x83", b"\xab\xcd"]  # FOR JSON writes all bytes in base64
 
 
+def test_P1_S10_a_copy_has_whole_rows(spark):
+    """JSON leaves nulls out; also where a quarantined row is read again by itself."""
+    (row,) = staged(spark, "snapshots", [{"id": 1}], {"id": "int", "b": "string"})
+    assert (row["b"], row["_cdc_missing"], row["_cdc_error"]) == (None, [], None)
+
+
 # --------------------------------------------------------------------------------
 # canal
 

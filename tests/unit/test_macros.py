@@ -312,6 +312,7 @@ def test_E4_another_order_than_staging_s_is_refused() -> None:
         ({"sequence_by": ["seq"]}, ["n", "date", "a b", "at"]),
         ({"sequence_by": ["cast(seq as date)"]}, ["n", "date", "a b", "at"]),
         ({"sequence_by": ["date(seq)", "`a b`"]}, ["n", "date", "at"]),
+        ({"sequence_by": ["seq", "`a b`", "`n (utc)`"]}, ["n", "date", "at"]),
         ({"sequence_by": ["extract(date from seq)", 'concat("n", \'a\\\'s at\')']}, ["n", "date", "a b", "at"]),
         ({"sequence_by": ["seq"], "deleted_when": "n = 0 and date <> 'at'"}, ["a b", "at"]),
         ({"sequence_by": ["seq"], "operation": "n", "occurred_at": "at.date"}, ["date", "a b"]),
@@ -319,8 +320,10 @@ def test_E4_another_order_than_staging_s_is_refused() -> None:
 )
 def test_N1_what_tells_when_and_how_is_no_value(told_by: dict, values: list[str]) -> None:
     plain = {"ordinal": None, "transaction": None, "occurred_at": None, "operation": None, "columns": None, "except_columns": []}
-    types = dict.fromkeys(["seq", "n", "date", "a b", "at"], "int")
-    assert load()["_values_of_multiset"]({**plain, "column_types": types, **told_by}) == values
+    types = dict.fromkeys(["seq", "n", "date", "a b", "at", "n (utc)"], "int")
+    found = load()["_values_of_multiset"]({**plain, "column_types": types, **told_by})
+    assert [name for name in found if name != "n (utc)"] == values
+    assert ("n (utc)" in found) == ("`n (utc)`" not in told_by["sequence_by"])
 
 
 def test_N1_the_values_of_a_multiset_keep_their_places() -> None:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pyspark.sql.types import VariantVal
 from tests.scenarios.feed_cases import compare
 from tests.scenarios.values import difference
 
@@ -23,7 +24,8 @@ from tests.scenarios.values import difference
         ("\\xff0A", b"\xff\n"), ("ff0a", bytearray(b"\xff\n")), ("[-1, 10]", b"\xff\n"), ([255, 10], b"\xff\n"),
         ('["a","b"]', ["a", "b"]), (["1"], [Decimal("1.0")]), ("[]", []),
         ({"a": 1}, {"a": 1, "b": None}), ('{"a": "1", "b": {"c": 2.0}}', {"b": {"c": 2}, "a": 1}),
-        (None, None), ("", ""),
+        (None, None), ("", ""), (Decimal("12.50"), "12.50"), (5, "5"), (Decimal("1.5"), VariantVal.parseJson("1.5")),
+        ({"a": Decimal("1.5")}, VariantVal.parseJson('{"a": 1.5}')),
     ],
 )  # fmt: skip
 def test_equal_values_are_equal_however_they_are_written(expected: Any, found: Any) -> None:
@@ -37,7 +39,7 @@ def test_equal_values_are_equal_however_they_are_written(expected: Any, found: A
         ("2026-01-01 10:00:00+02:00", datetime(2026, 1, 1, 10)), ("x", datetime(2026, 1, 1)), ("2026-01-02", date(2026, 1, 1)),
         ("false", True), ("0a", b"\n\n"), (["a"], ["a", "a"]), (["b", "a"], ["a", "b"]), ("a", ["a"]),
         ({"a": 1}, {"a": 1, "b": 2}),
-        ({"a": 1, "b": 2}, {"a": 1}), ("nan", 1.0), ("[]", [1]),
+        ({"a": 1, "b": 2}, {"a": 1}), ("nan", 1.0), ("[]", [1]), ("no", True), ("nothing", False),
     ],
 )  # fmt: skip
 def test_other_values_are_not(expected: Any, found: Any) -> None:
