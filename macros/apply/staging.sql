@@ -9,7 +9,7 @@
   {%- set state = delta_cdc.progress(this) -%}
   {%- do delta_cdc._refuse_restored(this, state) -%}
   {%- do delta_cdc._adopt_keys(settings, state) -%}
-  {%- if state.notes.get('key_changes') and not settings.key_changes %}{% do delta_cdc._refuse_moved_keys(settings) %}{% endif -%}
+  {%- if state.notes.get('key_changes') and not settings.key_changes and settings['keys'] %}{% do delta_cdc._refuse_moved_keys(settings) %}{% endif -%}
   {%- do delta_cdc.read_as_multiset(settings) -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
   {%- if state.exists -%}
