@@ -3,18 +3,16 @@ feeds of a step in one run."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from delta_cdc.discover import Discovery, FoundTable, discover, lines_of, settings_of, short_names
 from delta_cdc.errors import CdcError
 from tests.scenarios.project import UserProject
-from tests.scenarios.values import Rows, difference
+from tests.scenarios.values import Rows, difference, read_exactly
 
 WHOLE = "t"  # the table of a feed whose messages name none
 
@@ -89,9 +87,7 @@ def read_feeds(folders: Sequence[Path]) -> list[FeedCase]:
 def _read(path: Path, feed: str) -> FeedCase:
     case = FeedCase(path, feed, {})
     try:
-        text = (path / "expected.json").read_text("utf-8-sig")
-        exact = json.loads(text, parse_float=Decimal)
-        case.content = json.loads(text) | {name: exact[name] for name in ("steps",) if name in exact}
+        case.content = read_exactly(path / "expected.json", ["steps"])
         case.content["format"]
         lost = [str(file) for step in range(len(case.steps)) for file in case.inputs(step) if not file.is_file()]
         case.broken = f"there is no {', '.join(lost)}" if lost else ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.scenarios.project import UserProject
-from tests.scenarios.values import Rows, difference
+from tests.scenarios.values import Rows, difference, read_exactly
 
 FEED = "cases"
 # Settings that a file gives under their own names.
@@ -150,10 +150,7 @@ def read_cases(paths: Sequence[Path]) -> list[RowsCase]:
 def _read(path: Path, table: str) -> RowsCase:
     case = RowsCase(path, table, {})
     try:
-        text = path.read_text("utf-8-sig")
-        exact = json.loads(text, parse_float=Decimal)
-        rows = {name: exact[name] for name in ("batches", "expected", "expected_any") if name in exact}
-        case.content = json.loads(text) | rows
+        case.content = read_exactly(path, ["batches", "expected", "expected_any"])
         lost = [name for name in ("scd", "schema", "sequence", "batches") if case.content.get(name) is None]
         if lost:
             raise ValueError(f"it has no {', '.join(lost)}")

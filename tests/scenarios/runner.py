@@ -97,6 +97,8 @@ def judge_feed(case: FeedCase, differences: dict[str, dict[str, Any]]) -> dict[s
             return verdict("difference", f"{ours['why']} {quarantined}".strip(), ours["rule"])
         return verdict("failed", f"not the tables of its difference ({ours['rule']}; - listed, + found):\n{against}")
     against = "".join(f"  after step {n}:\n{said}" for n, said in enumerate(case.differences, 1) if said)
+    if not case.found and not any("tables" in step for step in case.steps):
+        against += "  there are no tables\n"
     if against or refused_elsewhere:
         return verdict("failed", f"- expected, + found:\n{against or '  it is refused elsewhere'}{quarantined}")
     return verdict("passed", quarantined)

@@ -12,12 +12,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql.types import VariantVal
 
 Rows = Sequence[Mapping[str, Any]]
 MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?)? ?(Z|UTC|[+-]\d\d(?::?\d\d)?)?")
+
+
+def read_exactly(path: Path, fields: Sequence[str]) -> dict[str, Any]:
+    """A file's JSON object, with all digits of the decimals in these of its fields."""
+    text = path.read_text("utf-8-sig")
+    exact = json.loads(text, parse_float=Decimal)
+    return json.loads(text) | {name: exact[name] for name in fields if name in exact}
 
 
 def difference(expected: Rows, found: Rows) -> str | None:

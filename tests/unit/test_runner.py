@@ -96,6 +96,17 @@ def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
     assert "not_there.jsonl" in details[2]
 
 
+def test_a_feed_of_which_nothing_came_about_has_failed(tmp_path: Path) -> None:
+    steps: tuple[dict[str, Any], ...] = ({}, {"tables": {}})
+    for number, step in enumerate(steps):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "expected.json").write_text(json.dumps({"format": "debezium", "steps": [step]}))
+    lines = [runner.judge_feed(case, {}) for case in read_feeds(runner.find([tmp_path])[1])]
+    assert [line["status"] for line in lines] == ["failed", "passed"]
+    assert "there are no tables" in lines[0]["detail"]
+
+
 def test_all_digits_arrive_and_columns_that_are_left_out_are_known(tmp_path: Path) -> None:
     path = tmp_path / "digits.json"
     path.write_text(
