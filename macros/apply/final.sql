@@ -20,8 +20,7 @@
   {%- set reshaped = evolution.rebuild or (is_incremental() and state.notes.get('shape') != delta_cdc._shape_of_final(settings)) -%}
   {%- set anew = not is_incremental() or reshaped -%}
   {%- set reached = delta_cdc.resolved_batch_id(keys, staged) -%}
-  {%- if not anew and not state.rebuild and not evolution.backfill and delta_cdc.nothing_new(staged, state.batch_id)
-        and not delta_cdc.resolved_since(reached, state) and not delta_cdc.revised_since(staged, state) -%}
+  {%- if not anew and not state.rebuild and not evolution.backfill and delta_cdc.nothing_to_do(staged, state, reached) -%}
     {%- if evolution.new %}{% do delta_cdc._note_filled(state, evolution.new) %}{% endif -%}
     {%- do adapter.plan_write(this, {'skip': true, 'columns': evolution.columns, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
@@ -99,6 +98,12 @@
 {% macro resolved_since(reached, state) %}
   {%- set then = state.notes.get('resolved_batch_id') -%}
   {{ return(reached is not none and then is not none and reached > then) }}
+{% endmacro %}
+
+
+{#- Whether a table holds all that staging and the keys table hold, as they hold it now. -#}
+{% macro nothing_to_do(staged, state, reached) %}
+  {{ return(delta_cdc.nothing_new(staged, state.batch_id) and not delta_cdc.resolved_since(reached, state) and not delta_cdc.revised_since(staged, state)) }}
 {% endmacro %}
 
 

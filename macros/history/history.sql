@@ -26,8 +26,7 @@
   {%- set reshaped = is_incremental() and state.notes.get('shape') != shape -%}
   {%- set anew = not is_incremental() or reshaped -%}
   {%- set reached = delta_cdc.resolved_batch_id(keys, staged) -%}
-  {%- if not anew and not state.rebuild and delta_cdc.nothing_new(staged, state.batch_id) and not delta_cdc.resolved_since(reached, state)
-        and not delta_cdc.revised_since(staged, state) -%}
+  {%- if not anew and not state.rebuild and delta_cdc.nothing_to_do(staged, state, reached) -%}
     {%- do adapter.plan_write(this, {'skip': true, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._history_rows(settings, staging, none)) }}
   {%- endif -%}
