@@ -496,6 +496,35 @@ def test_the_log_of_all_tables_asks_for_what_is_newer_than_it_has_and_leaves_its
     assert log_asks(0, {}, []).plan == {"skip": True, "txn": {"app_id": "cdc_table_log@0", "version": 1}}
 
 
+def test_Q1_the_view_of_bad_rows_fits_the_metastore_however_many_tables() -> None:
+    """Derby keeps 32,700 characters of a view."""
+    def made(tables: int) -> list[str]:
+        names = [f"a_table_with_a_name_of_some_length_{number}" for number in range(tables)]
+        nodes = [
+            SimpleNamespace(name=name, alias=name, database=None, schema="a_schema_of_some_length", resource_type="model",
+                            config=SimpleNamespace(materialized="incremental"))
+            for name in ["cdc_change_sets", *(f"stg_feed_of_tables__{name}" for name in names)]
+        ]
+        there = SimpleNamespace(exists=True)
+        adapter = SimpleNamespace(table_state=lambda relation, name: there, view_is=lambda view, sql: False)
+        ran: list[str] = []
+        load(
+            adapter=adapter, run_query=ran.append,
+            graph=SimpleNamespace(nodes={node.name: node for node in nodes},
+                                  sources={name: feed_table("feed_of_tables", name) for name in names}),
+            api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
+        )["quarantine_view"]()
+        assert all(any(f"stg_feed_of_tables__{name} where" in sql for sql in ran) for name in names)
+        assert max(map(len, ran)) < 32_700
+        return ran
+
+    assert len(made(3)) == 1
+    *parts, whole = made(300)
+    views = [f"a_schema_of_some_length.cdc_quarantine_{number}" for number in range(1, 7)]
+    assert [part.splitlines()[0] for part in parts] == [f"create or replace view {view} as" for view in views]
+    assert whole.splitlines()[1::2] == [f"select * from {view}" for view in views]
+
+
 def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
     feed = {"feed": "f", "unit": "file", "order": "name", "settle_seconds": 60, "list_after": False, "start_from": None,
             "expect_contiguous": False, "ready": None, "tables": ["t"]}
