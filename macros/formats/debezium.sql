@@ -26,6 +26,7 @@ select
   end as map<string, string>)", is_there) }} as before,
   case when coalesce(pg_position, offset) is not null or log <> ''
     then struct(log, coalesce(pg_position, offset) as offset, log_row as row) end as _position,
+  struct(batch_id as batch, row_number as row) as _arrival,
   coalesce(source.txId, source.gtid, regexp_replace(event.transaction.id, '^([0-9]+):[0-9]+$', '$1')) as _txid,  -- PostgreSQL: id:lsn
   event.transaction.total_order as _total_order,
   coalesce(timestamp_micros(source.ts_us), {{ delta_cdc._of_millis('source.ts_ms') }}, {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
@@ -63,7 +64,9 @@ from (
       )
     )
     where if(try_variant_get(envelope, '$.op', 'string') is not null,
-      not (contains(message, '"prefix"') and try_variant_get(envelope, '$.op', 'string') = 'm'),  -- a logical message of PostgreSQL
+      -- a logical message of PostgreSQL, as it is or decoded
+      not (contains(message, '"prefix"') and try_variant_get(envelope, '$.op', 'string') = 'm')
+        and not try_variant_get(envelope, '$.source.table', 'string') <=> '',
       not coalesce(
       message_is_json and (
         envelope is null or is_variant_null(envelope)  -- a tombstone
@@ -165,10 +168,16 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
   {%- elif type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'float', 'real', 'double') -%}
     {#- Oracle's FLOAT and INTEGER come as decimals -#}
     {{ return("case when " ~ semantic ~ ".type = 'io.debezium.data.Bits' then try_cast(conv(" ~ delta_cdc._bits(text) ~ ", 16, 10) as " ~ type ~ ")"
-        ~ " when " ~ semantic ~ ".type in ('io.debezium.data.VariableScaleDecimal', 'org.apache.kafka.connect.data.Decimal') or startswith(" ~ text ~ ", '{') then try_cast("
+        ~ " when " ~ delta_cdc._is_decimal(semantic) ~ " or startswith(" ~ text ~ ", '{') then try_cast("
         ~ delta_cdc._whole(delta_cdc._precise(text, semantic, 0), type) ~ " as " ~ type ~ ") else " ~ delta_cdc._plain_value(text, type) ~ " end") }}
+  {%- elif type in ('string', 'text') and settings.decimal_handling == 'precise' -%}
+    {{ return("if(" ~ delta_cdc._is_decimal(semantic) ~ ", " ~ delta_cdc._precise_text(text, semantic) ~ ", " ~ text ~ ")") }}
   {%- endif -%}
   {{ return(delta_cdc._plain_value(text, type)) }}
+{% endmacro %}
+
+{% macro _is_decimal(semantic) %}
+  {{ return("coalesce(" ~ semantic ~ ".type in ('io.debezium.data.VariableScaleDecimal', 'org.apache.kafka.connect.data.Decimal'), false)") }}
 {% endmacro %}
 
 
@@ -179,12 +188,26 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
 {% endmacro %}
 
 
-{#- A decimal of `decimal.handling.mode` precise as text: Kafka Connect's Decimal, or Debezium's VariableScaleDecimal with its own scale.
-    scale: where no schema tells it. -#}
-{% macro _precise(text, semantic, scale) %}
+{#- A decimal of `decimal.handling.mode` precise as struct<digits: string, scale: int>: Kafka Connect's Decimal, or Debezium's
+    VariableScaleDecimal with its own scale. scale: where no schema tells it. unscaled: a macro that reads the digits. -#}
+{% macro _unscaled_and_scale(text, semantic, scale, unscaled) %}
   {%- set has_scale, number = "startswith(" ~ text ~ ", '{')", "try_parse_json(" ~ text ~ ")" -%}
-  {{ return("concat(" ~ delta_cdc._unscaled("if(" ~ has_scale ~ ", try_variant_get(" ~ number ~ ", '$.value', 'string'), " ~ text ~ ")")
-      ~ ", 'E', -if(" ~ has_scale ~ ", try_variant_get(" ~ number ~ ", '$.scale', 'int'), coalesce(" ~ semantic ~ ".scale, " ~ scale ~ ")))") }}
+  {{ return("struct(" ~ unscaled("if(" ~ has_scale ~ ", try_variant_get(" ~ number ~ ", '$.value', 'string'), " ~ text ~ ")")
+      ~ " as digits, if(" ~ has_scale ~ ", try_variant_get(" ~ number ~ ", '$.scale', 'int'), coalesce(" ~ semantic ~ ".scale, " ~ scale ~ ")) as scale)") }}
+{% endmacro %}
+
+{#- Such a decimal as text that Spark casts to a decimal: 2490E-2. -#}
+{% macro _precise(text, semantic, scale) %}
+  {{ return("transform(array(" ~ delta_cdc._unscaled_and_scale(text, semantic, scale, delta_cdc._unscaled) ~ "), number -> concat(number.digits, 'E', -number.scale))[0]") }}
+{% endmacro %}
+
+{#- Such a decimal as people write it: 24.90. -#}
+{% macro _precise_text(text, semantic) %}
+  {%- set whole = "if(number.digits = '0', '0', concat(number.digits, repeat('0', -number.scale)))" -%}
+  {%- set padded = "lpad(ltrim('-', number.digits), greatest(length(ltrim('-', number.digits)), number.scale + 1), '0')" -%}
+  {{ return("transform(array(" ~ delta_cdc._unscaled_and_scale(text, semantic, 0, delta_cdc._unscaled_of_any_length) ~ "), number -> if(number.scale <= 0, " ~ whole
+      ~ ", concat(if(startswith(number.digits, '-'), '-', ''), left(" ~ padded ~ ", length(" ~ padded ~ ") - number.scale), '.', right("
+      ~ padded ~ ", number.scale))))[0]") }}
 {% endmacro %}
 
 {#- Text with an exponent is no whole number to Spark. -#}
@@ -197,6 +220,21 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
   {{ return("transform(array(hex(try_to_binary(" ~ base64_text ~ ", 'base64'))), bytes -> cast(case when length(bytes) <= 32 then"
       ~ " try_add(try_multiply(cast(conv(left(" ~ padded ~ ", 16), 16, -10) as decimal(20, 0)), 18446744073709551616BD),"
       ~ " cast(conv(right(" ~ padded ~ ", 16), 16, 10) as decimal(20, 0))) end as string))[0]") }}
+{% endmacro %}
+
+{#- The same of any length: Horner's scheme, six hexadecimal digits at a time, on limbs of nine decimal digits with the lowest
+    first. A negative number is its complement and one. -#}
+{% macro _unscaled_of_any_length(base64_text) %}
+  {%- set complement = "if(bytes >= '8', translate(bytes, '0123456789ABCDEF', 'FEDCBA9876543210'), bytes)" -%}
+  {%- set parts = "regexp_extract_all(lpad(" ~ complement ~ ", cast(6 * ceil(length(bytes) / 6) as int), '0'), '.{6}', 0)" -%}
+  {%- set part = "cast(conv(part, 16, 10) as bigint) + if(bytes >= '8' and place = size(" ~ parts ~ ") - 1, 1, 0)" -%}
+  {%- set grown = "aggregate(limbs, struct(part as carry, cast(array() as array<bigint>) as done), (sum, limb) -> struct("
+      ~ "(limb * 16777216 + sum.carry) div 1000000000 as carry, array_append(sum.done, (limb * 16777216 + sum.carry) % 1000000000) as done),"
+      ~ " sum -> array_append(sum.done, sum.carry))" -%}
+  {%- set limbs = "aggregate(transform(" ~ parts ~ ", (part, place) -> " ~ part ~ "), array(0L), (limbs, part) -> " ~ grown ~ ")" -%}
+  {%- set digits = "ltrim('0', array_join(transform(reverse(" ~ limbs ~ "), limb -> lpad(cast(limb as string), 9, '0')), ''))" -%}
+  {{ return("transform(array(hex(try_to_binary(" ~ base64_text ~ ", 'base64'))), bytes -> concat(if(bytes >= '8', '-', ''), coalesce(nullif("
+      ~ digits ~ ", ''), '0')))[0]") }}
 {% endmacro %}
 
 

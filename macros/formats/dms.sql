@@ -1,9 +1,11 @@
 {#-
   AWS Database Migration Service's JSON for Kafka and Kinesis (https://docs.aws.amazon.com/dms/latest/userguide/CHAP_Target.Kafka.html):
-  `data`, `metadata` and, where the task has it enabled, `before-image`.
+  `data`, `metadata` and, where the task has it enabled, `before-image`; or a table mapping with `add-before-image-columns` puts
+  the row before in `data`, as columns with BI_ before their names.
   No row change: records of type `control`.
 -#}
 {% macro dms_changes(lines, settings) -%}
+{%- set is_before = "startswith(name, 'BI_') and lower(name) not in (" ~ delta_cdc._literals(delta_cdc._known_columns(settings) | map('lower') | list) ~ ")" -%}
 select
   batch_id, change_set, row_number, message, parsed, op_code,
   {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as before,
@@ -11,7 +13,9 @@ select
 from (
   select batch_id, change_set, row_number, message,
     body.metadata.operation is not null as parsed, body.metadata.operation as op_code,
-    coalesce(body.data, body.`before-image`) as row_values, body.`before-image` as old_values,
+    coalesce({{ delta_cdc._columns_where('body.data', 'not (' ~ is_before ~ ')') }}, body.`before-image`) as row_values,
+    coalesce(body.`before-image`, if(exists(map_keys(body.data), name -> {{ is_before }}),
+      transform_keys({{ delta_cdc._columns_where('body.data', is_before) }}, (name, value) -> substr(name, 4)), null)) as old_values,
     try_cast(body.metadata.`timestamp` as timestamp) as _timestamp,
     try_cast(body.metadata.`commit-timestamp` as timestamp) as _commit_timestamp,
     body.metadata.`stream-position` as _stream_position,

@@ -1,6 +1,7 @@
 {#-
   Oracle GoldenGate's JSON formatters (https://docs.oracle.com/en/middleware/goldengate/big-data/): `json`, one operation
   with its images before and after, or `json_row`, the one image beside the fields of the operation.
+  The Kafka Connect handler writes either under `payload`, beside its schema.
   What the trail does not have of a row is absent: no field, or null with <column>_isMissing true.
 -#}
 {% macro goldengate_changes(lines, settings) -%}
@@ -13,15 +14,15 @@ select
 from (
   select batch_id, change_set, row_number, message,
     body.op_type is not null as parsed, body.op_type as op_code,
-    {{ delta_cdc._goldengate_present("coalesce(body.after, body.before, map_filter(try_cast(parsed_json as map<string, string>), (name, value) -> name not in (" ~ envelope ~ ")))") }} as row_values,
+    {{ delta_cdc._goldengate_present("coalesce(body.after, body.before, map_filter(try_cast(operation as map<string, string>), (name, value) -> name not in (" ~ envelope ~ ")))") }} as row_values,
     {{ delta_cdc._goldengate_present('body.before') }} as old_values,
     -- the trail file's number and the place in it
     try_cast(body.pos as decimal(38, 0)) as _pos, try_cast(body.csn as decimal(38, 0)) as _csn, body.xid as _xid,
     {{ delta_cdc._goldengate_time('body.op_ts', 'timestamp') }} as _timestamp
   from (
-    select *, try_cast(parsed_json as struct<
+    select *, try_cast(operation as struct<
       op_type string, op_ts string, pos string, csn string, xid string, before map<string, string>, after map<string, string>>) as body
-    from (select *, try_parse_json(message) as parsed_json from {{ lines }})
+    from ({{ delta_cdc._goldengate_operations(lines) }})
   )
 )
 {%- endmacro %}
@@ -47,6 +48,13 @@ transform(array({{ image }}), image -> map_filter(image, (name, value) -> not na
 {#- schema.table, with the catalog before it where there is one -#}
 {% macro goldengate_tables(lines) -%}
 select batch_id, change_set, row_number, message,
-  if(try_variant_get(body, '$.op_type', 'string') is not null, try_variant_get(body, '$.table', 'string'), null) as source_table
-from (select *, try_parse_json(message) as body from {{ lines }})
+  if(try_variant_get(operation, '$.op_type', 'string') is not null, try_variant_get(operation, '$.table', 'string'), null) as source_table
+from ({{ delta_cdc._goldengate_operations(lines) }})
+{%- endmacro %}
+
+
+{#- The messages with the operation that they hold, as VARIANT; a row may have a column `payload`. -#}
+{% macro _goldengate_operations(lines) -%}
+select *, if(try_variant_get(json, '$.op_type', 'string') is null, coalesce(try_variant_get(json, '$.payload', 'variant'), json), json) as operation
+from (select *, try_parse_json(message) as json from {{ lines }})
 {%- endmacro %}

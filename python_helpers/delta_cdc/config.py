@@ -625,6 +625,7 @@ FORMATS: dict[str, Format] = {
         },
         fields={
             "_position": "struct<log: string, offset: decimal(38,0), row: bigint>",
+            "_arrival": "struct<batch: bigint, row: bigint>",
             "_txid": "string",
             "_total_order": "bigint",
             "_timestamp": "timestamp",

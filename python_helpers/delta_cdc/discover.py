@@ -258,7 +258,8 @@ def _debezium(message: Message) -> Iterator[Sighting]:
         columns = {
             name: connect_type(fields[name]) if name in fields else None for name in envelope if not name.startswith("__")
         }
-        yield Sighting(_qualified(origin, "schema" if "schema" in origin else "db"), columns, list(_payload(key)))
+        order = _debezium_order(envelope.get("__op"), origin, origin)
+        yield Sighting(_qualified(origin, "schema" if "schema" in origin else "db"), columns, list(_payload(key)), settings=order)
         return
     if "op" not in envelope or "source" not in envelope:
         return  # a heartbeat, transaction metadata, a schema change
@@ -271,8 +272,25 @@ def _debezium(message: Message) -> Iterator[Sighting]:
         f["field"] for f in described if f.get("name") == _CONNECT + "Decimal" and isinstance(row.get(f["field"]), (int, float))
     ]
     source = envelope["source"]
+    if source.get("table") == "":
+        return  # a decoded logical message
+    settings = _debezium_order(envelope["op"], source, envelope) | ({"decimal_handling": "double"} if decimals else {})
     table = _joined(source.get("schema") or source.get("db"), source.get("table"))
-    yield Sighting(table, types, list(_payload(key)), settings={"decimal_handling": "double"} if decimals else {})
+    yield Sighting(table, types, list(_payload(key)), settings=settings)
+
+
+def _debezium_order(op: Any, source: Message, envelope: Message) -> dict[str, Any]:
+    """The order of a change without a position; rows of a snapshot need none."""
+    positions = ("lsn", "sequence", "pos", "scn", "event_serial_no", "file", "commit_lsn", "change_lsn")
+    if op == "r" or any(source.get(name) is not None for name in positions):
+        return {}
+    has_time = any(each.get(name) for each in (source, envelope) for name in ("ts_us", "ts_ms"))
+    return _by_arrival("_timestamp" if has_time else None)
+
+
+def _by_arrival(first: str | None) -> dict[str, Any]:
+    """The order of arrival, after the time or number that the messages have, if they have one."""
+    return {"sequence_by": [*filter(None, [first]), "_arrival"]}
 
 
 def _is_flattened(message: Message) -> bool:
@@ -284,18 +302,21 @@ def _canal(message: Message) -> Iterator[Sighting]:
     types = {name.lower(): mysql_type(kind) for name, kind in (message.get("mysqlType") or {}).items()}
     for row in message.get("data") or [] if not message.get("isDdl") else []:
         named = {name: types.get(name.lower()) for name in row}
-        # without them there is only the order of arrival
-        order = {} if "ts" in message or "id" in message else {"sequence_by": ["_arrival"]}
+        order = {} if "ts" in message and "id" in message else _by_arrival("_message_time" if "ts" in message else None)
         yield Sighting(_qualified(message, "database"), named, message.get("pkNames") or [], settings=order)
 
 
 def _maxwell(message: Message) -> Iterator[Sighting]:
     row = message.get("data")
     if row and message["type"] in ("insert", "update", "delete", "bootstrap-insert"):
-        yield Sighting(_qualified(message, "database"), dict.fromkeys(row), message.get("primary_key_columns") or [])
+        order = {} if "position" in message or message["type"] == "bootstrap-insert" else _by_arrival("_timestamp")
+        keys = message.get("primary_key_columns") or []
+        yield Sighting(_qualified(message, "database"), dict.fromkeys(row), keys, settings=order)
 
 
 def _goldengate(message: Message) -> Iterator[Sighting]:
+    if "op_type" not in message and isinstance(message.get("payload"), dict):  # the Kafka Connect handler's
+        message = message["payload"]
     row = {**(message.get("before") or {}), **(message.get("after") or {})}
     if row:
         yield Sighting(message["table"], dict.fromkeys(row), message.get("primary_keys") or [])
@@ -309,7 +330,8 @@ def _dms(message: Message) -> Iterator[Sighting]:
         types = {name: dms_type(column) for name, column in definition.get("columns", {}).items()}
         yield Sighting(table, types, definition.get("primary-key") or [])
     elif about["record-type"] == "data" and message.get("data"):
-        yield Sighting(table, dict.fromkeys(message["data"]))
+        row = message["data"]  # with the columns of the row before under BI_, if the task adds them
+        yield Sighting(table, {name: None for name in row if name.removeprefix("BI_") == name or name[3:] not in row})
 
 
 def _aliyun(message: Message) -> Iterator[Sighting]:
@@ -541,7 +563,8 @@ def _decimal(text: str) -> str:
     if size is None:
         return _UNLIMITED
     precision, scale = int(size[1]), int(size[2] or 0)
-    return f"decimal({precision},{scale})" if 0 <= scale <= precision <= 38 else "string"
+    precision, scale = max(precision - min(scale, 0), scale), max(scale, 0)  # Oracle's NUMBER(3,5) and NUMBER(5,-2)
+    return f"decimal({precision},{scale})" if precision <= 38 else "string"
 
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")

@@ -6,6 +6,7 @@ which docs/formats/<format>.md names. What is expected is what the producer says
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import json
 from decimal import Decimal
@@ -491,6 +492,17 @@ def test_goldengate_a_key_update_is_an_update_whose_key_before_is_another(spark)
     assert (row["CUST_CODE"], row["_cdc_key_before"]) == ("ANNE", {"CUST_CODE": "DAVE"})
 
 
+@pytest.mark.parametrize("images", [{"before": {"CUST_CODE": "DAVE"}, "after": {"CUST_CODE": "ANNE"}}, {"CUST_CODE": "ANNE"}])
+def test_goldengate_the_kafka_connect_handler_writes_a_schema_beside_the_operation(spark, images):
+    alone = {**GOLDENGATE, "op_type": "U", **images}
+    message = {"schema": {"type": "struct", "fields": []}, "payload": alone}
+    assert tables(spark, "goldengate", [message]) == [GOLDENGATE["table"]]
+    whole, bare = staged(spark, "goldengate", [message, alone], ORDER)
+    names = ("CUST_CODE", "_cdc_key_before", "_cdc_sequence", "_cdc_missing", "_cdc_error")
+    assert values([whole], *names) == values([bare], *names)
+    assert (whole["CUST_CODE"], whole["_cdc_error"]) == ("ANNE", None)
+
+
 def test_goldengate_truncate_and_rows_beside_the_envelope(spark):
     row = {"CUST_CODE": "WILL", "PRODUCT_PRICE": "17520.00"}
     messages = [
@@ -553,6 +565,14 @@ def test_dms_the_image_before_tells_the_key_before(spark):
     message = {"data": {"id": 2}, "before-image": {"id": 1}, "metadata": {**DMS, "operation": "update"}}
     (row,) = staged(spark, "dms", [message], {"id": "int", "name": "string"})
     assert (row["id"], row["_cdc_key_before"], row["_cdc_missing"]) == (2, {"id": 1}, ["name"])
+
+
+def test_dms_the_image_before_may_stand_in_the_row(spark):
+    """The mapping rule add-before-image-columns, with the prefix of its documentation; a column of the table may begin so too."""
+    data = {"ID": 2, "name": "b", "BI_ID": 1, "BI_name": "a", "BI_tool": "x"}
+    message = {"data": data, "metadata": {**DMS, "operation": "update"}}
+    (row,) = staged(spark, "dms", [message], {"id": "int", "name": "string", "bi_tool": "string"})
+    assert values([row], "id", "name", "bi_tool", "_cdc_key_before", "_cdc_undeclared") == [(2, "b", "x", {"id": 1}, None)]
 
 
 def test_dms_transaction_details_may_order_and_date_the_changes(spark):
@@ -821,6 +841,25 @@ def test_debezium_tombstones_change_no_row(spark):
     assert staged(spark, "debezium", others, {"id": "int", "op": "string"}) == []
 
 
+def test_debezium_without_any_position_is_taken_in_the_order_of_arrival(spark):
+    """As the Debezium format of Apache Flink's Kafka connector writes it: nothing but images and the operation."""
+    messages = [{"before": None, "after": {"id": 1}, "op": "c"}, {"before": {"id": 1}, "after": None, "op": "d"}]
+    assert {row["_cdc_error"] for row in staged(spark, "debezium", messages, {"id": "int"})} == {"null_sequence"}
+    rows = staged(spark, "debezium", messages, {"id": "int"}, sequence_by=["_arrival"])
+    assert values(rows, "_cdc_op", "_cdc_sequence", "_cdc_error") == [
+        ("I", {"_arrival": {"batch": 1, "row": 1}}, None),
+        ("D", {"_arrival": {"batch": 1, "row": 2}}, None),
+    ]
+
+
+def test_debezium_decoded_logical_messages_change_no_row(spark):
+    """The transform DecodeLogicalDecodingMessageContent: a row, but of no table."""
+    source = {"connector": "postgresql", "schema": "", "table": "", "lsn": 5}
+    message = {"op": "c", "before": None, "after": {"id": 1}, "source": source}
+    assert tables(spark, "debezium", [message]) == []
+    assert staged(spark, "debezium", [message], {"id": "int"}) == []
+
+
 def test_debezium_logical_messages_change_no_row(spark):
     """https://debezium.io/documentation/reference/stable/connectors/postgresql.html#postgresql-message-events"""
     source = {"db": "shop", "lsn": 46523128, "txId": 556, "ts_ms": 1559033904863}
@@ -901,6 +940,11 @@ def test_debezium_every_type_of_mysql(spark):
     assert row["_cdc_occurred_at"] is not None
 
 
+def unscaled(number: int) -> str:
+    """As Kafka Connect's Decimal writes a number: BigInteger.toByteArray in base64."""
+    return base64.b64encode(number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)).decode()
+
+
 @pytest.mark.parametrize(
     ("semantic", "value", "type_", "expected"),
     [
@@ -932,6 +976,15 @@ def test_debezium_every_type_of_mysql(spark):
         ("io.debezium.data.VariableScaleDecimal", {"scale": -2, "value": "AQ=="}, "decimal(10,0)", Decimal("100")),
         ("org.apache.kafka.connect.data.Decimal", "APk=", "decimal(10,2)", Decimal("24.90")),
         ("org.apache.kafka.connect.data.Decimal", "APk=", "int", 25),
+        ("org.apache.kafka.connect.data.Decimal", "APk=", "string", "24.9"),
+        ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "string", "-1.38"),
+        ("io.debezium.data.VariableScaleDecimal", {"scale": 5, "value": "/w=="}, "string", "-0.00001"),
+        ("io.debezium.data.VariableScaleDecimal", {"scale": 3, "value": "AA=="}, "string", "0.000"),
+        ("io.debezium.data.VariableScaleDecimal", {"scale": -2, "value": "AQ=="}, "string", "100"),
+        ("io.debezium.data.VariableScaleDecimal", {"scale": 30, "value": unscaled(10**64 + 7)}, "string",
+         f"1{34 * '0'}.{29 * '0'}7"),
+        ("io.debezium.data.VariableScaleDecimal", {"scale": 0, "value": unscaled(-(2**200))}, "string", str(-(2**200))),
+        ("io.debezium.data.VariableScaleDecimal", {"scale": 0, "value": unscaled(10**63)}, "string", str(10**63)),
         ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "double", -1.38),
         ("int32", 5, "int", 5),
     ],

@@ -112,6 +112,52 @@ def test_debezium_tells_types_by_its_schema_and_keys_by_the_record() -> None:
     assert found("debezium", record, {"topic": "s.a", "key": {"id": 1}, "value": None})["s.a"].keys == ["id"]
 
 
+def test_a_column_of_few_or_no_decimal_places_is_a_decimal() -> None:
+    """Oracle's NUMBER(3,5) holds hundredths of thousandths, NUMBER(5,-2) hundreds."""
+    assert discovery.connect_type({"name": "org.apache.kafka.connect.data.Decimal",
+                                   "parameters": {"scale": "5", "connect.decimal.precision": "3"}}) == "decimal(5,5)"
+    assert discovery.postgres_type("numeric(5,-2)") == "decimal(7,0)"
+    assert discovery.mysql_type("decimal(65,30)") == "string"
+
+
+SHOP = {"database": "d", "table": "t"}
+MAXWELL = {**SHOP, "type": "insert", "data": {"id": 1}, "ts": 1}
+CANAL = {**SHOP, "type": "INSERT", "data": [{"id": "1"}]}
+DEBEZIUM = {"op": "c", "after": {"id": 1}, "source": {"db": "d", "table": "t"}}
+
+
+@pytest.mark.parametrize(
+    ("message_format", "message", "order"),
+    [
+        ("maxwell", MAXWELL, ["_timestamp", "_arrival"]),
+        ("maxwell", {**MAXWELL, "position": "master.000006:1"}, None),
+        ("maxwell", {**MAXWELL, "type": "bootstrap-insert"}, None),
+        ("canal", CANAL, ["_arrival"]),
+        ("canal", {**CANAL, "id": 1}, ["_arrival"]),
+        ("canal", {**CANAL, "ts": 1}, ["_message_time", "_arrival"]),
+        ("canal", {**CANAL, "ts": 1, "id": 1}, None),
+        ("debezium", DEBEZIUM, ["_arrival"]),
+        ("debezium", {**DEBEZIUM, "ts_ms": 1}, ["_timestamp", "_arrival"]),
+        ("debezium", {**DEBEZIUM, "source": {"db": "d", "table": "t", "file": "bin.1", "pos": 4}}, None),
+        ("debezium", {**DEBEZIUM, "op": "r"}, None),
+        ("debezium", {"id": 1, "__op": "c", "__db": "d", "__table": "t", "__source_ts_ms": 1}, ["_timestamp", "_arrival"]),
+        ("debezium", {"id": 1, "__op": "c", "__db": "d", "__table": "t", "__lsn": 1}, None),
+    ],
+)
+def test_where_messages_have_no_position_the_order_of_arrival_counts(message_format, message, order) -> None:
+    assert found(message_format, message)["d.t"].settings.get("sequence_by") == order
+
+
+def test_what_is_of_no_table_or_beside_the_row_is_not_found() -> None:
+    decoded = {"op": "c", "after": {"id": 1}, "source": {"db": "d", "schema": "", "table": "", "lsn": 1}}
+    assert found("debezium", decoded) == {}
+    about = {"record-type": "data", "operation": "update", "schema-name": "s", "table-name": "t"}
+    beside = found("dms", {"data": {"id": 2, "BI_id": 1, "BI_tool": "x"}, "metadata": about})["s.t"]
+    assert list(beside.columns) == ["id", "BI_tool"]
+    operation = {"table": "O.T", "op_type": "U", "before": {"ID": 1}, "after": {"ID": 2}, "primary_keys": ["ID"]}
+    assert found("goldengate", {"schema": {}, "payload": operation})["O.T"].keys == ["ID"]
+
+
 def test_mysql_feeds_tell_keys_types_and_one_spelling() -> None:
     def canal(column: str, kind: str) -> dict[str, Any]:
         return {
