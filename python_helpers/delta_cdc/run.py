@@ -99,8 +99,10 @@ def run(
     options: of dbt, such as `--target dev`. select: as dbt's `--select`; by default all models. Raises CdcError where a single
     run cannot start. Of several the next may: the project's files are read for each, and can be put right meanwhile.
     """
-    from dbt.adapters.sparkdelta.session import session_is_gone
+    from dbt.adapters.sparkdelta.session import process_stays, session_is_gone
 
+    if every is not None:
+        process_stays()
     dbt = WarmDbt(project.root, options)
     command = ["run", *(["--select", *select] if select else [])]
     stop = threading.Event()

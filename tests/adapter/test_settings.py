@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.sparkdelta import Write, class_archive, delta_log, jars
+from dbt.adapters.sparkdelta import Write, class_archive, delta_log, jars, session, settings
 from dbt.adapters.sparkdelta.connections import SparkdeltaCredentials
 from dbt.adapters.sparkdelta.seeds import literal
 from dbt.adapters.sparkdelta.settings import spark_settings
@@ -44,6 +44,18 @@ def test_large_tables_keep_sparks_own_compilers() -> None:
     settings = spark_settings(ROOT, {}, "large_tables")
     assert "spark.sql.codegen.wholeStage" not in settings
     assert "TieredStopAtLevel" not in settings["spark.driver.extraJavaOptions"]
+
+
+def test_a_process_that_stays_has_both_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = spark_settings(ROOT, {})["spark.driver.extraJavaOptions"]
+    monkeypatch.setattr(settings, "process_stays", False)
+    monkeypatch.setattr(session, "_root", object())
+    session.process_stays()  # too late: Spark's flags do not change any more
+    assert spark_settings(ROOT, {})["spark.driver.extraJavaOptions"] == alone
+    monkeypatch.setattr(session, "_root", None)
+    session.process_stays()
+    both = spark_settings(ROOT, {})["spark.driver.extraJavaOptions"]
+    assert set(alone.split()) - set(both.split()) == {"-XX:TieredStopAtLevel=1"}
 
 
 def test_a_cluster_s_driver_is_not_bound_to_this_machine() -> None:

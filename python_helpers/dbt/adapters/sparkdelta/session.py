@@ -19,6 +19,7 @@ from dbt.adapters.spark.session import Cursor, SessionConnectionWrapper
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta import settings as spark_defaults
 from dbt.adapters.sparkdelta.class_archive import settings_with_jars
 from dbt.adapters.sparkdelta.jars import jar_paths
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, response_of
@@ -50,6 +51,12 @@ def root_session(
         if _root is None or _root._sc._jsc is None:
             _root, _root_settings = _start(wanted, Path(root).absolute()), wanted
         return _root
+
+
+def process_stays() -> None:
+    """Say that this process makes many runs: Java's second compiler pays. Once Spark runs this changes nothing."""
+    if _root is None:
+        spark_defaults.process_stays = True
 
 
 def session_is_gone() -> bool:
