@@ -28,6 +28,9 @@
 
   {%- set plan = delta_cdc.plan_of_load(settings, staging, keys, state, staged, anew or evolution.backfill, reached) -%}
   {%- set keys = plan['keys'] -%}
+  {%- if plan.plain or (plan.mode == 'on_time' and settings.keyless == 'none') -%}
+    {%- set staging = delta_cdc.newly_staged(staging, staged, -1 if anew else state.batch_id) -%}
+  {%- endif -%}
   {%- set options = {
         'skip': plan.skip,
         'rebuild': reshaped,
@@ -112,6 +115,14 @@
 {% macro transaction(state, staged, anew) %}
   {%- set again = state.exists and staged.committed <= state.committed -%}
   {{ return({'app_id': state.next_app_id if anew or again else state.app_id, 'version': [staged.committed, 0] | max}) }}
+{% endmacro %}
+
+
+{#- What stands for staging where only its changes above a batch are wanted: a view of the newest commit's rows, if they all came with that. -#}
+{% macro newly_staged(staging, staged, done) %}
+  {%- set view = staging.identifier ~ '__newest' -%}
+  {%- set came_at_once = staging.identifier and staged.notes.get('after', staged.committed) <= done -%}
+  {{ return(view if came_at_once and adapter.create_view_of_commit(view, staging, staged.app_id, staged.committed) else staging) }}
 {% endmacro %}
 
 
@@ -221,7 +232,7 @@ select *, false as _cdc_is_gone from (
 {%- set values = settings['columns'] | reject('in', keys) | list -%}
 {%- set soft = settings.get('delete_mode') == 'soft' -%}
 {%- set continues = partial or delta_cdc._continues(settings) -%}
-with new_changes as (
+with new_changes as ({{ '  -- of what staging\'s newest commit put in' if staging is string and staging.endswith('__newest') }}
   select *, _cdc_op = 'D' as _cdc_ends
   from {{ delta_cdc.staged_rows(settings, staging) }}
   where _cdc_batch_id > {{ done }} and _cdc_error is null

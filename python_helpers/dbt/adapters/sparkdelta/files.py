@@ -407,6 +407,16 @@ class FilesMixin(metaclass=AdapterMeta):
         """A temporary view of a query, analysed once: one that SQL creates is analysed again wherever it is named."""
         self._session().sql(sql).createOrReplaceTempView(quoted(relation.identifier))
 
+    @available.parse(lambda *_: False)
+    def create_view_of_commit(self, name: str, relation: BaseRelation, app_id: str, txn_version: int) -> bool:
+        """A temporary view of the rows that a table's newest commit put in: `delta_log.rows_of_commit`. Whether there is one."""
+        rows = relation.schema and delta_log.rows_of_commit(
+            self._session(), relation.schema, relation.identifier, app_id, txn_version
+        )
+        if rows:
+            rows.createOrReplaceTempView(quoted(name))
+        return bool(rows)
+
     @available.parse_list
     def view_columns(self, relation: BaseRelation) -> list[str]:
         """The columns that a view was created with; none if there is no view."""
