@@ -174,3 +174,42 @@ def test_a_log_on_another_file_system_tells_the_same(table: Table) -> None:
     assert anywhere.is_of(delta_log._SparkLog(table.session, uri))
     table.sql("insert into {t} values (6, null)")
     assert not anywhere.is_of(delta_log._SparkLog(table.session, uri))
+
+
+def newest(table: Table, version: int) -> list[int] | None:
+    found = delta_log.rows_of_commit(table.session, "state", table.name, "app.x@1", version)
+    return None if found is None else sorted(row["id"] for row in found.collect())
+
+
+def test_the_rows_of_the_newest_commit(table: Table) -> None:
+    assert newest(table, 0) is None
+    table.write("app.x@1", 0, CREATE)
+    assert newest(table, 0) == [1]
+    table.write("app.x@1", 3, "insert into {t} values (2), (4), (3)")
+    assert newest(table, 3) == [2, 3, 4]
+    assert newest(table, 0) is None
+
+
+@pytest.mark.parametrize("since", ["insert into {t} values (9)", "optimize {t}", "alter table {t} set tblproperties ('a' = 'b')"])
+def test_none_where_somebody_committed_since(table: Table, since: str) -> None:
+    table.name = "since_" + since.split()[0]
+    table.write("app.x@1", 0, CREATE)
+    table.write("app.x@1", 3)
+    table.sql(since)
+    assert newest(table, 3) is None
+
+
+def test_none_where_the_commit_took_rows_out(table: Table) -> None:
+    table.write("app.x@1", 0, CREATE)
+    table.write("app.x@1", 3, "merge into {t} as t using (select 1 as id, 5 as new) as s on t.id = s.id when matched then update set id = new")
+    assert newest(table, 3) is None
+
+
+def test_the_rows_of_the_newest_commit_under_column_mapping_and_in_partitions(table: Table) -> None:
+    table.sql(
+        "create table {t} (id int, `a b` string) using delta partitioned by (`a b`) tblproperties ('delta.columnMapping.mode' = 'name')"
+    )
+    table.write("app.x@1", 3, "insert into {t} values (2, 'x y'), (3, null)")
+    found = delta_log.rows_of_commit(table.session, "state", table.name, "app.x@1", 3)
+    assert found is not None
+    assert {tuple(row) for row in found.collect()} == {(2, "x y"), (3, None)}
