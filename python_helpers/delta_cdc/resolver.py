@@ -11,14 +11,14 @@ their links, by pointer jumping. `docs/decisions/resolver.md` has the method on 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from delta_cdc.errors import CdcError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 ID = ("_cdc_batch_id", "_cdc_change_set", "_cdc_row")
@@ -33,6 +33,13 @@ COLUMNS = (
     *ID,
 )
 
+_ID = ", ".join(ID)
+
+# O1, then O3. Change sets of a batch that share an order are told apart by name, so that no two changes tie.
+_ORDER = (
+    "_cdc_sequence, _cdc_ordinal, _cdc_batch_id, _cdc_change_set_order, _cdc_row, last_resort, _cdc_change_set"
+)
+
 # What an event does to the queue of occupants of one key.
 _ARRIVES, _IN_PLACE, _LEAVES, _NONE = 1, 0, -1, 2
 
@@ -45,12 +52,9 @@ _MAX_SALTS = 2
 _MAX_ROUNDS = 40
 
 # Session settings (time zone, null fields, milliseconds) must not show in an entity's id.
-_JSON = {
-    "timeZone": "UTC",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-    "ignoreNullFields": "false",
-}
+_JSON = """map(
+      'timeZone', 'UTC', 'ignoreNullFields', 'false',
+      'timestampFormat', "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", 'timestampNTZFormat', "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")"""
 
 
 class ResolverError(CdcError):
@@ -118,26 +122,24 @@ def resolve(changes: DataFrame, *, pair_split_key_changes: bool = False) -> Reso
         ResolverError: a column is missing, or two key changes have one id.
         pyspark.errors.PySparkException: an operation is not one of the five (while the job runs).
     """
-    from pyspark.sql import functions as F
-
     missing = [name for name in COLUMNS if name not in changes.columns]
     if missing:
         raise ResolverError(f"changes lack {', '.join(missing)}. The resolver takes {', '.join(COLUMNS)}.")
 
-    changes = _with_pairs(changes) if pair_split_key_changes else _unpaired(changes)
+    changes = (_with_pairs if pair_split_key_changes else _unpaired)(_narrowed(changes))
     for salt in range(_MAX_SALTS):
         events, counts = _cut(
             _placed(_events(changes, salt)),
-            changes=~F.col("departure"),
-            key_changes=F.col("departure") & F.col("head").isNotNull(),
-            unresolved=F.col("departure") & F.col("head").isNull(),
-            collisions=F.col("displaced").isNotNull(),
-            known_inserts=F.col("origin") == "known_insert",
-            unknown_updates=F.col("origin") == "unknown_update",
-            unknown_deletes=F.col("origin") == "unknown_delete",
-            absorbed=F.col("origin") == "absorbed",
+            changes="not departure",
+            key_changes="departure and head is not null",
+            unresolved="departure and head is null",
+            collisions="displaced is not null",
+            known_inserts="origin = 'known_insert'",
+            unknown_updates="origin = 'unknown_update'",
+            unknown_deletes="origin = 'unknown_delete'",
+            absorbed="origin = 'absorbed'",
         )
-        links, joined = _cut(_links(events), all=F.lit(True), open=F.col("entity").isNull())
+        links, joined = _cut(_links(events), all="true", open="entity is null")
         if joined["all"] == counts["key_changes"] + counts["unresolved"]:
             break
     else:
@@ -164,26 +166,26 @@ def rows_schema(staging: StructType, keys: Sequence[str]) -> StructType:
     return schema
 
 
-def _cut(frame: DataFrame, **counted: Column) -> tuple[DataFrame, dict[str, int]]:
+def _sql(query: str, **frames: Any) -> DataFrame:
+    """A query over frames, which it names in braces: analysed once, where each call on a frame would be."""
+    made: DataFrame = next(iter(frames.values())).sparkSession.sql(query, **frames)
+    return made
+
+
+def _cut(frame: DataFrame, **counted: str) -> tuple[DataFrame, dict[str, int]]:
     """Compute the frame now, keep its rows, forget its plan; and count in the same job."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
     seen = Observation()
-    kept = frame.observe(
-        seen, *(F.count_if(what).alias(name) for name, what in counted.items())
-    ).localCheckpoint()
+    counts = (F.expr(f"count_if({what})").alias(name) for name, what in counted.items())
+    kept = frame.observe(seen, *counts).localCheckpoint()
     return kept, {name: int(seen.get[name]) for name in counted}
 
 
-def _is_key_change() -> Column:
-    from pyspark.sql import functions as F
-
-    return (
-        F.col("_cdc_op").isin("I", "U", "R")
-        & F.col("_cdc_key_before").isNotNull()
-        & ~F.col("_cdc_key_before").eqNullSafe(F.col("_cdc_key"))
-    )
+_IS_KEY_CHANGE = (
+    "(_cdc_op in ('I', 'U', 'R') and _cdc_key_before is not null and not _cdc_key_before <=> _cdc_key)"
+)
 
 
 def _narrowed(changes: DataFrame) -> DataFrame:
@@ -196,9 +198,7 @@ def _narrowed(changes: DataFrame) -> DataFrame:
 
 def _unpaired(changes: DataFrame) -> DataFrame:
     """Nothing absorbed."""
-    from pyspark.sql import functions as F
-
-    return _narrowed(changes).withColumn("absorbed", F.lit(False))
+    return changes.selectExpr("*", "false as absorbed")
 
 
 def _with_pairs(changes: DataFrame) -> DataFrame:
@@ -208,40 +208,43 @@ def _with_pairs(changes: DataFrame) -> DataFrame:
     nothing new. Where just one other delete and one insert without old key are left, they are one key
     change.
     """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    op, key, before = F.col("_cdc_op"), F.col("_cdc_key"), F.col("_cdc_key_before")
-    is_delete = op == "D"
-    is_mover = _is_key_change()
-    is_insert = (op == "I") & ~is_mover
-    half = F.col("_cdc_sequence").isNotNull() & (is_delete | is_mover | is_insert)
-    # What can be no half is spread by its own id: the rows of a snapshot all have one (null) sequence.
-    alone = F.when(~half, F.struct(*ID))
-    place = ["_cdc_sequence", "_cdc_transaction", "alone"]
-    at_place = Window.partitionBy(*place)
-    at_old_key = Window.partitionBy(*place, "old_key")
+    place = "_cdc_sequence, _cdc_transaction, alone"
     # This order of windows needs one shuffle: what is partitioned by place is so by place and old key too.
-    marked = (
-        _narrowed(changes)
-        .withColumn("alone", alone)
-        .withColumn("old_key", F.when(is_delete, key).when(is_mover, before))
-        .withColumn("inserts", F.count_if(half & is_insert).over(at_place))
-        .withColumn("told", half & is_delete & F.max(is_mover).over(at_old_key))
-        .withColumn("deletes", F.count_if(half & is_delete & ~F.col("told")).over(at_place))
-        .withColumn("deleted_key", F.max(F.when(half & is_delete & ~F.col("told"), key)).over(at_place))
-        .withColumn("inserted_key", F.max(F.when(half & is_insert, key)).over(at_place))
-    )
-    pair = (
-        half
-        & (F.col("inserts") == 1)
-        & (F.col("deletes") == 1)
-        & ~F.col("deleted_key").eqNullSafe(F.col("inserted_key"))
-    )
-    return marked.select(
-        *(name for name in COLUMNS if name != "_cdc_key_before"),
-        F.when(pair & is_insert, F.col("deleted_key")).otherwise(before).alias("_cdc_key_before"),
-        (is_delete & (F.col("told") | pair)).alias("absorbed"),
+    return _sql(
+        f"""
+with told_apart as (
+  select *, _cdc_op = 'D' as is_delete, {_IS_KEY_CHANGE} as is_mover, _cdc_op = 'I' and not {_IS_KEY_CHANGE} as is_insert
+  from {{changes}}
+),
+halves as (
+  select *, _cdc_sequence is not null and (is_delete or is_mover or is_insert) as half,
+    case when is_delete then _cdc_key when is_mover then _cdc_key_before end as old_key
+  from told_apart
+),
+at_places as (  -- what can be no half is spread by its own id: the rows of a snapshot all have one (null) sequence
+  select *, if(not half, struct({_ID}), null) as alone from halves
+),
+with_inserts as (
+  select *, count_if(half and is_insert) over (partition by {place}) as inserts from at_places
+),
+with_told as (
+  select *, half and is_delete and max(is_mover) over (partition by {place}, old_key) as told from with_inserts
+),
+with_deletes as (
+  select *, count_if(half and is_delete and not told) over at_place as deletes,
+    max(if(half and is_delete and not told, _cdc_key, null)) over at_place as deleted_key,
+    max(if(half and is_insert, _cdc_key, null)) over at_place as inserted_key
+  from with_told
+  window at_place as (partition by {place})
+),
+paired as (
+  select *, half and inserts = 1 and deletes = 1 and not deleted_key <=> inserted_key as pair from with_deletes
+)
+select {", ".join(name for name in COLUMNS if name != "_cdc_key_before")},
+  if(pair and is_insert, deleted_key, _cdc_key_before) as _cdc_key_before,
+  is_delete and (told or pair) as absorbed
+from paired""",
+        changes=changes,
     )
 
 
@@ -253,77 +256,43 @@ def _events(changes: DataFrame, salt: int) -> DataFrame:
     A8; -1 keeps what has no effect out of the way) and `truncated_here` (a truncate is right below, at its
     own position).
     """
-    from pyspark.sql import functions as F
 
-    op, key, before = F.col("_cdc_op"), F.col("_cdc_key"), F.col("_cdc_key_before")
-    # O3: where all else is equal an upsert beats a delete; T stands below what a baseline brings with it.
-    changes = changes.withColumn("last_resort", F.when(op == "T", 0).when(op == "D", 1).otherwise(2))
-    position = F.struct(*_ORDER)
-    truncates = changes.where(op == "T").agg(F.collect_list(position).alias("truncates"))
+    def event(kind: str, key: str, departure: str) -> str:
+        return f"named_struct('kind', {kind}, 'key', {key}, 'departure', {departure})"
 
-    def event(kind: Column | int, at: Column, departure: bool = False) -> Column:
-        kind = F.lit(kind) if isinstance(kind, int) else kind
-        return F.struct(kind.alias("kind"), at.alias("key"), F.lit(departure).alias("departure"))
-
-    kind = (
-        F.when(F.col("absorbed"), _NONE)
-        .when(op.isin("I", "R"), _ARRIVES)
-        .when(op == "U", _IN_PLACE)
-        .when(op == "D", _LEAVES)
-        .otherwise(F.raise_error(F.concat_ws(" ", F.lit("resolver: operation not known:"), op)).cast("int"))
-    )
-    events = (
-        changes.where(op.isNull() | (op != "T"))
-        .crossJoin(F.broadcast(truncates))
-        .withColumn("mover", _is_key_change())
-        .withColumn(
-            "epoch",
-            F.when(F.col("absorbed"), -1).otherwise(F.size(F.filter("truncates", lambda t: t < position))),
-        )
-        .withColumn("number", F.xxhash64(F.lit(salt), *ID))
-        .withColumn(
-            "truncated_here",
-            F.exists(
-                "truncates", lambda t: _same_position(t["_cdc_sequence"], t["_cdc_ordinal"]) & (t < position)
-            ),
-        )
-        .withColumn(
-            "event",
-            F.explode(
-                F.when(F.col("mover"), F.array(event(_LEAVES, before, True), event(_ARRIVES, key))).otherwise(
-                    F.array(event(kind, key))
-                )
-            ),
-        )
-    )
-    return events.select(
-        *(name for name in COLUMNS if name not in ("_cdc_key", "_cdc_key_before")),
-        F.when(F.col("mover"), before).alias("old_key"),
-        "last_resort",
-        "mover",
-        "epoch",
-        "truncated_here",
-        "number",
-        "event.*",
-    )
-
-
-def _same_position(sequence: Column, ordinal: Column) -> Column:
-    from pyspark.sql import functions as F
-
-    return sequence.eqNullSafe(F.col("_cdc_sequence")) & ordinal.eqNullSafe(F.col("_cdc_ordinal"))
-
-
-# O1, then O3. Change sets of a batch that share an order are told apart by name, so that no two changes tie.
-_ORDER = (
-    "_cdc_sequence",
-    "_cdc_ordinal",
-    "_cdc_batch_id",
-    "_cdc_change_set_order",
-    "_cdc_row",
-    "last_resort",
-    "_cdc_change_set",
+    kind = f"""case
+      when absorbed then {_NONE}
+      when _cdc_op in ('I', 'R') then {_ARRIVES}
+      when _cdc_op = 'U' then {_IN_PLACE}
+      when _cdc_op = 'D' then {_LEAVES}
+      else cast(raise_error(concat_ws(' ', 'resolver: operation not known:', _cdc_op)) as int) end"""
+    return _sql(
+        f"""
+with changes as (  -- O3: where all else is equal an upsert beats a delete; T stands below what a baseline brings with it
+  select *, case _cdc_op when 'T' then 0 when 'D' then 1 else 2 end as last_resort from {{changes}}
+),
+all_truncates as (
+  select collect_list(struct({_ORDER})) as truncates from changes where _cdc_op = 'T'
+),
+placed as (
+  select /*+ broadcast(all_truncates) */ changes.*, {_IS_KEY_CHANGE} as mover, xxhash64({salt}, {_ID}) as number,
+    if(absorbed, -1, size(filter(truncates, t -> t < struct({_ORDER})))) as epoch,
+    exists(truncates, t -> {_same_position("t")} and t < struct({_ORDER})) as truncated_here
+  from changes cross join all_truncates
+  where _cdc_op is null or _cdc_op <> 'T'
 )
+select {", ".join(name for name in COLUMNS if name not in ("_cdc_key", "_cdc_key_before"))},
+  if(mover, _cdc_key_before, null) as old_key, last_resort, mover, epoch, truncated_here, number,
+  inline(if(mover,
+    array({event(str(_LEAVES), "_cdc_key_before", "true")}, {event(str(_ARRIVES), "_cdc_key", "false")}),
+    array({event(kind, "_cdc_key", "false")})))
+from placed""",
+        changes=changes,
+    )
+
+
+def _same_position(other: str) -> str:
+    return f"{other}._cdc_sequence <=> _cdc_sequence and {other}._cdc_ordinal <=> _cdc_ordinal"
 
 
 def _placed(events: DataFrame) -> DataFrame:
@@ -341,104 +310,100 @@ def _placed(events: DataFrame) -> DataFrame:
     placement: of its own row), null if there is none; `displaced`, the same for what a key change
     displaced; `root`, the entity that starts here if nothing older is found; `origin`.
     """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
+    at_key = f"partition by key, epoch order by {_ORDER}"
+    so_far = f"({at_key} rows between unbounded preceding and current row)"
+    earlier = f"({at_key} rows between unbounded preceding and 1 preceding)"
+    by_number = "partition by key, epoch order by occupant, step"
 
-    at_key = Window.partitionBy("key", "epoch").orderBy(*_ORDER)
-    so_far = at_key.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    earlier = at_key.rowsBetween(Window.unboundedPreceding, -1)
+    def at_end(q: int) -> str:
+        return f"least(1, greatest({q} + total - total_before, b, total + floor))"
 
-    kind, transaction, sequence = F.col("kind"), F.col("_cdc_transaction"), F.col("_cdc_sequence")
-    a = F.when(kind == _NONE, 0).otherwise(kind)
-    b = F.when((kind == _ARRIVES) | (kind == _IN_PLACE), 1).otherwise(0)
-
-    # 1. Transactions: runs of neighbours at this key (K3).
-    label = F.struct(transaction.alias("t"), sequence.alias("s"), F.col("_cdc_ordinal").alias("o"))
-    events = events.select("*", F.lag(label).over(at_key).alias("last"), F.sum(a).over(so_far).alias("sum"))
-    last, total = F.col("last"), F.col("sum")
-    one = transaction.eqNullSafe(last["t"]) & (transaction.isNotNull() | sequence.eqNullSafe(last["s"]))
-    tied = last.isNotNull() & _same_position(last["s"], last["o"])
-    events = events.withColumn("starts", last.isNull() | ~one).withColumn("tied", tied).drop("last")
-
-    # 2. Within each, prefix sums and maxima. The maxima of one run are kept 2^32 above those of the run
-    # before it, so that a running maximum starts afresh with each run.
-    starts = F.col("starts")
-    events = events.select(
-        "*",
-        F.shiftleft(F.count_if(starts).over(so_far), 32).alias("run"),
-        F.last(F.when(starts, total - a), ignorenulls=True).over(so_far).alias("sum_before"),
-        F.lead(starts, 1, True).over(at_key).alias("ends"),
+    return _sql(
+        f"""
+with steps as (
+  select *, if(kind = {_NONE}, 0, kind) as a, if(kind in ({_ARRIVES}, {_IN_PLACE}), 1, 0) as b from {{events}}
+),
+-- 1. Transactions: runs of neighbours at this key (K3).
+labelled as (
+  select *, sum(a) over {so_far} as total,
+    lag(struct(_cdc_transaction, _cdc_sequence, _cdc_ordinal)) over ({at_key}) as last_one
+  from steps
+),
+runs as (
+  select * except (last_one),
+    last_one is null or not (
+      _cdc_transaction <=> last_one._cdc_transaction
+      and (_cdc_transaction is not null or _cdc_sequence <=> last_one._cdc_sequence)) as starts,
+    last_one is not null and {_same_position("last_one")} as tied
+  from labelled
+),
+-- 2. Within each, prefix sums and maxima. The maxima of one run are kept 2^32 above those of the run before it, so
+-- that a running maximum starts afresh with each run. `floor` is of the events before this one: far below zero, or
+-- null, where it is the first of its run.
+summed as (
+  select *, shiftleft(count_if(starts) over {so_far}, 32) as run,
+    last(if(starts, total - a, null), true) over {so_far} as total_before,
+    lead(starts, 1, true) over ({at_key}) as ends
+  from runs
+),
+floored as (
+  select *, max(run + b - total) over {earlier} - run as floor from summed
+),
+-- 3. The length at each run's start: what the last run gave that does not depend on its own start.
+started as (
+  select *, coalesce(last(if(ends and {at_end(0)} = {at_end(1)}, {at_end(0)}, null), true) over {earlier}, 0) as at_start
+  from floored
+),
+-- 4. Occupants are numbered; an event acts on the oldest one.
+lengths as (
+  select *, greatest(at_start + total - a - total_before, total - a + floor) as length from started
+),
+acting as (
+  select *, kind = {_ARRIVES} or (kind = {_IN_PLACE} and length = 0) as comes, kind = {_LEAVES} and length > 0 as takes
+  from lengths
+),
+numbered as (
+  select *, count_if(comes) over {so_far} as come from acting
+),
+occupied as (
+  select {_ID}, _cdc_op, _cdc_sequence, _cdc_ordinal,
+    number, kind, key, epoch, old_key, mover, departure, comes, takes, takes or kind = {_IN_PLACE} as acts,
+    case when comes then come when takes or kind = {_IN_PLACE} then come - length + 1 end as occupant,
+    case when comes then 0 when takes then 2 else 1 end as step,
+    if(comes, {_ENTITY}, null) as root
+  from numbered
+),
+-- 5. By number: each placement, what acted on it, who took it away; then the next placement. One that comes right
+-- behind another which nobody took: an insert of a known key (A1), or a key change that displaces (K7).
+followed as (
+  select *, comes and lag(occupant is not null and not takes, 1, false) over ({by_number}) as behind from occupied
+),
+headed as (  -- a key change's entity is not known yet: `root` is only what it starts if its old key is nowhere known
+  select *, if(comes and (mover or not behind),
+    struct(number, mover, if(mover, null, root) as entity, struct({_ID}) as id), null) as own
+  from followed
+),
+linked as (
+  select *, last(own, true) over ({by_number} rows between unbounded preceding and 1 preceding) as head_below from headed
+)
+select {_ID}, _cdc_op, _cdc_sequence, _cdc_ordinal, number, kind, key, old_key, mover, departure, root,
+  case when own is not null then own when acts or comes then head_below end as head,
+  if(behind and mover, head_below, null) as displaced,
+  case
+    when mover then null  -- said once both halves are seen together
+    when kind = {_NONE} then 'absorbed'
+    when kind = {_IN_PLACE} then if(comes, 'unknown_update', 'update')
+    when kind = {_LEAVES} then if(takes, 'delete', 'unknown_delete')
+    else if(behind, 'known_insert', 'insert') end as origin
+from linked""",
+        events=events,
     )
-    run = F.col("run")
-    events = events.select("*", (F.max(run + b - total).over(earlier) - run).alias("floor"))
-    # Of the events before this one; far below zero, or null, where it is the first of its run.
-    floor = F.col("floor")
-
-    # 3. The length at each run's start: what the last run gave that does not depend on its own start.
-    def at_end(q: int) -> Column:
-        return F.least(F.lit(1), F.greatest(q + total - F.col("sum_before"), b, total + floor))
-
-    fixed = F.when(F.col("ends") & (at_end(0) == at_end(1)), at_end(0))
-    at_start = F.coalesce(F.last(fixed, ignorenulls=True).over(earlier), F.lit(0))
-    events = events.withColumn("at_start", at_start)
-    length = F.greatest(F.col("at_start") + total - a - F.col("sum_before"), total - a + floor)
-
-    # 4. Occupants are numbered; an event acts on the oldest one.
-    events = events.withColumn("length", length)
-    comes = (kind == _ARRIVES) | ((kind == _IN_PLACE) & (F.col("length") == 0))
-    takes = (kind == _LEAVES) & (F.col("length") > 0)
-    events = events.withColumn("comes", comes).withColumn("takes", takes)
-    comes, takes = F.col("comes"), F.col("takes")
-    events = events.select("*", F.count_if(comes).over(so_far).alias("come"))
-    acts = takes | (kind == _IN_PLACE)
-    events = events.select(
-        *(*ID, "_cdc_op", "_cdc_sequence", "_cdc_ordinal"),
-        *("number", "kind", "key", "epoch", "old_key", "mover", "departure", "comes", "takes"),
-        F.when(comes, F.col("come")).when(acts, F.col("come") - F.col("length") + 1).alias("occupant"),
-        F.when(comes, _entity()).alias("root"),
-    )
-
-    # 5. By number: each placement, what acted on it, who took it away; then the next placement. One that
-    # comes right behind another which nobody took: an insert of a known key (A1), or a key change that
-    # displaces (K7).
-    step = F.when(comes, 0).when(takes, 2).otherwise(1)
-    by_number = Window.partitionBy("key", "epoch").orderBy("occupant", step)
-    below = by_number.rowsBetween(Window.unboundedPreceding, -1)
-    left_there = F.lag(F.col("occupant").isNotNull() & ~takes, 1, False).over(by_number)
-    events = events.withColumn("behind", comes & left_there)
-    mover, behind = F.col("mover"), F.col("behind")
-    # A key change's entity is not known yet: `root` is only what it starts if its old key is nowhere known.
-    head = F.when(
-        comes & (mover | ~behind),
-        F.struct("number", "mover", F.when(~mover, F.col("root")).alias("entity"), F.struct(*ID).alias("id")),
-    )
-    events = events.withColumn("own", head)
-    events = events.withColumn("head_below", F.last("own", ignorenulls=True).over(below))
-    own, head_below = F.col("own"), F.col("head_below")
-    events = events.withColumn("head", F.when(own.isNotNull(), own).when(acts | comes, head_below))
-    events = events.withColumn("displaced", F.when(behind & mover, head_below))
-    origin = (
-        F.when(mover, None)  # said once both halves are seen together
-        .when(kind == _NONE, "absorbed")
-        .when(kind == _IN_PLACE, F.when(comes, "unknown_update").otherwise("update"))
-        .when(kind == _LEAVES, F.when(takes, "delete").otherwise("unknown_delete"))
-        .otherwise(F.when(behind, "known_insert").otherwise("insert"))
-    )
-    return events.withColumn("origin", origin).drop(
-        "epoch", "occupant", "behind", "comes", "takes", "own", "head_below"
-    )
 
 
-def _entity() -> Column:
-    """The id of an entity: a hash of its first position and key.
-
-    Where changes tie, more than one entity can begin at one position and key: only then the arrival is
-    hashed too, so that otherwise ids do not depend on it.
-    """
-    from pyspark.sql import functions as F
-
-    arrival = F.when(F.col("tied") | F.col("truncated_here"), F.struct(*ID))
-    return F.md5(F.to_json(F.struct("_cdc_sequence", "_cdc_ordinal", "key", arrival.alias("arrival")), _JSON))
+# The id of an entity: a hash of its first position and key. Where changes tie, more than one entity can begin at one
+# position and key: only then the arrival is hashed too, so that otherwise ids do not depend on it.
+_ENTITY = f"""md5(to_json(
+      struct(_cdc_sequence, _cdc_ordinal, key, if(tied or truncated_here, struct({_ID}), null) as arrival), {_JSON}))"""
 
 
 def _links(events: DataFrame) -> DataFrame:
@@ -447,17 +412,13 @@ def _links(events: DataFrame) -> DataFrame:
     Rows: `number`; `up`, the key change that placed the row it takes along, or else `entity`, where that is
     known; `parent` (id of what placed that row, null if nothing did); `displaced` (as in `_placed`).
     """
-    from pyspark.sql import functions as F
-
-    parent = F.col("parent")
-    leaving = events.where("departure").select("number", F.col("head").alias("parent"))
-    arriving = events.where("mover and not departure").select("number", "root", "displaced")
-    return leaving.join(arriving, "number").select(
-        "number",
-        F.when(parent["mover"], parent["number"]).alias("up"),
-        F.when(parent.isNull(), F.col("root")).when(~parent["mover"], parent["entity"]).alias("entity"),
-        parent["id"].alias("parent"),
-        "displaced",
+    return _sql(
+        """
+select number, if(parent.mover, parent.number, null) as up,
+  case when parent is null then root when not parent.mover then parent.entity end as entity, parent.id as parent, displaced
+from (select number, head as parent from {events} where departure)
+join (select number, root, displaced from {events} where mover and not departure) using (number)""",
+        events=events,
     )
 
 
@@ -468,8 +429,6 @@ def _jumped(links: DataFrame, still_open: int) -> tuple[DataFrame, int]:
     round the others look where their link points: that one's entity is known, or its link is taken over,
     which points twice as far.
     """
-    from pyspark.sql import functions as F
-
     links = links.select("number", "up", "entity")
     known, unknown = links.where("entity is not null"), links.where("entity is null")
     rounds = 0
@@ -479,12 +438,15 @@ def _jumped(links: DataFrame, still_open: int) -> tuple[DataFrame, int]:
                 f"{still_open} key changes are linked in a circle: their positions contradict."
             )
         rounds += 1
-        target = known.unionByName(unknown)
-        target = target.select(F.col("number").alias("up"), F.col("up").alias("next"), "entity")
-        looked = (
-            unknown.drop("entity").join(target, "up").select("number", F.col("next").alias("up"), "entity")
+        looked = _sql(
+            """
+select unknown.number, target.up, target.entity
+from {unknown} as unknown
+join (select * from {known} union all select * from {unknown}) as target on target.number = unknown.up""",
+            known=known,
+            unknown=unknown,
         )
-        looked, counts = _cut(looked, open=F.col("entity").isNull())
+        looked, counts = _cut(looked, open="entity is null")
         still_open = counts["open"]
         known, unknown = known.unionByName(looked.where("entity is not null")), looked.where("entity is null")
     return known.select("number", "entity"), rounds
@@ -492,62 +454,35 @@ def _jumped(links: DataFrame, still_open: int) -> tuple[DataFrame, int]:
 
 def _rows(events: DataFrame, links: DataFrame, entities: DataFrame) -> DataFrame:
     """The result, one row a change: see `Resolution`."""
-    from pyspark.sql import functions as F
-
-    displaced = F.col("displaced")
-    collisions = (
-        links.where(displaced.isNotNull())
-        .select(
-            F.col("number").alias("by"),
-            displaced["number"].alias("number"),
-            displaced["entity"].alias("known"),
-        )
-        .join(entities, "number", "left")
-        .select(F.col("by").alias("number"), F.coalesce("known", "entity").alias("displaced_entity"))
+    return _sql(
+        f"""
+with collisions as (
+  select links.number, coalesce(displaced.entity, entities.entity) as displaced_entity
+  from {{links}} as links left join {{entities}} as entities on entities.number = displaced.number
+  where displaced is not null
+),
+found as (
+  select number as through, parent, entities.entity, displaced_entity
+  from {{links}} join {{entities}} as entities using (number) left join collisions using (number)
+),
+hanging as (
+  select *, case when mover then number when head.mover then head.number end as through from {{events}} where not departure
+),
+resolved as (  -- only what hangs on a key change needs the links: the rest is not shuffled again
+  select * except (through, displaced), head.entity as entity, null as displaced_entity, null as parent
+  from hanging where through is null
+  union all
+  select hanging.* except (through, displaced), found.entity, if(mover, displaced_entity, null), parent
+  from hanging join found on found.through = hanging.through
+)
+select {_ID}, _cdc_op, _cdc_sequence, _cdc_ordinal, entity,
+  case when mover and parent is not null then old_key when kind = {_LEAVES} then key end as key_before,
+  if(kind not in ({_NONE}, {_LEAVES}), key, null) as key_after,
+  if(mover, if(parent is null, 'unknown_key', 'key_change'), origin) as origin,
+  displaced_entity,
+  case when mover then parent when head.id <> struct({_ID}) then head.id end as acts_on
+from resolved""",
+        events=events,
+        links=links,
+        entities=entities,
     )
-    found = (
-        links.select("number", "parent")
-        .join(entities, "number")
-        .join(collisions, "number", "left")
-        .withColumnsRenamed({"number": "through", "entity": "found"})
-    )
-
-    events = events.where(~F.col("departure")).drop("displaced", "root")
-    mover, head = F.col("mover"), F.col("head")
-    through = F.when(mover, F.col("number")).when(head["mover"], head["number"])
-    is_key_change = mover & F.col("parent").isNotNull()
-    is_delete = F.col("kind") == _LEAVES
-    effective = F.col("kind") != _NONE
-
-    def shaped(frame: DataFrame) -> DataFrame:
-        origin = F.when(mover, F.when(is_key_change, "key_change").otherwise("unknown_key")).otherwise(
-            F.col("origin")
-        )
-        return frame.select(
-            *ID,
-            "_cdc_op",
-            "_cdc_sequence",
-            "_cdc_ordinal",
-            F.col("found").alias("entity"),
-            F.when(is_key_change, F.col("old_key")).when(is_delete, F.col("key")).alias("key_before"),
-            F.when(effective & ~is_delete, F.col("key")).alias("key_after"),
-            origin.alias("origin"),
-            "displaced_entity",
-            F.when(mover, F.col("parent")).when(head["id"] != F.struct(*ID), head["id"]).alias("acts_on"),
-        )
-
-    # Only what hangs on a key change needs the links: the rest is not shuffled again.
-    nothing = F.lit(None)
-    alone = events.where(through.isNull()).select(
-        "*",
-        head["entity"].alias("found"),
-        nothing.cast("string").alias("displaced_entity"),
-        nothing.cast(found.schema["parent"].dataType).alias("parent"),
-    )
-    linked = (
-        events.where(through.isNotNull())
-        .withColumn("through", through)
-        .join(found, "through")
-        .withColumn("displaced_entity", F.when(mover, F.col("displaced_entity")))
-    )
-    return shaped(alone).unionByName(shaped(linked))

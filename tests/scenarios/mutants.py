@@ -233,17 +233,17 @@ MUTANTS = (
         ("life_created_and_updated",),
     ),
     Mutant(
-        "K2", RESOLVER, ".otherwise(kind)", ".otherwise(F.greatest(kind, F.lit(0)))", ("keys_reuse_of_a_vacated_key",)
+        "K2", RESOLVER, "0, kind) as a", "0, greatest(kind, 0)) as a", ("keys_reuse_of_a_vacated_key",)
     ),
     Mutant(
         "K3",
         RESOLVER,
-        'F.col("come") - F.col("length") + 1',
-        'F.col("come")',
+        "come - length + 1 end",
+        "come end",
         ("keys_displaced_row_changes_once_more", "keys_swap_in_one_transaction"),
     ),
     Mutant("K5", RESOLVER, "while still_open:", "while still_open and rounds < 1:", ("keys_chain",)),
-    Mutant("K6", RESOLVER, '(F.col("inserts") == 1)', '(F.col("inserts") == 0)', ("keys_split_key_change",)),
+    Mutant("K6", RESOLVER, "inserts = 1", "inserts = 0", ("keys_split_key_change",)),
     Mutant("K8", "macros/apply/alternate_keys.sql", "size(_cdc_meant) = 1", "size(_cdc_meant) >= 1", ("keys_alternate",)),
     Mutant(
         "H1",
