@@ -83,7 +83,9 @@ from (
 select batch_id, change_set, row_number, message, record is not null as message_is_json, is_row,
   if(is_bare_row, value, coalesce(try_variant_get(value, '$.payload', 'variant'), value)) as payload,
   {{ delta_cdc._without_schema('record_key') }} as record_key, {{ delta_cdc._without_schema('old_key') }} as old_key,
-  if(is_row, try_variant_get(value, '$.schema.fields', {{ fields }}), try_variant_get(value, '$.schema.fields[1].fields', {{ fields }})) as columns
+  case when is_row then try_variant_get(value, '$.schema.fields', {{ fields }})
+    when try_variant_get(value, '$.schema.fields[0].field', 'string') = 'after' then try_variant_get(value, '$.schema.fields[0].fields', {{ fields }})
+    else try_variant_get(value, '$.schema.fields[1].fields', {{ fields }}) end as columns
 from (
   select *, is_bare_row or {{ delta_cdc._debezium_is_row('value', '$.payload') }} as is_row,
     if(is_record, try_variant_get(record, '$.key', 'variant'), null) as record_key,

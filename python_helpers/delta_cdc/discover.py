@@ -496,7 +496,7 @@ def connect_type(described: Mapping[str, Any]) -> str:
         parameters = described.get("parameters") or {}
         return _decimal(f"({parameters.get('connect.decimal.precision', 38)},{parameters.get('scale', 0)})")
     if semantic == "io.debezium.data.VariableScaleDecimal":
-        return _UNLIMITED
+        return "string"  # of PostgreSQL's numeric, with up to 131,072 digits
     if semantic in (_DEBEZIUM_TIME + "Date", _DEBEZIUM_TIME + "IsoDate", _CONNECT + "Date"):
         return "date"
     if semantic in (

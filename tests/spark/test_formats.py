@@ -759,6 +759,9 @@ def test_debezium_a_schema_says_what_a_number_is(spark):
         "1234", "1", "1234", "2023-03-23 00:00:00", "2023-03-23 00:00:00", "2023-03-23", "None",
     ]
     assert refused["_cdc_error"] == "cast:year"
+    message["schema"]["fields"] = [{"field": "after", "fields": schema}, {"field": "source"}]  # a producer without `before`
+    (alike,) = staged(spark, "debezium", [message], columns)
+    assert values([alike], *columns) == values([found], *columns)
 
 
 def test_debezium_placeholders_of_every_type_are_absent(spark):

@@ -112,6 +112,12 @@ def test_debezium_tells_types_by_its_schema_and_keys_by_the_record() -> None:
     assert found("debezium", record, {"topic": "s.a", "key": {"id": 1}, "value": None})["s.a"].keys == ["id"]
 
 
+def test_a_decimal_without_limits_is_text() -> None:
+    """PostgreSQL's numeric holds what no decimal of Spark does: 1000000000000000000000000000000 beside 0.3."""
+    assert discovery.postgres_type("numeric") == "string"
+    assert discovery.connect_type({"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}) == "string"
+
+
 def test_a_column_of_few_or_no_decimal_places_is_a_decimal() -> None:
     """Oracle's NUMBER(3,5) holds hundredths of thousandths, NUMBER(5,-2) hundreds."""
     assert discovery.connect_type({"name": "org.apache.kafka.connect.data.Decimal",
