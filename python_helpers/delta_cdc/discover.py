@@ -87,6 +87,8 @@ def discover(message_format: str, lines: Iterable[str], *, whole: str = "") -> D
             continue
         try:
             message = json.loads(line)
+            if message is None and message_format == "debezium":
+                continue  # a tombstone
             seen = list(reader(message)) if isinstance(message, dict) else None
         except (ValueError, TypeError, AttributeError, KeyError):
             seen = None
@@ -314,12 +316,22 @@ def _maxwell(message: Message) -> Iterator[Sighting]:
         yield Sighting(_qualified(message, "database"), dict.fromkeys(row), keys, settings=order)
 
 
+_GOLDENGATE = {"table", "op_type", "op_ts", "current_ts", "pos", "primary_keys", "tokens", "csn", "xid", "before", "after"}
+
+
 def _goldengate(message: Message) -> Iterator[Sighting]:
+    described: Any = []
     if "op_type" not in message and isinstance(message.get("payload"), dict):  # the Kafka Connect handler's
-        message = message["payload"]
-    row = {**(message.get("before") or {}), **(message.get("after") or {})}
-    if row:
-        yield Sighting(message["table"], dict.fromkeys(row), message.get("primary_keys") or [])
+        described, message = (message.get("schema") or {}).get("fields") or [], message["payload"]
+    images = [message[name] for name in ("before", "after") if message.get(name)]
+    if images:
+        described = next((f.get("fields") or [] for f in described if f.get("field") in ("before", "after")), [])
+    types = {f["field"]: connect_type(f) for f in described}
+    if not images:  # the row's columns stand beside the fields of the operation
+        images = [{name: value for name, value in message.items() if name not in _GOLDENGATE}]
+    columns = {name: types.get(name) for image in images for name in image if not name.endswith("_isMissing")}
+    if columns:
+        yield Sighting(message["table"], columns, message.get("primary_keys") or [])
 
 
 def _dms(message: Message) -> Iterator[Sighting]:
@@ -339,7 +351,8 @@ def _aliyun(message: Message) -> Iterator[Sighting]:
     types = {c["name"]: _ALIYUN.get(c["type"].upper()) for c in schema.get("dataColumn") or []}
     source = schema.get("source") or {}
     if types:
-        yield Sighting(_joined(source.get("dbName"), source.get("tableName")), types, schema.get("primaryKey") or [])
+        table = _joined(source.get("dbName"), source.get("schemaName"), source.get("tableName"))
+        yield Sighting(table, types, schema.get("primaryKey") or [])
 
 
 def _rows(message: Message) -> Iterator[Sighting]:
