@@ -11,7 +11,9 @@ from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.sparkdelta import Write, class_archive, delta_log, jars, session, settings
 from dbt.adapters.sparkdelta.connections import SparkdeltaCredentials
+from dbt.adapters.sparkdelta.response import counted
 from dbt.adapters.sparkdelta.seeds import literal
+from dbt.adapters.sparkdelta.server import short
 from dbt.adapters.sparkdelta.settings import spark_settings
 from dbt.adapters.sparkdelta.write_plan import WritePlan
 
@@ -176,3 +178,23 @@ def test_the_table_that_a_statement_writes(sql: str, kind: str | None, table: st
 )
 def test_literals(value: object, sql: str) -> None:
     assert literal(value) == sql
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "org.apache.hive.service.cli.HiveSQLException: Error running query: [A.B] org.apache.spark.sql.AnalysisException: [A.B] "
+        "It is\nso.\n\tat org.apache.spark.X.y(X.scala:43)\n\tat java.base/java.lang.Thread.run(Thread.java:840)",
+        "Error running query: [A.B] org.apache.spark.sql.catalyst.parser.ParseException: \n[A.B] It is\nso.",
+        "[A.B] It is\nso.",
+    ],
+)
+def test_of_what_a_server_says_the_message_is_left(said: str) -> None:
+    assert short(said) == "[A.B] It is\nso."
+
+
+def test_counts_of_a_statement_that_tells_its_rows_alone() -> None:
+    two = {"num_affected_rows": 2}
+    assert (counted("delete", two).rows_deleted, counted("update", two).rows_updated) == (2, 2)
+    parts = {"num_affected_rows": 6, "num_updated_rows": 2, "num_deleted_rows": 1, "num_inserted_rows": 3}
+    assert str(counted("merge", parts)) == "MERGE +3 ~2 -1"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import types as T
 
-from dbt.adapters.sparkdelta.columns import evolved, merge, misfits, sql_of, statements
+from dbt.adapters.sparkdelta.columns import _described, evolved, merge, misfits, sql_of, statements
 
 INT, LONG, STRING = T.IntegerType(), T.LongType(), T.StringType()
 
@@ -86,3 +87,21 @@ def test_E6_misfits_are_looked_for_at_every_depth() -> None:
 def test_Q2_a_text_is_never_held_to_a_length():
     found = evolved({}, {"a": "varchar(3)", "b": "char(3)", "varchar": "string"})
     assert found["types"] == {"a": "string", "b": "string", "varchar": "string"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(10,2)", "string", "binary", "boolean", "date",
+        "timestamp", "timestamp_ntz", "variant", "array<array<int>>", "map<string,array<decimal(38,0)>>",
+        "struct<a:int,b c:struct<d:map<string,int>>,e:date>",
+    ],
+)  # fmt: skip
+def test_types_are_read_where_no_java_is(text: str) -> None:
+    """pyspark asks Java, which is not in this process where Spark is behind a server."""
+    assert _described(text).simpleString() == text
+
+
+def test_what_is_left_of_a_type_is_told() -> None:
+    with pytest.raises(DbtRuntimeError, match=r"The type array<int>> cannot be read from `>` on\."):
+        _described("array<int>>")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from dbt_common.exceptions import DbtRuntimeError
+
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
@@ -125,13 +127,47 @@ def type_of(given: Any) -> DataType:
 
 @lru_cache(maxsize=1000)
 def _parsed(text: str) -> DataType:
+    from pyspark import SparkContext
     from pyspark.errors import PySparkException
     from pyspark.sql.types import _parse_datatype_json_value, _parse_datatype_string
 
     try:
         return _parse_datatype_json_value(text)
     except (PySparkException, KeyError, ValueError):
-        return _parse_datatype_string(text)
+        return _parse_datatype_string(text) if SparkContext._active_spark_context else _described(text)
+
+
+_SHORT = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+
+
+def _described(text: str) -> DataType:
+    """A type as `describe` writes it: pyspark asks Java for it, which is not in this process where Spark is behind a server."""
+    found, rest = _read(text.strip())
+    if rest:
+        raise DbtRuntimeError(f"The type {text} cannot be read from `{rest}` on.")
+    return found
+
+
+def _read(text: str) -> tuple[DataType, str]:
+    """The type that a text begins with, and what is left of it."""
+    from pyspark.sql import types as T
+
+    opened = re.match(r"(struct|array|map)<", text)
+    if opened is None:
+        word = re.match(r"[^<>,(]*(\([\d, ]*\))?", text)[0]  # type: ignore[index]
+        return T._parse_datatype_json_value(_SHORT.get(word, word)), text[len(word) :]
+    rest, names, types = text[opened.end() :], [], []
+    while not types or rest.startswith(","):
+        rest = rest.removeprefix(",")
+        if opened[1] == "struct":
+            name, rest = rest.split(":", 1)
+            names.append(name)
+        type_, rest = _read(rest)
+        types.append(type_)
+    rest = rest.removeprefix(">")
+    if opened[1] == "struct":
+        return T.StructType(list(map(T.StructField, names, types))), rest
+    return (T.ArrayType if opened[1] == "array" else T.MapType)(*types), rest
 
 
 def evolved(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,12 +24,14 @@ class SparkdeltaCredentials(SparkCredentials):
     """dbt-spark's fields, with `method: session` as the default, and:
 
     root: local folder of warehouse and metastore, relative to the dbt project. tuned_for: small_tables (quick
-    to start, slow in large scans) or large_tables.
+    to start, slow in large scans) or large_tables. poll_interval: seconds, through thrift and http; with dbt-spark's 5
+    most statements take as long.
     """
 
     method: SparkConnectionMethod = SparkConnectionMethod.SESSION
     root: str = "lake"
     tuned_for: str = "small_tables"
+    poll_interval: float = 0.2  # type: ignore[assignment]
     schema_suffix: ClassVar[str] = ""  # `delta-cdc run --plan` sets it: its tables must not be those of the profile
 
     def __post_init__(self) -> None:
@@ -73,7 +75,11 @@ class SparkdeltaConnectionManager(SparkConnectionManager):
     @classmethod
     def open(cls, connection: Connection) -> Connection:
         credentials = connection.credentials
-        if connection.state == ConnectionState.OPEN or credentials.method != SparkConnectionMethod.SESSION:
+        if connection.state == ConnectionState.OPEN:
+            return super().open(connection)
+        if credentials.method == SparkConnectionMethod.THRIFT:
+            return cls._open_server(connection)
+        if credentials.method != SparkConnectionMethod.SESSION:
             return super().open(connection)
         from dbt.adapters.sparkdelta.session import SparkdeltaConnectionWrapper
 
@@ -90,6 +96,18 @@ class SparkdeltaConnectionManager(SparkConnectionManager):
             raise FailedToConnectError(str(error.msg)) from error
         connection.handle = handle
         connection.state = ConnectionState.OPEN  # type: ignore[assignment]
+        return connection
+
+    @classmethod
+    def _open_server(cls, connection: Connection) -> Connection:
+        from dbt.adapters.sparkdelta.server import ServerConnectionWrapper
+
+        credentials = connection.credentials
+        super().open(connection)
+        try:
+            connection.handle = ServerConnectionWrapper(connection.handle, credentials.server_side_parameters)
+        except DbtRuntimeError as error:
+            raise FailedToConnectError(f"Profile: a setting of `server_side_parameters` is refused. {error.msg}") from error
         return connection
 
     @classmethod

@@ -462,7 +462,9 @@ class FilesMixin(metaclass=AdapterMeta):
 
     @available.parse(lambda *_: False)
     def view_is(self, relation: BaseRelation, sql: str) -> bool:
-        """Whether a view was created from this SQL. Spark does not keep the comments above it."""
+        """Whether a view was created from this SQL; false where a server has it. Spark does not keep the comments above it."""
+        if not self._in_process:  # type: ignore[attr-defined]
+            return False
         view = delta_log.catalog_table(self._session(), relation.schema, relation.identifier)
         if view is None:
             return False

@@ -107,7 +107,12 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         return self.config.credentials.method == SparkConnectionMethod.SESSION
 
     def _session(self) -> Any:
-        """The SparkSession of this thread's connection."""
+        """The SparkSession of this thread's connection. Raises DbtRuntimeError where Spark is not in this process."""
+        if not self._in_process:
+            raise DbtRuntimeError(
+                f"The profile has `method: {self.config.credentials.method}`, and this is done with a SparkSession, in the dbt "
+                "process: it wants `method: session`. docs/adapter.md says what works through a server."
+            )
         return self.connections.get_thread_connection().handle.session
 
     def quote(self, identifier: str) -> str:  # type: ignore[override]
@@ -160,11 +165,11 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
                 return reported(self.execute(sql)[0], plan)
         try:
             for key, value in plan.settings.items():
-                self.execute(f"set {key}={value}")
+                self.execute(f"set {quoted(key)}={quoted(value)}")
             return reported(self.execute(sql)[0], plan)
         finally:
             for key in plan.settings:
-                self.execute(f"reset {key}")
+                self.execute(f"reset {quoted(key)}")
 
     @available.parse(lambda *_, **__: False)
     def tune_for(
@@ -206,8 +211,6 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         (dict: name to type as Delta's log has it), properties (dict: the table's own).
         Raises DbtRuntimeError when the log cannot be read; a table that is not there has exists False.
         """
-        if not self._in_process:
-            raise DbtRuntimeError("table_state needs `method: session`: it reads the table's log itself.")
         if not _is_table(relation):
             return _no_state()
         return delta_log.table_state(self._session(), relation.schema, relation.identifier, app_prefix)
@@ -219,14 +222,14 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         Returns files and bytes; rows (those that deletion vectors mark included) and highest (a column's highest value), each
         None where not every file has statistics.
         """
-        if not self._in_process or not _is_table(relation):
+        if not _is_table(relation):
             return {}
         return delta_log.statistics(self._session(), relation.schema, relation.identifier, column)
 
     @available.parse(lambda *_: None)
     def table_log(self, relation: BaseRelation, limit: int | None = 20) -> dict[str, Any] | None:
         """The newest commits of a Delta table and what is wrong with its log: `sparkdelta.table_log`; None if it is not there."""
-        if not self._in_process or not _is_table(relation):
+        if not _is_table(relation):
             return None
         return table_log.table_log(self._session(), relation.schema, relation.identifier, limit)
 
@@ -286,7 +289,8 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
 
     @property
     def default_python_submission_method(self) -> str:
-        return "session" if self._in_process else super().default_python_submission_method
+        on_databricks = self.config.credentials.method in (SparkConnectionMethod.HTTP, SparkConnectionMethod.ODBC)
+        return super().default_python_submission_method if on_databricks else "session"
 
     @property
     def python_submission_helpers(self) -> dict[str, Any]:
@@ -295,8 +299,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
     def _python_model(self, parsed_model: dict[str, Any], _credentials: Any) -> PythonJobHelper:
         from dbt.adapters.sparkdelta.python_model import SessionPythonModel
 
-        if not self._in_process:
-            raise DbtRuntimeError("submission_method `session` needs `method: session` in the profile.")
+        self._session()  # raises where Spark is not in this process
         session = self.connections.get_thread_connection().handle.begin(parsed_model["unique_id"])
         keep = partial(self._keep_plan, parsed_model["schema"], parsed_model["alias"])
         return SessionPythonModel(parsed_model, session, parsed_model["alias"] + TEMPORARY_SUFFIX, keep)

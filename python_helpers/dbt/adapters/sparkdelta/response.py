@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -45,12 +46,8 @@ def response_of(session: SparkSession, kind: str, table: str, frame: DataFrame, 
     # merge, update and delete say so themselves, but for a transaction that Delta knew already: then no row
     rows = frame.collect() if "num_affected_rows" in frame.columns else []
     if rows:
-        row: dict[str, Any] = rows[0].asDict()
-        affected = row["num_affected_rows"]
-        inserted = row.get("num_inserted_rows")
-        updated = row.get("num_updated_rows", affected if kind == "update" else None)
-        deleted = row.get("num_deleted_rows", affected if kind == "delete" else None)
-    elif version is not None:
+        return counted(kind, rows[0].asDict(), version)
+    if version is not None:
         metrics = delta_log.operation_metrics(session, table, version)
         if metrics is None:
             return SparkdeltaResponse(_message=kind.upper(), code=kind.upper(), table_version=version)
@@ -60,6 +57,20 @@ def response_of(session: SparkSession, kind: str, table: str, frame: DataFrame, 
         affected = inserted + deleted
     else:  # no commit: nothing to write, or Delta knew the transaction already
         affected, inserted, updated, deleted = 0, 0, None, None
+    return _response(kind, affected, inserted, updated, deleted, version)
+
+
+def counted(kind: str, row: Mapping[str, Any], version: int | None = None) -> SparkdeltaResponse:
+    """The response of a merge, update or delete, of the one row that it returns."""
+    affected = row["num_affected_rows"]
+    updated = row.get("num_updated_rows", affected if kind == "update" else None)
+    deleted = row.get("num_deleted_rows", affected if kind == "delete" else None)
+    return _response(kind, affected, row.get("num_inserted_rows"), updated, deleted, version)
+
+
+def _response(
+    kind: str, affected: int, inserted: int | None, updated: int | None, deleted: int | None, version: int | None
+) -> SparkdeltaResponse:
     return SparkdeltaResponse(
         _message=_message(kind.upper(), affected, inserted, updated, deleted),
         code=kind.upper(),
