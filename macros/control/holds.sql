@@ -57,7 +57,7 @@
 
 {#- on-run-start: the table of holds, where a setting asks for it. Never made anew over staging that was judged before (S5). -#}
 {% macro prepare_holds() %}
-  {%- if not execute or flags.WHICH not in ['run', 'build'] -%}{{ return('') }}{%- endif -%}
+  {%- if not execute or flags.WHICH not in ['run', 'build'] or not delta_cdc.in_session() -%}{{ return('') }}{%- endif -%}
   {%- set may = [] -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and delta_cdc.may_be_held(delta_cdc._cdc_meta(node)) -%}
     {%- do may.append(delta_cdc.model_name({'feed': node.source_name, 'table': node.name}, 'staging')) -%}

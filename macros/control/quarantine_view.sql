@@ -2,7 +2,7 @@
     tables, and of mixed feeds the messages that cannot be read or are of a table that nobody configured. Of many tables it is
     made of views of some of them each: Derby, the metastore of one machine, keeps no view of over 32,700 characters. -#}
 {% macro quarantine_view() %}
-  {%- if not execute -%}{{ return('') }}{%- endif -%}
+  {%- if not execute or not delta_cdc.in_session() -%}{{ return('') }}{%- endif -%}
   {%- set parts = [] -%}
   {%- for table in delta_cdc._loading_tables() -%}
     {%- if table.change_set == 'change_set' -%}

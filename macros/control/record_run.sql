@@ -11,7 +11,7 @@
 {#- on-run-end: one commit that says what the run did (`cdc_runs`), a row a table. Nothing depends on it but what it spares:
     a table that was looked at and held nothing new is not looked at again (S7). -#}
 {% macro record_run(results) %}
-  {%- if not execute or not results -%}{{ return('') }}{%- endif -%}
+  {%- if not execute or not results or not delta_cdc.in_session() -%}{{ return('') }}{%- endif -%}
   {%- set runs = delta_cdc._runs_relation() -%}
   {%- set values, layers, names, failed = [], delta_cdc.layers(), delta_cdc.names_in_runs(), [] -%}
   {%- set written = results | selectattr('node.resource_type', 'equalto', 'model') | selectattr('node.config.materialized', 'equalto', 'incremental') | list -%}

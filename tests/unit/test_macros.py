@@ -545,3 +545,35 @@ def test_K2_what_was_made_before_keys_were_resolved_is_made_good(
     keys = SimpleNamespace(identifier="int_f__t_keys")
     state, staged = {"notes": {"resolved_batch_id": noted}}, {"notes": {"keys_may_move": may_move}}
     assert macros["resolved_since"](macros["resolved_batch_id"](keys, staged), state) is found
+
+
+def _needs(method: str, selected: list[str]) -> str:
+    names = ["cdc_change_sets", "stg_shop__a", "hist_shop__a", "final_a", "stg_of_others"]
+    nodes = [SimpleNamespace(name=name, unique_id=name, package_name="p", resource_type="model") for name in names]
+    log = SimpleNamespace(name="cdc_table_log", unique_id="cdc_table_log", package_name="delta_cdc", resource_type="model")
+    return load(
+        target={"name": "prod", "method": method}, selected_resources=selected,
+        graph=SimpleNamespace(nodes={node.name: node for node in [*nodes, log]}, sources={"a": feed_table("shop", "a")}),
+    )["need_session"]()
+
+
+@pytest.mark.parametrize(
+    ("selected", "said"),
+    [
+        (["final_a"], "1 model of the feeds is selected (final_a)"),
+        (["cdc_table_log", "stg_of_others"], "1 model of the feeds is selected (cdc_table_log)"),
+        (["stg_shop__a", "cdc_change_sets", "final_a", "hist_shop__a"],
+         "4 models of the feeds are selected (cdc_change_sets, final_a, hist_shop__a, …)"),
+    ],
+)  # fmt: skip
+def test_feeds_are_not_loaded_through_a_server(selected: list[str], said: str) -> None:
+    assert _needs("session", selected) == ""
+    with pytest.raises(CompilerError) as refused:
+        _needs("thrift", selected)
+    assert "target prod has `method: thrift`" in str(refused.value)
+    assert said in str(refused.value)
+    assert "they want `method: session`" in str(refused.value)
+
+
+def test_other_models_run_through_a_server() -> None:
+    assert _needs("thrift", ["stg_of_others"]) == ""
