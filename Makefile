@@ -37,8 +37,8 @@ test: $(STAMP) ## all tests
 	  $(PY) -m pytest tests/$$part -q -n $(WORKERS) --dist loadfile --max-worker-restart 0 || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
-test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read while dbt runs; a Spark cluster; a shared warehouse; docs and report in a real Chromium
-	@$(JAVA) && failed=""; for part in live landing cluster metastore browser; do \
+test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read while dbt runs; a Spark cluster; a Thrift Server; a shared warehouse; docs and report in a real Chromium
+	@$(JAVA) && failed=""; for part in live landing cluster thrift metastore browser; do \
 	  $(PY) -m pytest tests/e2e/test_$$part.py -q || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
