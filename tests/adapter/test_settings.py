@@ -26,6 +26,10 @@ def test_five_lines_of_profile_are_enough() -> None:
     assert credentials.root == "lake"
 
 
+def test_a_statement_whose_connection_was_lost_is_not_sent_again() -> None:
+    assert SparkdeltaCredentials(schema="main", database=None).query_retries == 0
+
+
 def test_every_default_gives_way_to_server_side_parameters() -> None:
     defaults = spark_settings(ROOT, {})
     assert defaults["spark.sql.session.timeZone"] == "UTC"

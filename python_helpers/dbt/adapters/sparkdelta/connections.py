@@ -32,6 +32,7 @@ class SparkdeltaCredentials(SparkCredentials):
     root: str = "lake"
     tuned_for: str = "small_tables"
     poll_interval: float = 0.2  # type: ignore[assignment]
+    query_retries: int = 0  # a statement whose connection was lost may have been done: once more would append its rows twice
     schema_suffix: ClassVar[str] = ""  # `delta-cdc run --plan` sets it: its tables must not be those of the profile
 
     def __post_init__(self) -> None:
