@@ -360,10 +360,10 @@ def _rows(message: Message) -> Iterator[Sighting]:
 
 
 def _trigger_audit(message: Message) -> Iterator[Sighting]:
-    for image in (message.get("record"), message.get("old_record")):
-        row = json.loads(image) if isinstance(image, str) else image
+    for image in ("record", "new_row", "old_record", "old_row"):
+        row = json.loads(message[image]) if isinstance(message.get(image), str) else message.get(image)
         if row and message["op"]:
-            table = _joined(message.get("table_schema"), message.get("table_name"))
+            table = _joined(message.get("table_schema"), message.get("table_name") or message.get("tbl"))
             yield Sighting(table, dict.fromkeys(row))
             return
 

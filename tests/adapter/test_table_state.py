@@ -201,13 +201,15 @@ def test_none_where_somebody_committed_since(table: Table, since: str) -> None:
 
 def test_none_where_the_commit_took_rows_out(table: Table) -> None:
     table.write("app.x@1", 0, CREATE)
-    table.write("app.x@1", 3, "merge into {t} as t using (select 1 as id, 5 as new) as s on t.id = s.id when matched then update set id = new")
+    changed = "using (select 1 as id, 5 as new) as s on t.id = s.id when matched then update set id = new"
+    table.write("app.x@1", 3, "merge into {t} as t " + changed)
     assert newest(table, 3) is None
 
 
 def test_the_rows_of_the_newest_commit_under_column_mapping_and_in_partitions(table: Table) -> None:
     table.sql(
-        "create table {t} (id int, `a b` string) using delta partitioned by (`a b`) tblproperties ('delta.columnMapping.mode' = 'name')"
+        "create table {t} (id int, `a b` string) using delta partitioned by (`a b`)"
+        " tblproperties ('delta.columnMapping.mode' = 'name')"
     )
     table.write("app.x@1", 3, "insert into {t} values (2, 'x y'), (3, null)")
     found = delta_log.rows_of_commit(table.session, "state", table.name, "app.x@1", 3)

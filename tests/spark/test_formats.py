@@ -1176,6 +1176,26 @@ def test_trigger_audit_rows(spark):
     assert tables(spark, "trigger_audit", messages) == ["public.t"] * 4
 
 
+def test_trigger_audit_rows_of_a_table_made_by_hand(spark):
+    """The audit table of the database that tests/cases/postgres was captured from."""
+    about = {"txid": 740, "at": "2024-01-02T03:04:05Z", "tbl": "t"}
+    messages = [
+        {"seq": 1, **about, "op": "I", "old_row": None, "new_row": {"id": 1, "b": "\\x00ff"}},
+        {"seq": 2, **about, "op": "U", "old_row": {"id": 1, "b": None}, "new_row": {"id": 2, "b": None}},
+        {"seq": 3, **about, "op": "D", "old_row": {"id": 2, "b": None}, "new_row": None},
+        {"seq": 4, **about, "op": "T", "old_row": None, "new_row": None},
+    ]
+    found = staged(spark, "trigger_audit", messages, {"id": "int", "b": "binary"})
+    assert values(found, "_cdc_op", "id", "b", "_cdc_key_before", "_cdc_error") == [
+        ("I", 1, b"\x00\xff", None, None),
+        ("U", 2, None, {"id": 1}, None),
+        ("D", 2, None, None, None),
+        ("T", None, None, None, None),
+    ]
+    assert values(found, "_cdc_transaction") == [("740",)] * 4
+    assert tables(spark, "trigger_audit", messages) == ["t"] * 4
+
+
 # --------------------------------------------------------------------------------
 # change_event
 

@@ -221,6 +221,8 @@ def test_rows_of_change_tables_tell_their_columns() -> None:
     assert found("debezium", typed)["s.a"].columns == {"id": "int"}
     audited = {"op": "INSERT", "table_schema": "s", "table_name": "a", "record": {"id": 1}}
     assert list(found("trigger_audit", audited)) == ["s.a"]
+    by_hand = {"op": "D", "tbl": "a", "new_row": None, "old_row": {"id": 1}}
+    assert found("trigger_audit", by_hand)["a"].columns == {"id": None}
 
 
 def test_what_is_no_message_of_the_format_is_counted() -> None:
