@@ -17,9 +17,9 @@ select
   {{ late }} as late
   {%- if to_stage %},
   -- or two hashes met: then it is looked at closely for nothing
-  {% set content = 'xxhash64(' ~ delta_cdc._content_columns(to_stage) | join(', ') ~ ')' -%}
-  {#- beside other aggregates each hash of `count(distinct)` has states of them all; a set of many hashes is too much for one row -#}
-  {{ '(select count(*) - count(distinct ' ~ content ~ ') from ' ~ changes ~ ')' if to_stage.get('kept_changes') else 'count(*) - size(collect_set(' ~ content ~ '))' }} as repeated,
+  {% set repeated = 'count(*) - count(distinct xxhash64(' ~ delta_cdc._content_columns(to_stage) | join(', ') ~ '))' -%}
+  {#- beside other aggregates, each distinct hash has states of them all: too much where there are many -#}
+  {{ '(select ' ~ repeated ~ ' from ' ~ changes ~ ')' if to_stage.get('kept_changes') else repeated }} as repeated,
   count_if(_cdc_key_before is not null and _cdc_error is null) > 0
   {%- if to_stage.split_key_changes %} or {{ 'count_if(_cdc_error is null and _cdc_sequence <= ' ~ highest ~ '._cdc_sequence)' if highest else '0' }} > 0 or (count_if(_cdc_op = 'D') > 0 and count_if(_cdc_op = 'I') > 0){% endif %} as keys_may_move,
   count(_cdc_undeclared) as undeclared,
