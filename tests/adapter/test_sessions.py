@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
 from dbt.tests.util import run_dbt
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.session import SparkdeltaConnectionWrapper, new_session
 
 if TYPE_CHECKING:
@@ -54,6 +57,19 @@ class TestConnection:
     @pytest.fixture
     def handle(self, lake: Path, overrides: dict[str, str]) -> SparkdeltaConnectionWrapper:
         return SparkdeltaConnectionWrapper({"root": lake, "overrides": overrides})
+
+    def test_a_closed_connection_leaves_neither_session_nor_views(self, handle: SparkdeltaConnectionWrapper) -> None:
+        session = handle.session
+        session.sql("create or replace table of_closed using delta as select 1 as id")
+        session.table("of_closed").createOrReplaceTempView("kept")
+        assert delta_log.table_state(session, "default", "of_closed", "x")["exists"]
+        java, alive = session._jsparkSession, weakref.ref(session)
+        handle.close()
+        assert not java.sessionState().catalog().getTempView("kept").isDefined()  # though Delta may keep the session
+        del session
+        new_session(**handle._arguments).createDataFrame([], "a int")  # PySpark itself remembers the newest
+        gc.collect()
+        assert alive() is None
 
     def test_a_changed_sql_setting_holds_for_the_new_session(self, lake: Path, overrides: dict[str, str]) -> None:
         session = new_session(root=lake, overrides={**overrides, "spark.sql.shuffle.partitions": "7"})

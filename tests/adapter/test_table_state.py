@@ -162,15 +162,18 @@ def test_a_log_on_another_file_system_tells_the_same(table: Table) -> None:
     table.sql("create or replace table {t} using delta as select 1 as id, timestamp'2024-01-01 10:00:00.5' as at")
     table.write("app.x@1", 7, "insert into {t} values (5, timestamp'2024-01-02 00:00:00')")
     uri = delta_log.location(table.session, "state", table.name)
-    local, anywhere = delta_log._LocalLog(table.path, pytest.fail), delta_log._SparkLog(table.session, uri)
+    local, anywhere = delta_log._LocalLog(table.path, uri), delta_log._SparkLog(table.session, uri)
     for column in ("id", "at", "no_such_column"):
-        assert anywhere.statistics(column) == local.statistics(column)
+        assert anywhere.statistics(table.session, column) == local.statistics(table.session, column)
     for said in ("version", "columns"):
         assert getattr(anywhere, said) == getattr(local, said)
     assert anywhere.properties() == local.properties()
     assert anywhere.transaction_version("app.x@1") == 7
-    commits = [(commit["version"], commit["operation"], commit.get("userMetadata")) for commit in local.history(1)]
-    assert [(commit["version"], commit["operation"], commit["userMetadata"]) for commit in anywhere.history(1)] == commits
+    commits = [
+        [(commit["version"], commit["operation"], commit.get("userMetadata")) for commit in log.history(table.session, 1)]
+        for log in (local, anywhere)
+    ]
+    assert commits[0] == commits[1]
     assert anywhere.is_of(delta_log._SparkLog(table.session, uri))
     table.sql("insert into {t} values (6, null)")
     assert not anywhere.is_of(delta_log._SparkLog(table.session, uri))

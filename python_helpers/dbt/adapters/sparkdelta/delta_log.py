@@ -15,7 +15,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.sparkdelta.columns import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -240,7 +240,7 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
         ours = re.compile(re.escape(app_prefix) + r"@(\d+)$")
         app_id = None
         for limit in (1, 20, None):  # the newest mostly is ours, and on an object store each commit is a request
-            commits = log.history(limit)
+            commits = log.history(session, limit)
             newest = _newest_of_ours(commits, ours)
             if newest is not None or (limit is not None and len(commits) < limit):
                 break
@@ -279,7 +279,7 @@ def size_in_bytes(session: SparkSession, schema: str, identifier: str) -> int:
 def statistics(session: SparkSession, schema: str, identifier: str, column: str | None = None) -> dict[str, Any]:
     """What a table's log knows of its newest version: SparkdeltaAdapter.table_statistics."""
     uri = location(session, schema, identifier)
-    return {} if uri is None else open_log(session, uri).statistics(column)
+    return {} if uri is None else open_log(session, uri).statistics(session, column)
 
 
 def vacuum(session: SparkSession, schema: str, identifier: str) -> int:
@@ -430,16 +430,16 @@ def columns_of(schema: str) -> dict[str, Any]:
 
 
 class _LocalLog:
-    """A log on this machine, read by delta-rs; where that fails on a commit (the first one of a clone), by `otherwise`."""
+    """A log on this machine, read by delta-rs; where that fails on a commit (the first one of a clone), by Delta."""
 
-    def __init__(self, path: Path, otherwise: Callable[[], _SparkLog]) -> None:
+    def __init__(self, path: Path, uri: str) -> None:
         from deltalake import DeltaTable
 
+        self._uri = uri
         self._table = DeltaTable(str(path))
         self._folder = path / "_delta_log"
         self._read = self._commit(self.version)
         self._histories: dict[int | None, list[dict[str, Any]]] = {}
-        self._otherwise = otherwise
 
     def _commit(self, version: int) -> tuple[int, int] | None:
         """What tells a commit's file from another one of its name; None if there is none."""
@@ -461,7 +461,7 @@ class _LocalLog:
     def columns(self) -> dict[str, Any]:
         return columns_of(self._table.schema().to_json())
 
-    def columns_at(self, version: int) -> dict[str, Any]:
+    def columns_at(self, session: SparkSession, version: int) -> dict[str, Any]:
         """`columns` of an older version. Raises where the log no longer tells it."""
         from deltalake import DeltaTable
 
@@ -470,18 +470,18 @@ class _LocalLog:
     def properties(self) -> dict[str, str]:
         return dict(self._table.metadata().configuration)
 
-    def history(self, limit: int | None) -> list[dict[str, Any]]:
+    def history(self, session: SparkSession, limit: int | None) -> list[dict[str, Any]]:
         if limit not in self._histories:
             try:
                 self._histories[limit] = list(self._table.history(limit))
             except Exception:
-                self._histories[limit] = self._otherwise().history(limit)
+                self._histories[limit] = _SparkLog(session, self._uri).history(session, limit)
         return self._histories[limit]
 
     def transaction_version(self, app_id: str) -> int | None:
         return self._table.transaction_version(app_id)
 
-    def statistics(self, column: str | None) -> dict[str, Any]:
+    def statistics(self, session: SparkSession, column: str | None) -> dict[str, Any]:
         files = self._table.get_add_actions(flatten=True)
 
         def of_each(name: str) -> list[Any]:
@@ -500,7 +500,7 @@ class _SparkLog:
     """A log anywhere, read by Delta in the JVM (this may run Spark jobs)."""
 
     def __init__(self, session: SparkSession, uri: str) -> None:
-        self._session = session
+        self._jvm = session._jvm
         log, self._snapshot = delta_log(session, uri)
         self._path = log.dataPath().toString()
         if self.version < 0:
@@ -509,7 +509,7 @@ class _SparkLog:
 
     def is_of(self, other: _SparkLog) -> bool:
         """Whether the other one is of the same snapshot: of Delta's one object for it, in this JVM."""
-        return self._session._jvm is other._session._jvm and bool(self._snapshot.equals(other._snapshot))
+        return self._jvm is other._jvm and bool(self._snapshot.equals(other._snapshot))
 
     @property
     def version(self) -> int:
@@ -519,9 +519,9 @@ class _SparkLog:
     def columns(self) -> dict[str, Any]:
         return columns_of(self._snapshot.schema().json())
 
-    def columns_at(self, version: int) -> dict[str, Any]:
+    def columns_at(self, session: SparkSession, version: int) -> dict[str, Any]:
         """`columns` of an older version. Raises where the log no longer tells it."""
-        return columns_of(self._session.read.format("delta").option("versionAsOf", version).load(self._path).schema.json())
+        return columns_of(session.read.format("delta").option("versionAsOf", version).load(self._path).schema.json())
 
     def properties(self) -> dict[str, str]:
         found = {}
@@ -531,22 +531,22 @@ class _SparkLog:
             found[str(entry._1())] = str(entry._2())
         return found
 
-    def history(self, limit: int | None) -> list[dict[str, Any]]:
+    def history(self, session: SparkSession, limit: int | None) -> list[dict[str, Any]]:
         if limit not in self._histories:
             path = self._path.replace("`", "``")
-            rows = self._session.sql(f"describe history delta.`{path}`" + (f" limit {limit}" if limit else ""))
+            rows = session.sql(f"describe history delta.`{path}`" + (f" limit {limit}" if limit else ""))
             self._histories[limit] = [row.asDict() for row in rows.collect()]
         return self._histories[limit]
 
     def transaction_version(self, app_id: str) -> int | None:
         return self.transactions().get(app_id)
 
-    def statistics(self, column: str | None) -> dict[str, Any]:
+    def statistics(self, session: SparkSession, column: str | None) -> dict[str, Any]:
         from pyspark.sql import DataFrame
         from pyspark.sql import functions as F
         from pyspark.sql.types import TimestampType
 
-        files = DataFrame(self._snapshot.withStats(), self._session)
+        files = DataFrame(self._snapshot.withStats(), session)
         stats = files.schema["stats"].dataType
         rows, highest = F.col("stats.numRecords"), F.lit(None)
         if "maxValues" in stats.names and column in stats["maxValues"].dataType.names:
@@ -570,7 +570,8 @@ class _SparkLog:
         return found
 
 
-# As they were read last: five models of a run ask for the same table, all of them for the ledger.
+# As they were read last: five models of a run ask for the same table, all of them for the ledger. They hold no session: it
+# would stay, with its views and their plans, as long as the process.
 _local_logs: dict[Path, _LocalLog] = {}
 _spark_logs: dict[str, _SparkLog] = {}
 
@@ -583,7 +584,7 @@ def open_log(session: SparkSession, uri: str) -> _LocalLog | _SparkLog:
         if known is not None and known.is_newest():
             return known
         try:
-            log = _LocalLog(path, lambda: _SparkLog(session, uri))
+            log = _LocalLog(path, uri)
             log.columns  # noqa: B018  (a type that delta-rs does not know)
             _local_logs[path] = log
             return log

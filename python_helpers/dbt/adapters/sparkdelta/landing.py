@@ -349,7 +349,7 @@ def _create(session: SparkSession, location: str, schema: StructType) -> int:
 def _rows_since(session: SparkSession, location: str, version: int) -> int:
     """The rows that commits after a version put in."""
     log = delta_log.open_log(session, _uri(session, location))
-    commits = log.history(log.version - version) if log.version > version else []
+    commits = log.history(session, log.version - version) if log.version > version else []
     return sum(int((commit.get("operationMetrics") or {}).get("numOutputRows") or 0) for commit in commits
                if commit["operation"] in ("STREAMING UPDATE", "WRITE"))
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -311,7 +311,13 @@ class SparkdeltaConnectionWrapper(SessionConnectionWrapper):
             self._session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
 
     def close(self) -> None:
+        from py4j.protocol import Py4JError
+
         super().close()
+        if self._session is not None:
+            # Delta's own cache keeps a session for each table that it read in it: its views, and their plans, are not to stay
+            with suppress(Py4JError, OSError):  # Java may be gone
+                self._session._jsparkSession.sessionState().catalog().clearTempTables()
         self._session = None
 
     @classmethod

@@ -50,6 +50,8 @@ def spark_settings(root: Path, overrides: Mapping[str, str], tuned_for: str = "s
         "spark.databricks.delta.snapshotPartitions": "2",
         # the list of files in each checksum file costs a read of the table's state per commit, and nothing reads it
         "spark.databricks.delta.allFilesInCrc.enabled": "false",
+        # each hash table, sort and broadcast takes a page at least: a run of small tables filled the memory with pages of 16 MB
+        "spark.buffer.pageSize": "1m",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

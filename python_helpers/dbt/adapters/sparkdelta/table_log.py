@@ -49,7 +49,7 @@ def table_log(session: SparkSession, schema: str, identifier: str, limit: int | 
     files = delta_log.files_of(session, uri)
     versions = [version for version in versions_of(files) if version <= log.version]
     told = _commits(session, uri, versions[-limit:] if limit else versions, files)
-    findings = findings_of_files(log.statistics(None), log.properties())
+    findings = findings_of_files(log.statistics(session, None), log.properties())
     findings += findings_of_log(files, log.version, log.properties(), _last_checkpoint(session, uri))
     return {"location": uri, "commits": [{**each, "at": str(each["at"])[:19]} for each in reversed(told)], "findings": findings}
 
@@ -143,7 +143,7 @@ def _schema_changes(session: SparkSession, uri: str, version: int, metadata: Map
     if version == 0:
         return None
     try:
-        before = delta_log.open_log(session, uri).columns_at(version - 1)
+        before = delta_log.open_log(session, uri).columns_at(session, version - 1)
     except Exception:  # the files that told it are gone: each reader says so in another way
         return None
     return schema_changes(before, delta_log.columns_of(metadata["schemaString"]))
