@@ -1,0 +1,53 @@
+"""The project in integration_tests, which installs the package, as somebody's own: its feed, its marts, its tests."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from delta_cdc import scaffold
+from delta_cdc.config import load_project
+from tests.scenarios.project import PACKAGE, SPARK_SETTINGS
+
+CONSUMER = PACKAGE / "integration_tests"
+
+
+@pytest.fixture(scope="module")
+def consumer(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Path:
+    """A copy of it, which installs this checkout and shares the Spark of the process."""
+    folder = tmp_path_factory.mktemp("consumer") / "project"
+    shutil.copytree(CONSUMER, folder, ignore=shutil.ignore_patterns("dbt_packages", "lake", "logs", "target", "package-lock.yml"))
+    (folder / "packages.yml").write_text(yaml.safe_dump({"packages": [{"local": str(PACKAGE)}]}))
+    profiles = yaml.safe_load((folder / "profiles.yml").read_text())
+    profiles["integration_tests"]["outputs"]["dev"] |= {"root": str(lake), "server_side_parameters": SPARK_SETTINGS}
+    (folder / "profiles.yml").write_text(yaml.safe_dump(profiles))
+    return folder
+
+
+def test_its_generated_files_are_current(consumer: Path) -> None:
+    project = load_project(consumer)
+    files = scaffold.plan(project)
+    found = scaffold.compare(project, files)
+    assert (len(found.current), found.gone, found.gone_edited) == (len(files), (), ())
+
+
+def test_all_of_it_builds_and_nothing_of_the_demo_does(consumer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dbt.cli.main import dbtRunner
+
+    monkeypatch.chdir(consumer)  # as its users are
+    results: list[Any] = []
+    for command in (["deps"], ["build", "--threads", "3"]):
+        done = dbtRunner().invoke(["--quiet", *command])
+        results = getattr(done.result, "results", [])
+        assert done.success, [f"{each.node.name}: {each.message}" for each in results if str(each.status) not in ("success", "pass")]
+    built = {each.node.unique_id for each in results}
+    assert {f"model.integration_tests.{name}" for name in (
+        "stg_crm__customer", "hist_crm__customer", "final_customer", "int_crm__customer_order_keys", "revenue_by_customer",
+    )} <= built
+    assert {name for name in built if name.startswith("model.delta_cdc.")} == {"model.delta_cdc.cdc_change_sets"}
+    tested = {each.node.name for each in results if each.node.resource_type == "test"}
+    assert {"finals_are_what_the_feed_leaves", "the_row_that_does_not_cast_is_marked"} <= tested
