@@ -18,11 +18,13 @@ from types import ModuleType
 SECTIONS = {
     "B0": "headline",
     "B1": "contest",
+    "B4": "plain_merge",
     "B5": "rows_of_final",
     "B6": "rows_of_change_set",
     "B7": "grown_staging",
     "B8": "resolver",
     "B9": "first_load",
+    "B11": "one_table",
     "changesets": "many_change_sets",
     "listing": "listing",
 }
