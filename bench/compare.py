@@ -1,18 +1,17 @@
-"""python -m bench.compare SPARK_FOLDER TABLE… -- FOLDER…
+"""python -m bench.compare SPARK_FOLDER OUT TABLE… -- FOLDER…
 
-For each warehouse folder and table, the number of live rows and a hash over their columns, as JSON:
+For each warehouse folder and table, the number of live rows and a hash over their columns, as JSON in the file OUT:
 {folder: {table: [rows, hash]}}.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench.process import PACKAGE
+from bench.process import cost_of
 from dbt.adapters.sparkdelta.session import root_session
 
 COLUMNS = "id, seq, name, amount, day"
@@ -20,12 +19,13 @@ COLUMNS = "id, seq, name, amount, day"
 Finals = dict[str, dict[str, list[str]]]
 
 
-def finals_of(spark_folder: Path, tables: Iterable[str], folders: Iterable[Path]) -> Finals:
-    """What a process of this module says."""
-    command = [sys.executable, "-m", "bench.compare", str(spark_folder), *tables, "--", *map(str, folders)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=PACKAGE)
-    assert done.returncode == 0, f"the finals could not be compared:\n{done.stderr[-3000:]}"
-    found: Finals = json.loads(done.stdout.splitlines()[-1])
+def finals_of(folder: Path, tables: Iterable[str], finals: Iterable[Path]) -> Finals:
+    """What a process of this module finds, which works in a folder. All that it starts has ended then, and is in no sample."""
+    out = folder / "finals.json"
+    folder.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "bench.compare", str(folder / "lake"), str(out), *tables, "--", *map(str, finals)]
+    cost_of(command, log=folder / "log")
+    found: Finals = json.loads(out.read_text())
     return found
 
 
@@ -39,7 +39,7 @@ def differences(live: Mapping[str, int], finals: Mapping[str, Mapping[str, Seque
     return wrong
 
 
-def main(spark_folder: str, *arguments: str) -> None:
+def main(spark_folder: str, out: str, *arguments: str) -> None:
     cut = arguments.index("--")
     spark = root_session(root=spark_folder, tuned_for="large_tables")
     found: Finals = {}
@@ -52,7 +52,7 @@ def main(spark_folder: str, *arguments: str) -> None:
                 str(value)
                 for value in live.selectExpr("count(*)", f"sum(cast(xxhash64({COLUMNS}) as decimal(38,0)))").collect()[0]
             ]
-    print(json.dumps(found))
+    Path(out).write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ come and with `tuned_for: large_tables`, and the one statement, with generated c
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 from bench.compare import finals_of
 from bench.contestants import delta_cdc
 from bench.data import COLUMNS, Table
-from bench.process import PACKAGE, Sample, cost_of
+from bench.process import Sample, cost_of
 from bench.result import Result, ratio
 from bench.warm import say
 
@@ -43,7 +42,7 @@ PLAIN = "one CREATE TABLE AS SELECT"
 def measure(work: Path, *, rows: int, kind: str, repeats: int) -> Result:
     """kind: json or parquet."""
     written = WRITE.format(root=str(work / "made"), sql=ROWS.format(rows=rows), kind=kind, out=str(work / "out"))
-    subprocess.run([sys.executable, "-c", written], check=True, stderr=subprocess.DEVNULL, cwd=PACKAGE)
+    cost_of([sys.executable, "-c", written], log=work / "made.log")
     (made,) = (work / "out").glob("part-*")
     contestants: dict[str, Callable[[Path], tuple[Sequence[str], Path]]] = {
         "delta_cdc": lambda folder: _ours(folder, made, rows, kind, "small_tables"),
