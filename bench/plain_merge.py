@@ -85,8 +85,9 @@ def _rival(table: Grown, rival: str) -> str:
 
 def _clone(table: Grown) -> None:
     for rival, vectors in RIVALS.items():
+        table.session.sql(f"drop table if exists {_rival(table, rival)}")
         table.session.sql(
-            f"create or replace table {_rival(table, rival)} shallow clone {SCHEMA}.final_{table.name}"
+            f"create table {_rival(table, rival)} shallow clone {SCHEMA}.final_{table.name}"
             f" tblproperties ('delta.enableDeletionVectors' = '{vectors}')"
         )
 
