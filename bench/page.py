@@ -24,7 +24,8 @@ is measured too, and told.
 
 Samples are shown as median (least to most). Seconds are wall time where not said otherwise. Targets are for 2 cores and the
 sizes of `SIZE=full`; each is met where the figure is at most so much. Where rows differ from what is said to be equal, a
-section has no figures."""
+section has no figures.
+"""
 
 
 def write_page(results: Mapping[str, Any]) -> None:
@@ -40,7 +41,7 @@ def write_page(results: Mapping[str, Any]) -> None:
 
 def page(results: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     """The page, and {name: SVG} of its plots."""
-    out = [HEAD + "## Targets", "", "| | sizes | | | at most | |", "|---|---|---|---|---|---|"]
+    out = [HEAD, "## Targets", "", "| | sizes | | | at most | |", "|---|---|---|---|---|---|"]
     for name, entry in results.items():
         out += [f"| {name} | {entry['size']} | {_line(target)}" for target in entry["result"]["targets"]]
     out += [
