@@ -56,9 +56,8 @@ mutants: $(STAMP) ## break one rule after another and see that its cases fail (R
 chaos: $(STAMP) ## kill KILLS=10 runs at random moments, then compare
 	@$(JAVA) && $(PY) -m tests.scenarios.chaos --kills $(KILLS)
 
-bench: $(STAMP) ## measure runs beside a PySpark loop and a plain dbt project (TABLES=65 ROWS=5000 BIG=1000000 REPEATS=3)
-	@$(JAVA) && $(PY) -m bench.run $(if $(TABLES),--tables $(TABLES)) $(if $(ROWS),--rows $(ROWS)) \
-	  $(if $(BIG),--big $(BIG)) $(if $(REPEATS),--repeats $(REPEATS))
+bench: $(STAMP) ## measure what the performance goals name, into docs/benchmarks.md (ONLY=B1,B4 SIZE=small|full SET='rows=20000 repeats=1')
+	@$(JAVA) && $(PY) -m bench.run $(if $(ONLY),--only $(ONLY)) $(if $(SIZE),--size $(SIZE)) $(if $(SET),--set '$(SET)')
 
 docs: $(STAMP) ## dbt's documentation of sources, models and lineage, in target/index.html
 	@$(JAVA) && DBT_PROFILES_DIR=profiles $(VENV)/bin/dbt docs generate --target docs

@@ -1,6 +1,6 @@
-"""python -m bench.compare SPARK_FOLDER TABLE… -- FOLDER…
+"""python -m bench.compare SPARK_FOLDER OUT TABLE… -- FOLDER…
 
-For each warehouse folder and table, the number of live rows and a hash over their columns, as JSON:
+For each warehouse folder and table, the number of live rows and a hash over their columns, as JSON in the file OUT:
 {folder: {table: [rows, hash]}}.
 """
 
@@ -8,17 +8,41 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from bench.process import cost_of
 from dbt.adapters.sparkdelta.session import root_session
 
 COLUMNS = "id, seq, name, amount, day"
 
+Finals = dict[str, dict[str, list[str]]]
 
-def main(spark_folder: str, *arguments: str) -> None:
+
+def finals_of(folder: Path, tables: Iterable[str], finals: Iterable[Path]) -> Finals:
+    """What a process of this module finds, which works in a folder. All that it starts has ended then, and is in no sample."""
+    out = folder / "finals.json"
+    folder.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "bench.compare", str(folder / "lake"), str(out), *tables, "--", *map(str, finals)]
+    cost_of(command, log=folder / "log")
+    found: Finals = json.loads(out.read_text())
+    return found
+
+
+def differences(live: Mapping[str, int], finals: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
+    """A line for each wrong table. live: rows that the feed leaves. finals: of each contestant and table, rows and hash."""
+    wrong = []
+    for table, rows in live.items():
+        values = {title: tuple(found[table]) for title, found in finals.items()}
+        if len(set(values.values())) > 1 or any(value[0] != str(rows) for value in values.values()):
+            wrong.append(f"  {table}, {rows} rows expected; rows and hash: {values}")
+    return wrong
+
+
+def main(spark_folder: str, out: str, *arguments: str) -> None:
     cut = arguments.index("--")
-    spark = root_session(root=spark_folder)
-    found: dict[str, dict[str, list[str]]] = {}
+    spark = root_session(root=spark_folder, tuned_for="large_tables")
+    found: Finals = {}
     for folder in arguments[cut + 1 :]:
         found[folder] = {}
         for table in arguments[:cut]:
@@ -28,7 +52,7 @@ def main(spark_folder: str, *arguments: str) -> None:
                 str(value)
                 for value in live.selectExpr("count(*)", f"sum(cast(xxhash64({COLUMNS}) as decimal(38,0)))").collect()[0]
             ]
-    print(json.dumps(found))
+    Path(out).write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -14,12 +14,12 @@ from string import Template
 
 import yaml
 
-from bench.data import COLUMNS, Table, change_set_name
+from bench.data import COLUMNS, MONTHS, Table, change_set_name
+from bench.process import PACKAGE
 from dbt.adapters.sparkdelta.class_archive import settings_with_jars
 from dbt.adapters.sparkdelta.jars import jar_paths
 from dbt.adapters.sparkdelta.settings import spark_settings
 
-PACKAGE = Path(__file__).resolve().parents[1]
 RIVALS = Path(__file__).resolve().parent / "rivals"
 SCHEMA = "bench"
 THREADS = 4
@@ -44,14 +44,18 @@ class Contestant:
     def finals(self) -> Path:
         return self.folder / "lake" / "warehouse" / f"{SCHEMA}.db"
 
+    def links(self, feed: Path, tables: Sequence[Table], number: int) -> list[tuple[Path, Path]]:
+        """Where change set `number` of every table is, and where it goes."""
+        name = change_set_name(number)
+        return [(feed / table.name / name, self.folder / "landing" / table.name / name) for table in tables]
+
     def deliver(self, feed: Path, tables: Sequence[Table], number: int) -> None:
         """Put change set `number` of every table into the landing folder."""
-        for table in tables:
-            landing = self.folder / "landing" / table.name
+        for source, to in self.links(feed, tables, number):
             if not self.keeps_files:
-                shutil.rmtree(landing, ignore_errors=True)
-            landing.mkdir(parents=True, exist_ok=True)
-            os.link(feed / table.name / change_set_name(number), landing / change_set_name(number))
+                shutil.rmtree(to.parent, ignore_errors=True)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            os.link(source, to)
 
 
 def contestants(work: Path, tables: Sequence[Table]) -> list[Contestant]:
@@ -62,7 +66,7 @@ def delta_cdc(
     folder: Path, tables: Sequence[Table], feed: Mapping[str, str] | None = None, profile: Mapping[str, str] | None = None
 ) -> Contestant:
     """A user's project that has delta_cdc installed, with the models that it generates and every setting at its default, but
-    those given for the feed and the profile."""
+    those given for the feed and the profile. Its target `counted` has Spark's events in a file of the folder, local-…"""
     project = folder / "project"
     cdc = {
         "format": "rows",
@@ -72,14 +76,13 @@ def delta_cdc(
         "change_set_order": "name",
         **(feed or {}),
     }
-    months = {"partition_by": ["date_format(day, 'yyyy-MM') as month"]}
     source = {
         "name": "feed",
         "config": {"meta": {"cdc": cdc}},
         "tables": [
             {
                 "name": table.name,
-                "config": {"meta": {"cdc": {"keys": ["id"]} | (months if table.partitioned else {})}},
+                "config": {"meta": {"cdc": {"keys": ["id"]} | (MONTHS if table.partitioned else {})}},
                 "columns": [{"name": name, "data_type": kind, "description": name} for name, kind in COLUMNS.items()],
             }
             for table in tables
@@ -95,9 +98,14 @@ def delta_cdc(
             "flags": {"send_anonymous_usage_stats": False},
         },
         "packages.yml": {"packages": [{"local": str(PACKAGE)}]},
-        "profiles.yml": {"bench": {"target": "dev", "outputs": {"dev": output}}},
+        "profiles.yml": {"bench": {"target": "dev", "outputs": {"dev": output, "counted": output | {
+            "server_side_parameters": {
+                "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{folder}",
+                "spark.eventLog.rolling.enabled": "false", "spark.eventLog.compress": "false",
+            },
+        }}}},
         "models/feed/_sources.yml": {"version": 2, "sources": [source]},
-    }.items():
+    }.items():  # fmt: skip
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump(content, sort_keys=False))

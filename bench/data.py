@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from random import Random
 
+SEED = 20240229
 CHANGES = 1000
 BIG_TABLES = 6
 PARTITIONED_TABLES = 3
@@ -25,6 +26,7 @@ COLUMNS = {
     "amount": "decimal(12,2)",
     "day": "date",
 }
+MONTHS = {"partition_by": ["date_format(day, 'yyyy-MM') as month"]}
 DAYS = [str(date(2024, 1, 1) + timedelta(days=n)) for n in range(731)]
 
 
@@ -46,7 +48,7 @@ def change_set_name(number: int) -> str:
     return f"{number:04d}.jsonl"
 
 
-def write_change_sets(folder: Path, table: Table, *, change_sets: int, seed: int) -> list[int]:
+def write_change_sets(folder: Path, table: Table, *, change_sets: int, seed: int = SEED) -> list[int]:
     """Write change set 0 and `change_sets` others to folder; returns how many rows the table has after each of them."""
     folder.mkdir(parents=True)
     random = Random(f"{seed} {table.name}")

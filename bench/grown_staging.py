@@ -1,29 +1,30 @@
-"""What a late change costs once staging has grown: change sets with one late change in a hundred, before and after.
+"""B7: late changes, before and after staging has grown
 
-    python -m bench.grown_staging [--sets 1000] [--rows 5000000] [--sets-a-run 20] [--changes 1000] [--repeats 3]
-
-Staging begins with a run's rows and grows by inserts of new keys, in one warm process, to `--sets` change sets and
-`--rows` rows. The late changes update keys of the newest two sets, or keys all over the table. Prints wall seconds of
-staging and final, and how many of staging's files each model's largest read of it took (Spark's event log).
-"""
+Change sets of 1,000 rows with no late change, with one in a hundred that updates a key of the newest two sets, and with as
+many all over the table. Staging begins with a run's rows and grows by inserts of new keys, some change sets a run, in one
+warm process; the models' times before and after are of runs after one that does not count. Files read: of staging, by the
+largest read of each model (Spark's event log)."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import statistics
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from tests.scenarios.project import UserProject
 
-from bench.warm import SCHEMA, VALUES, deliver, large_session, run_seconds, spread, warm_project
+from bench.data import CHANGES
+from bench.result import Cell, Result, Target, target
+from bench.warm import SCHEMA, VALUES, deliver, large_session, rounded, run_seconds, say, warm_project
 
+SIZES = {
+    "small": {"sets": 100, "rows": 2_000_000, "sets_a_run": 20, "repeats": 3},
+    "full": {"sets": 1_000, "rows": 20_000_000, "sets_a_run": 20, "repeats": 5},
+}
 # Every change is at an even position; a late one at the odd one behind the insert of its key.
 ON_TIME = "select 'I' as op, 2 * id as seq, id," + VALUES + "from range({low}, {high}, 1, {sets})"
 LATE = (
@@ -45,6 +46,8 @@ class Feed:
     top: int = 0
     change_sets: int = 0
     first: dict[str, float] = field(default_factory=dict)
+    growth: dict[str, float] = field(default_factory=dict)
+    shown: list[list[Cell]] = field(default_factory=list)
 
     def deliver(self, rows: int, sets: int = 1, late: int = 0, step: int = 0) -> None:
         """So many change sets of so many rows; with late changes it is one."""
@@ -58,23 +61,34 @@ class Feed:
         self.top, self.change_sets = high, self.change_sets + sets
 
     def measure(self, changes: int, repeats: int, newest: int) -> None:
-        """Print what late changes cost now, and how much that is of what they cost at first."""
+        """Add rows to `shown`: what late changes cost now, and how much that is of what they cost at first."""
         late = max(changes // 100, 1)
         told = self.session.sql(f"describe detail {STAGING}").collect()[0]
-        print(f"staging of {self.change_sets} change sets, {self.top:,} keys, {told['numFiles']} files, "
-              f"{told['sizeInBytes'] / 1e6:,.0f} MB")  # fmt: skip
+        staging = f"{self.change_sets} sets, {self.top:,} keys, {told['numFiles']} files, {told['sizeInBytes'] / 1e6:,.0f} MB"
         for kind, span in {"none": 0, "of the newest sets": newest, "all over": self.top}.items():
             took = []
             for _ in range(repeats + 1):  # the first does not count
+                top = self.top
+                salt = self.change_sets
                 self.deliver(changes, late=late if span else 0, step=span // late)
                 end = self._logged()
-                seconds = run_seconds(self.project, "t")
-                took.append({"both": seconds["staging"] + seconds["final"], **seconds})
+                took.append(run_seconds(self.project, "t"))
                 read = files_read(self.events, end)
-            staging, final, both = ([each[part] for each in took[1:]] for part in ("staging", "final", "both"))
-            first = self.first.setdefault(kind, statistics.median(both))
-            print(f"late keys {kind}: staging {spread(staging)} s, final {spread(final)} s, both {spread(both)} s")
-            print(f"  {statistics.median(both) / first:.2f} of the first; files read: {read}", flush=True)
+                self.check([top - number * (span // late) - salt for number in range(late if span else 0)])
+            parts = {part: rounded([each[part] for each in took[1:]]) for part in ("staging", "final", "both")}
+            first = self.first.setdefault(kind, median(parts["both"]))
+            self.growth[kind] = median(parts["both"]) / first
+            files = [read.get(model, 0) for model in ("staging", "final")]
+            self.shown.append([staging, kind, *parts.values(), round(self.growth[kind], 2), *files])
+            say(f"{self.shown[-1]}")
+
+    def check(self, late: list[int]) -> None:
+        """Final has each key once, and the late updates of this change set."""
+        values = ", ".join(map(str, late)) or "null"
+        rows, updated = self.session.sql(
+            f"select count(*), count_if(id in ({values}) and seq = 2 * id + 1) from {SCHEMA}.final_t"
+        ).collect()[0]
+        assert (rows, updated) == (self.top, len(late)), f"{rows} rows of {self.top}, {updated} late ones of {len(late)}"
 
     def _logged(self) -> int:
         (log,) = self.events.iterdir()
@@ -113,34 +127,29 @@ def _file_counters(plan: dict[str, Any]) -> Iterator[int]:
         yield from _file_counters(child)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", type=int, default=1_000)
-    parser.add_argument("--rows", type=int, default=5_000_000)
-    parser.add_argument("--sets-a-run", type=int, default=20)
-    parser.add_argument("--changes", type=int, default=1_000)
-    parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="delta-cdc-bench-") as folder:
-        work = Path(folder)
-        (work / "events").mkdir()
-        project = warm_project(work, ["t"], {
-            "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{work}/events",
-            "spark.eventLog.rolling.enabled": "false", "spark.eventLog.compress": "false",
-        })  # fmt: skip
-        feed = Feed(project, large_session(project), work / "landing" / "t", work / "events")
-        size = given.rows // given.sets
-        feed.deliver(size, given.sets_a_run)
+def measure(work: Path, *, sets: int, rows: int, sets_a_run: int, repeats: int) -> Result:
+    """sets, rows: that staging grows to."""
+    (work / "events").mkdir()
+    project = warm_project(work, ["t"], {
+        "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{work}/events",
+        "spark.eventLog.rolling.enabled": "false", "spark.eventLog.compress": "false",
+    })  # fmt: skip
+    feed = Feed(project, large_session(project), work / "landing" / "t", work / "events")
+    size = rows // sets
+    feed.deliver(size, sets_a_run)
+    run_seconds(project, "t")
+    feed.measure(CHANGES, repeats, 2 * size)
+    started = time.monotonic()
+    while feed.change_sets < sets:
+        feed.deliver(size, sets_a_run)
         run_seconds(project, "t")
-        feed.measure(given.changes, given.repeats, 2 * size)
-        started = time.monotonic()
-        while feed.change_sets < given.sets:
-            feed.deliver(size, given.sets_a_run)
-            run_seconds(project, "t")
-        print(f"grown in {time.monotonic() - started:.0f} s")
-        feed.measure(given.changes, given.repeats, 2 * size)
-    os._exit(0)  # Spark's own end takes seconds
-
-
-if __name__ == "__main__":
-    main()
+        say(f"{feed.change_sets} sets of {sets} after {time.monotonic() - started:.0f} s")
+    feed.measure(CHANGES, repeats, 2 * size)
+    head = ["staging", "late keys", "staging, s", "final, s", "both, s", "to the first", "files that staging read", "final"]
+    targets: list[Target] = [target(f"late keys {kind}: grown to first", value, 1.5) for kind, value in feed.growth.items()]
+    return {
+        "tables": [{"head": head, "rows": feed.shown}],
+        "targets": targets,
+        "plots": [],
+        "compared": "After each measured run final had every key once, and the late updates.",
+    }

@@ -1,68 +1,91 @@
-"""Many tables, some of them large, one cycle after another: what a cycle takes, and whether it stays so.
+"""B0: many tables, some of them large, one cycle after another
 
-    python -m bench.headline [--tables 65] [--large 2] [--large-rows 50000000] [--rows 5000] [--cycles 15]
-
-Each cycle delivers a change set of 1,000 changes to every table and runs `dbt run` in one warm process; that of a large table
-is about its newest keys. A change waits at most as long as the cycle in which it comes. Prints for each cycle wall and CPU
-seconds (Python and Java), the Java heap in use after a collection, and of the large tables the seconds of the slowest staging
-and final, and the files of the first one's staging and final. Fifty million rows take 6 GB of disk a table, the set-up a few
-minutes for each; how they come about is in bench/merge_curve.py.
-"""
+Each cycle delivers a change set of 1,000 changes to every table and runs `dbt run` in one warm process, 4 threads; that of a
+large table is about its newest keys. Lag: from the delivery until the last final had its changes. Heap: of Java, in use after
+a collection. Slowest: of the large tables' models. Files: of the first large table. Fifty million rows take 6 GB of disk a
+table; how they come about is in bench/grown.py."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import tempfile
 import time
+from datetime import timezone
 from pathlib import Path
+from typing import Any
 
 from bench.data import CHANGES, Table, change_set_name, write_change_sets
-from bench.merge_curve import Grown
-from bench.warm import cpu_seconds, files_of, heap_megabytes, large_session, warm_project
+from bench.grown import Grown
+from bench.result import Cell, Result, drift, target
+from bench.warm import cpu_seconds, files_of, heap_megabytes, large_session, say, warm_project
+
+SIZES = {
+    "small": {"tables": 65, "large": 2, "large_rows": 2_000_000, "rows": 5_000, "cycles": 5},
+    "full": {"tables": 65, "large": 2, "large_rows": 50_000_000, "rows": 5_000, "cycles": 15},
+}
+HEAD = [
+    "cycle",
+    "wall, s",
+    "CPU, s",
+    "lag, s",
+    "heap, MB",
+    "slowest large staging, s",
+    "final, s",
+    "files of staging",
+    "of final",
+]
+MODELS = ("stg_feed__", "final_")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", type=int, default=65, help="with the large ones")
-    parser.add_argument("--large", type=int, default=2)
-    parser.add_argument("--large-rows", type=int, default=50_000_000)
-    parser.add_argument("--rows", type=int, default=5_000, help="rows of the others")
-    parser.add_argument("--cycles", type=int, default=15)
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="delta-cdc-bench-") as folder:
-        work = Path(folder)
-        small = [f"t{number:02d}" for number in range(given.tables - given.large)]
-        large = [f"large{number}" for number in range(given.large)]
-        project = warm_project(work, [*small, *large], threads=4)
-        session = large_session(project)
-        for name in small:
-            write_change_sets(work / "feed" / name, Table(name, given.rows, False), change_sets=given.cycles + 1, seed=1)
-        grown = []
-        for name in large:
-            started = time.monotonic()
-            grown.append(Grown.of(project, session, work / "landing" / name, name, given.large_rows))
-            print(f"{name}: {grown[-1].describe()}, made in {time.monotonic() - started:.0f} s", flush=True)
-        print("cycle, wall s, CPU s, heap MB, slowest large staging s, final s, files of the first one's staging, final")
-        # rows of the small tables; a cycle that does not count (tables get what they get at their second load); the cycles
-        for number in range(given.cycles + 2):
-            for name in small:
-                os.link(work / "feed" / name / change_set_name(number), work / "landing" / name / change_set_name(number))
-            for table in grown if number else ():
-                table.deliver(CHANGES, new=CHANGES * 3 // 10)
-            started, used = time.monotonic(), cpu_seconds()
-            results = project.dbt("run", quiet=True).result.results
-            wall, cpu = time.monotonic() - started, cpu_seconds() - used
-            for table in grown:
-                table.check()
-            took = {each.node.name: each.execution_time for each in results}
-            slowest = [max((took[f"{model}{name}"] for name in large), default=0) for model in ("stg_feed__", "final_")]
-            files = [files_of(project, f"{model}{large[0]}") for model in ("stg_feed__", "final_")] if large else []
-            label = ("rows", "before")[number] if number < 2 else number - 1
-            seconds = [f"{each:.1f}" for each in (wall, cpu)]
-            print(label, *seconds, heap_megabytes(), *(f"{each:.1f}" for each in slowest), *files, sep=", ", flush=True)
-    os._exit(0)  # Spark's own end takes seconds
+def measure(work: Path, *, tables: int, large: int, large_rows: int, rows: int, cycles: int) -> Result:
+    """tables: with the large ones. rows: of the others."""
+    small_ones = [f"t{number:02d}" for number in range(tables - large)]
+    large_ones = [f"large{number}" for number in range(large)]
+    project = warm_project(work, [*small_ones, *large_ones], threads=4)
+    session = large_session(project)
+    for name in small_ones:
+        write_change_sets(work / "feed" / name, Table(name, rows, False), change_sets=cycles + 1)
+    grown = [Grown.of(project, session, work / "landing" / name, large_rows) for name in large_ones]
+    shown: list[list[Cell]] = []
+    walls, heaps = [], []
+    # rows of the small tables; a cycle that does not count (tables get what they get at their second load); the cycles
+    for number in range(cycles + 2):
+        for name in small_ones:
+            os.link(work / "feed" / name / change_set_name(number), work / "landing" / name / change_set_name(number))
+        for table in grown if number else ():
+            table.deliver(CHANGES, new=CHANGES * 3 // 10)
+        started, clock, used = time.monotonic(), time.time(), cpu_seconds()
+        results = project.dbt("run", quiet=True).result.results
+        wall, cpu = time.monotonic() - started, cpu_seconds() - used
+        for table in grown:
+            table.check()
+        took = {each.node.name: each.execution_time for each in results}
+        lag = max(_ended(each) for each in results if each.node.name.startswith("final_")) - clock
+        slowest = [max((took[f"{model}{name}"] for name in large_ones), default=0) for model in MODELS]
+        files = [files_of(project, f"{model}{large_ones[0]}") if large_ones else 0 for model in MODELS]
+        label = ("rows", "before")[number] if number < 2 else str(number - 1)
+        heap = heap_megabytes()
+        shown.append([label, *(round(each, 1) for each in (wall, cpu, lag)), heap, *(round(each, 1) for each in slowest), *files])
+        say(", ".join(f"{name} {cell}" for name, cell in zip(HEAD, shown[-1], strict=True)))
+        if number >= 2:
+            walls.append(wall)
+            heaps.append(heap)
+    return {
+        "tables": [{"head": HEAD, "rows": shown}],
+        "targets": [
+            target("the slowest cycle, s", max(walls), 180),
+            drift("wall seconds of a cycle", walls),
+            drift("heap", heaps),
+        ],
+        "plots": [
+            {"title": f"A cycle of {tables} tables", "x": "cycle", "y": "seconds", "lines": {
+                "wall": [(number, round(wall, 1)) for number, wall in enumerate(walls, 1)]
+            }}
+        ],
+        "compared": "After each cycle the large finals had the change set's rows, without those that it deletes.",
+    }  # fmt: skip
 
 
-if __name__ == "__main__":
-    main()
+def _ended(result: Any) -> float:
+    """When a node's execution ended, in seconds since 1970. dbt tells it in UTC, with a zone or without."""
+    ended = max(timing.completed_at for timing in result.timing)
+    return float((ended if ended.tzinfo else ended.replace(tzinfo=timezone.utc)).timestamp())

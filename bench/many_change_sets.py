@@ -1,56 +1,57 @@
-"""Whether a run stays as quick as it was: one small change set after another, in one warm process.
+"""Many change sets: one small change set after another, in one warm process
 
-    python -m bench.many_change_sets [--runs 500] [--tables 2] [--rows 5000]
-
-Prints, for every 25 runs, the median of their wall and CPU seconds (Python and Java), the Java heap in use after a collection,
-and the files of the first table's staging and final.
-"""
+Each of 1,000 changes a table, a `dbt run` each. Each line has several runs: their wall and CPU seconds (Python and Java), the
+Java heap in use after a collection, and the files of the first table's staging and final."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import statistics
-import tempfile
 import time
 from pathlib import Path
 
 from bench.data import Table, change_set_name, write_change_sets
-from bench.warm import cpu_seconds, files_of, heap_megabytes, warm_project
+from bench.result import Cell, Result, drift
+from bench.warm import SCHEMA, cpu_seconds, files_of, heap_megabytes, rounded, say, warm_project
 
-EACH = 25
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=500)
-    parser.add_argument("--tables", type=int, default=2)
-    parser.add_argument("--rows", type=int, default=5_000)
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="delta-cdc-bench-") as folder:
-        work = Path(folder)
-        tables = [Table(f"t{number}", given.rows, False) for number in range(given.tables)]
-        for table in tables:
-            write_change_sets(work / "feed" / table.name, table, change_sets=given.runs, seed=1)
-        project = warm_project(work, [table.name for table in tables])
-        print("runs, wall s, CPU s, heap MB, files of staging, of final")
-        wall, cpu = [], []
-        for number in range(given.runs + 1):
-            for table in tables:
-                name = f"{table.name}/{change_set_name(number)}"
-                os.link(work / "feed" / name, work / "landing" / name)
-            started, used = time.monotonic(), cpu_seconds()
-            project.dbt("run", quiet=True)
-            wall.append(time.monotonic() - started)
-            cpu.append(cpu_seconds() - used)
-            if number and number % EACH == 0:
-                files = [files_of(project, name) for name in ("stg_feed__t0", "final_t0")]
-                print(
-                    number, f"{statistics.median(wall[-EACH:]):.1f}", f"{statistics.median(cpu[-EACH:]):.1f}",
-                    heap_megabytes(), *files, sep=", ", flush=True,
-                )  # fmt: skip
-    os._exit(0)  # Spark's own end takes seconds
+SIZES = {
+    "small": {"runs": 100, "tables": 1, "rows": 5_000, "each": 10},
+    "full": {"runs": 500, "tables": 2, "rows": 5_000, "each": 25},
+}
+HEAD = ["runs", "wall, s", "CPU, s", "heap, MB", "files of staging", "of final"]
 
 
-if __name__ == "__main__":
-    main()
+def measure(work: Path, *, runs: int, tables: int, rows: int, each: int) -> Result:
+    """each: runs of a line of the table."""
+    chosen = [Table(f"t{number}", rows, False) for number in range(tables)]
+    live = {table.name: write_change_sets(work / "feed" / table.name, table, change_sets=runs)[-1] for table in chosen}
+    project = warm_project(work, list(live))
+    wall: list[float] = []
+    cpu: list[float] = []
+    heaps: list[float] = []
+    shown: list[list[Cell]] = []
+    for number in range(runs + 1):
+        for table in live:
+            os.link(work / "feed" / table / change_set_name(number), work / "landing" / table / change_set_name(number))
+        started, used = time.monotonic(), cpu_seconds()
+        project.dbt("run", quiet=True)
+        wall.append(time.monotonic() - started)
+        cpu.append(cpu_seconds() - used)
+        if number and number % each == 0:
+            heaps.append(heap_megabytes())
+            files = [files_of(project, name) for name in ("stg_feed__t0", "final_t0")]
+            shown.append([str(number), rounded(wall[-each:]), rounded(cpu[-each:]), heaps[-1], *files])
+            say(f"{number} runs, the last ones {rounded(wall[-each:])} s")
+    for name, expected in live.items():
+        found = project.rows(f"select count(*) as rows from {SCHEMA}.final_{name}")[0]["rows"]
+        assert found == expected, f"{name}: {found} rows of {expected} are in final"
+    warmed = wall[1 + min(each, runs // 3) :]  # the first compile
+    return {
+        "tables": [{"head": HEAD, "rows": shown}],
+        "targets": [drift("wall seconds of a run", warmed), drift("heap", heaps)],
+        "plots": [
+            {"title": "Runs one after another", "x": "run", "y": "seconds", "lines": {
+                "wall": [(number, round(seconds, 2)) for number, seconds in enumerate(wall) if number]
+            }}
+        ],
+        "compared": "At the end the finals had as many rows as the feed leaves.",
+    }  # fmt: skip

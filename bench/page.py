@@ -1,4 +1,4 @@
-"""docs/benchmarks.md, from the results."""
+"""docs/benchmarks.md and its plots, from the results alone."""
 
 from __future__ import annotations
 
@@ -6,81 +6,113 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from bench.data import BIG_TABLES, PARTITIONED_TABLES
+from bench.plot import svg
+from bench.process import PACKAGE
+from bench.result import Cell, Target
+
+PAGE = PACKAGE / "docs" / "benchmarks.md"
+FOLDER = PACKAGE / "docs" / "benchmarks"
+DRIVER_MB = 4096
 
 HEAD = """\
 <!-- written by make bench -->
 # Benchmarks
-`make bench` measures whole runs in fresh processes, the start of Python and of the JVM included, and writes this page
-and `bench/results.json` (every sample). All contestants have the same data, Spark settings, JVM flags and number of
-threads, and tables without deletion vectors unless they are large. They take turns. Their finals have to be equal at the
-end, in count and content, or there are no results.
+`make bench` measures all of this in one sitting of about an hour, and writes this page and `bench/results.json`. `SIZE=full`
+has the sizes of the goals, and takes a day. `ONLY=B1,B4` measures some sections and leaves the others' figures;
+`SET='rows=20000 repeats=1'` has other sizes. It needs Linux and a machine that does nothing else: what others used meanwhile
+is measured too, and told.
 
-- **B1** one change set of 1,000 inserts, updates and deletes for every table. **B2** the same tables, nothing new.
-- **delta_cdc** a user's project with the default settings: ledger, staging, history (views), final, the run's record.
-- **(a)** [a hand-written PySpark loop](../bench/rivals/pyspark_loop.py): append to staging, newest change a key, one MERGE.
-- **(b)** [a plain dbt project](../bench/rivals/dbt_stock/README.md): two stock incremental models a table, deletes are flags.
-
-Repeat it with `make bench`, with the sizes and cycles that stand with the figures (`BIG=100000 REPEATS=1`; without them
-the large tables have a million rows, and there are three cycles). It needs Linux and a machine
-that does nothing else: what others used meanwhile is measured too, and told.
+Samples are shown as median (least to most). Seconds are wall time where not said otherwise. Targets are for 2 cores and the
+sizes of `SIZE=full`; each is met where the figure is at most so much. Where rows differ from what is said to be equal, a
+section has no figures.
 """
 
-# What is compared, with which benchmark of whom, and how much of it is the most.
-TARGETS = [
-    ("B1", "delta_cdc", "B1", "loop", 1.3),
-    ("B1", "delta_cdc", "B1", "stock", 0.6),
-    ("B2", "delta_cdc", "B1", "delta_cdc", 0.25),
-]
+
+def write_page(results: Mapping[str, Any]) -> None:
+    """results: {section: its entry in results.json}."""
+    text, plots = page(results)
+    FOLDER.mkdir(exist_ok=True)
+    PAGE.write_text(text)
+    for path in set(FOLDER.iterdir()) - {FOLDER / name for name in plots}:
+        path.unlink()
+    for name, drawn in plots.items():
+        (FOLDER / name).write_text(drawn)
 
 
-def page(results: Mapping[str, Any]) -> str:
-    size, machine, titles = results["size"], results["machine"], results["contestants"]
-    samples = [sample for sample in results["samples"] if sample["benchmark"] != "before"]
-    big = min(BIG_TABLES, size["tables"])
-    partitioned = min(PARTITIONED_TABLES, big)
-    versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    out = [
-        HEAD,
-        "## Results",
-        f"{size['tables']} tables: {size['tables'] - big} of {size['rows']:,} rows, {big} of {size['big']:,}, "
-        f"{partitioned} of these partitioned by month. {size['threads']} threads, {size['repeats']} cycles, seed {size['seed']}.",
-        f"{results['at']}, commit {results['commit'][:12]}"
-        f"{' with uncommitted changes' if results['uncommitted_changes'] else ''}. "
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB, Linux {machine['kernel']}. {versions}.\n",
-    ]
-    disturbed = sum(sample["disturbed"] for sample in samples)
-    if disturbed:
-        out.append(
-            f"**Not to be relied upon: in {disturbed} of {len(samples)} runs others used more than 5 % of the machine.**\n"
-        )
+def page(results: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """The page, and {name: SVG} of its plots."""
+    out = [HEAD, "## Targets", "", "| | sizes | | | at most | |", "|---|---|---|---|---|---|"]
+    for name, entry in results.items():
+        out += [f"| {name} | {entry['size']} | {_line(target)}" for target in entry["result"]["targets"]]
     out += [
-        "Median (least to most). Memory is the peak of the largest process, the JVM.\n",
-        "| | | wall, s | CPU, s | memory, MB |",
-        "|---|---|---|---|---|",
+        "", "## B10: memory", "The peak of the largest process of each section, the JVM, its preparation included.", "",
+        "| | peak, MB | at most | |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for name, entry in results.items():
+        out.append(f"| {name} | {entry['peak_mb']:,.0f} | {DRIVER_MB:,} | {_verdict(entry['peak_mb'] <= DRIVER_MB)} |")
+    plots: dict[str, str] = {}
+    for name, entry in results.items():
+        out += ["", *_section(name, entry, plots)]
+    return "\n".join(out) + "\n", plots
+
+
+def _section(name: str, entry: Mapping[str, Any], plots: dict[str, str]) -> list[str]:
+    """Its lines; adds its plots."""
+    title, _, about = entry["about"].strip().partition("\n")
+    machine, result = entry["machine"], entry["result"]
+    out = [f"## {title}", about.strip(), ""]
+    if entry["disturbed"]:
+        out += ["**Not to be relied upon: others used more than 5 % of the machine.**", ""]
+    for table in result["tables"]:
+        out += [f"| {' | '.join(table['head'])} |", "|---" * len(table["head"]) + "|"]
+        out += [f"| {' | '.join(map(_cell, row))} |" for row in table["rows"]] + [""]
+    for number, plot in enumerate(result["plots"], 1):
+        file = f"{name}_{number}.svg"
+        plots[file] = svg(plot)
+        out += [f"![{plot['title']}]({FOLDER.name}/{file})", ""]
+    if result["targets"]:
+        out += ["| target | | at most | |", "|---|---|---|---|", *(f"| {_line(target)}" for target in result["targets"]), ""]
+    sizes = ", ".join(f"{key} {_size(value)}" for key, value in entry["sizes"].items())
+    versions = ", ".join(f"{key} {value}" for key, value in entry["versions"].items())
+    out += [
+        result["compared"],
+        "",
+        f"`{entry['command']}` ({sizes}; seed {entry['seed']}; {entry['seconds'] / 60:.0f} minutes in all). {entry['at']}, "
+        f"commit {entry['commit'][:12]}{' with uncommitted changes' if entry['uncommitted_changes'] else ''}. {machine['cpu']}, "
+        f"{machine['cores']} cores, {machine['memory_gb']} GB, Linux {machine['kernel']}. {versions}.",
     ]
-    for benchmark in ("B1", "B2"):
-        for name, title in titles.items():
-            figures = (_spread(_values(samples, benchmark, name, key)) for key in ("wall_seconds", "cpu_seconds", "peak_mb"))
-            out.append(f"| {benchmark} | {title} | {' | '.join(figures)} |")
-    out += ["", "| ratio of the medians of wall time | | target | |", "|---|---|---|---|"]
-    for benchmark, name, of_benchmark, of, most in TARGETS:
-        ratio = _wall(samples, benchmark, name) / _wall(samples, of_benchmark, of)
-        verdict = "met" if ratio <= most else "**missed**"
-        out.append(f"| {benchmark} {titles[name]} to {of_benchmark} {titles[of]} | {ratio:.2f} | at most {most} | {verdict} |")
-    out += ["", "The finals of all contestants were equal."]
-    return "\n".join(out) + "\n"
+    return out
 
 
-def _wall(samples: Sequence[Mapping[str, Any]], benchmark: str, name: str) -> float:
-    return median(_values(samples, benchmark, name, "wall_seconds"))
+def _line(target: Target) -> str:
+    value, most = target["value"], target["most"]
+    return f"{target['what']} | {_figure(value)} | {_figure(most)} | {_verdict(value <= most)} |"
 
 
-def _values(samples: Sequence[Mapping[str, Any]], benchmark: str, name: str, key: str) -> list[float]:
-    return [s[key] for s in samples if (s["benchmark"], s["contestant"]) == (benchmark, name)]
+def _verdict(met: bool) -> str:
+    return "met" if met else "**missed**"
+
+
+def _size(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return " / ".join(map(_size, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, int | float):
+        return _figure(cell)
+    return _spread(cell)
 
 
 def _spread(values: Sequence[float]) -> str:
-    if max(values) >= 100:
-        return f"{median(values):.0f} ({min(values):.0f} to {max(values):.0f})"
-    return f"{median(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+    digits = 0 if max(values) >= 100 else 1
+    if len(values) == 1:
+        return f"{values[0]:,.{digits}f}"
+    return f"{median(values):,.{digits}f} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

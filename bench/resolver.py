@@ -1,28 +1,28 @@
-"""What the resolver of key changes takes, beside a loop that follows one link of every chain a round.
+"""B8: the resolver of key changes beside a loop that follows one link of every chain a round
 
-    python -m bench.resolver [--changes 1000000] [--key-changes 200000] [--longest 1024] [--only-longest] [--rival-rounds 30]
-
-Chains of 1, 2, 4, … up to `--longest` key changes, as many of each length (`--only-longest`: all as long as the longest);
-the other changes update keys that never change. Prints wall seconds and rounds of each, and the most memory that Python and
-Java have held by then. The rival is spared all but the key changes' links, which it takes from ranking each key's changes
-once. It ends after so many rounds; its whole time is then told from the rounds that it did, and said to be so.
-"""
+Chains of 1, 2, 4, … key changes, as many of each length, among changes of keys that never change; and one long chain alone.
+In one warm process with generated code. The loop is spared all but the key changes' links, which it takes from ranking each
+key's changes once, and the ranking again in each round. It ends after some rounds; its whole time is then told from the last
+ten of them."""
 
 from __future__ import annotations
 
-import argparse
 import math
-import os
-import re
-import subprocess
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import DataFrame
+
+from bench.result import Cell, Result, Target, target
+from bench.warm import say
 from dbt.adapters.sparkdelta.session import root_session
 from delta_cdc.resolver import resolve
 
+SIZES = {
+    "small": {"changes": 200_000, "key_changes": 40_000, "longest": 1_024, "chain": 10_000, "rival_rounds": 15},
+    "full": {"changes": 1_000_000, "key_changes": 200_000, "longest": 1_024, "chain": 100_000, "rival_rounds": 30},
+}
 KEY = "named_struct('id', {})"
 # each chain has keys of its own, its changes stand far apart: between two of them are those of the others
 CHAINS = f"""
@@ -46,7 +46,7 @@ from ({})
 """
 
 
-def changes(spark: Any, count: int, key_changes: int, longest: int, only_longest: bool) -> tuple[Any, int]:
+def made_changes(spark: Any, count: int, key_changes: int, longest: int, only_longest: bool) -> tuple[Any, int]:
     """The changes, kept by Spark, and how many of them are key changes."""
     lengths = [longest] if only_longest else [2**power for power in range(int(math.log2(longest)) + 1)]
     chains = max(key_changes // sum(lengths), 1)
@@ -82,58 +82,63 @@ def one_link_a_round(given: Any, rounds: int) -> tuple[int, int, float]:
     done, count, took = 0, still_open.count(), [0.0]
     while count and done < rounds:
         started = time.monotonic()
-        looked = still_open.join(newest.selectExpr("number as up", "entity"), "up", "left").localCheckpoint()
+        looked = _kept(still_open.join(newest.selectExpr("number as up", "entity"), "up", "left"))
         newest, still_open = looked.where("entity is not null"), looked.where("entity is null").select("number", "up")
         count, done = still_open.count(), done + 1
         took.append(time.monotonic() - started)
     return done, count, sum(took[-10:]) / len(took[-10:])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--changes", type=int, default=1_000_000)
-    parser.add_argument("--key-changes", type=int, default=200_000)
-    parser.add_argument("--longest", type=int, default=1_024)
-    parser.add_argument("--only-longest", action="store_true")
-    parser.add_argument("--rival-rounds", type=int, default=30)
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="delta-cdc-bench-") as folder:
-        spark = root_session(root=folder, tuned_for="large_tables")
-        few, _ = changes(spark, 1_000, 200, 8, False)
-        resolve(few).rows.write.format("noop").mode("overwrite").save()  # classes are loaded, and code is compiled
-        one_link_a_round(few, 8)
-        rows, key_changes = changes(spark, given.changes, given.key_changes, given.longest, given.only_longest)
-        print(f"{rows.count():,} changes, {key_changes:,} key changes, longest chain {given.longest:,}; before: {_memory()}")
+def _kept(frame: Any) -> Any:
+    """Its rows, computed, without the size that Spark guesses: that of a join of joins is squared each round, and a number of
+    2^30 digits ends the process."""
+    kept = frame.localCheckpoint()._jdf
+    session = frame.sparkSession
+    return DataFrame(session._jsparkSession.createDataFrame(kept.toJavaRDD(), kept.schema()), session)
+
+
+def measure(work: Path, *, changes: int, key_changes: int, longest: int, chain: int, rival_rounds: int) -> Result:
+    """key_changes: about so many of the changes. longest: key changes of the longest chains. chain: of the long one."""
+    spark = root_session(root=work, tuned_for="large_tables")
+    few, _ = made_changes(spark, 1_000, 200, 8, False)  # classes are loaded, and code is compiled
+    found = resolve(few).rows.selectExpr("count(distinct entity)").collect()[0][0]
+    entities = few.selectExpr(
+        "count(distinct if(_cdc_op = 'I', _cdc_key, null)) + count(distinct if(_cdc_key.id < 0, _cdc_key, null))"
+    )
+    assert found == entities.collect()[0][0], f"{found} entities"
+    one_link_a_round(few, 8)
+    rows: list[list[Cell]] = []
+    targets: list[Target] = []
+    for title, count, moved, length, alone in (
+        (f"chains up to {longest:,}", changes, key_changes, longest, False),
+        (f"one chain of {chain:,}", chain + 1, chain, chain, True),
+    ):
+        given, moved = made_changes(spark, count, moved, length, alone)
+        started = time.monotonic()
+        resolved = resolve(given)
+        resolved.rows.write.format("noop").mode("overwrite").save()
+        ours = time.monotonic() - started
+        assert resolved.key_changes == moved, f"{resolved.key_changes} key changes of {moved}"
+        most = math.ceil(math.log2(length)) + 1
 
         started = time.monotonic()
-        found = resolve(rows)
-        found.rows.write.format("noop").mode("overwrite").save()
-        took = time.monotonic() - started
-        most = math.ceil(math.log2(given.longest)) + 1
-        assert found.key_changes == key_changes
-        assert found.rounds <= most, found.rounds
-        print(f"resolver: {took:.1f} s, {found.rounds} rounds (at most {most}); {_memory()}", flush=True)
-
-        started = time.monotonic()
-        rounds, still_open, each = one_link_a_round(rows, given.rival_rounds)
-        took = time.monotonic() - started
-        print(f"one link a round: {took:.1f} s, {rounds} rounds, {still_open:,} links open; {each:.2f} s a round")
-        if still_open:  # the first key change of a chain needs none
-            whole = took + (given.longest - 1 - rounds) * each
-            print(f"to its end, with {given.longest - 1:,} rounds like the last ten: {whole:,.0f} s (not run)")
-    os._exit(0)  # Spark's own end takes seconds
-
-
-def _memory() -> str:
-    """The most that Python and Java have held, resident."""
-    java = subprocess.run(["pgrep", "-P", str(os.getpid()), "java"], capture_output=True, text=True, check=True).stdout.strip()
-    told = []
-    for name, process in (("Python", "self"), ("Java", java)):
-        match = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process}/status").read_text())
-        assert match
-        told.append(f"{name} {int(match[1]) / 1024:,.0f} MB")
-    return ", ".join(told)
-
-
-if __name__ == "__main__":
-    main()
+        rounds, still_open, each = one_link_a_round(given, rival_rounds)
+        did = time.monotonic() - started
+        # the first key change of a chain needs no round
+        whole = did + (length - 1 - rounds) * each if still_open else did
+        rows.append([title, f"{given.count():,}", f"{moved:,}", round(ours, 1), resolved.rounds, most,
+                     round(did, 1), rounds, round(whole), length - 1 if still_open else rounds])  # fmt: skip
+        say(f"{rows[-1]}")
+        targets += [
+            target(f"{title}: rounds", resolved.rounds, most),
+            target(f"{title}: the resolver to the loop to its end", ours / whole, 0.1),
+        ]
+        given.unpersist()
+    ours_head = ["", "changes", "key changes", "resolver, s", "rounds", "most rounds"]
+    head = [*ours_head, "loop, s", "its rounds", "to its end, s", "rounds"]
+    return {
+        "tables": [{"head": head, "rows": rows}],
+        "targets": targets,
+        "plots": [],
+        "compared": "The resolver found all key changes, and of a small case as many entities as there are.",
+    }

@@ -1,8 +1,8 @@
-"""`make bench`: delta_cdc beside what one would write by hand, on the same data, with the same Spark settings.
+"""`make bench`: measure sections, each in a process of its own, into bench/results.json; then write docs/benchmarks.md.
 
-Every contestant loads the tables and one change set (not measured). Cycle k then delivers change set k to each, in an
-order that rotates, and measures a whole run in a fresh process (B1); then another one, with nothing new (B2). At the end
-the finals have to be equal.
+    python -m bench.run [--only B1,B4] [--size small|full] [--set 'tables=6 rows=20']
+
+A section replaces its own entry and no other. One that fails leaves its entry as it was, and its folder.
 """
 
 from __future__ import annotations
@@ -11,117 +11,101 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from bench.contestants import PACKAGE, THREADS, Contestant, contestants
-from bench.data import CHANGES, Table, tables, write_change_sets
-from bench.measure import Sample, measure
-from bench.page import page
+from bench.data import SEED
+from bench.page import FOLDER, PAGE, write_page
+from bench.process import PACKAGE, CommandFailed, cost_of
+from bench.section import SECTIONS, WITH, Sizes, Value, module_of
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
-PAGE = PACKAGE / "docs" / "benchmarks.md"
-SEED = 20240229
-# Cycles before those that are measured: the rows, and a first change set (tables get what they get at their second load).
-BEFORE = 2
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--tables", type=int, default=65)
-    parser.add_argument("--rows", type=int, default=5_000)
-    parser.add_argument("--big", type=int, default=1_000_000, help="rows of the six big tables")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(SECTIONS), help=f"of {', '.join([*SECTIONS, *WITH])}")
+    parser.add_argument("--size", choices=("small", "full"), default="small", help="small takes an hour on 2 cores, full a day")
+    parser.add_argument("--set", default="", help="sizes in place of a section's own; several values with commas")
     given = parser.parse_args()
-    work = Path(tempfile.mkdtemp(prefix="delta-cdc-bench-"))
     try:
-        results = run(work, tables(given.tables, given.rows, given.big), given.repeats)
-    except BaseException:
-        print(f"Not finished; what there is stays in {work}", file=sys.stderr)
-        raise
-    shutil.rmtree(work)
-    results["size"] = vars(given) | {"changes": CHANGES, "threads": THREADS, "seed": SEED}
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    PAGE.write_text(page(results))
-    print(f"Wrote {RESULTS.relative_to(PACKAGE)} and {PAGE.relative_to(PACKAGE)}.")
+        sizes = chosen(given.only, given.size, given.set)
+    except ValueError as error:
+        parser.error(str(error))
+    failed = []
+    for name, of_section in sizes.items():
+        print(f"== {name}: {of_section}", flush=True)
+        work = Path(tempfile.mkdtemp(prefix=f"delta-cdc-bench-{name}-"))
+        try:
+            entry = run(name, of_section, work)
+        except CommandFailed as error:
+            print(f"{name} failed; what there is stays in {work}\n{error}", file=sys.stderr, flush=True)
+            failed.append(name)
+            continue
+        shutil.rmtree(work)
+        make = shlex.join(["make", "bench", f"ONLY={name}", f"SIZE={given.size}", *([f"SET={given.set}"] if given.set else [])])
+        results = {**read(), name: {"command": make, "size": given.size, **entry}}
+        RESULTS.write_text(json.dumps({name: results[name] for name in SECTIONS if name in results}, indent=1) + "\n")
+        write_page(results)
+    if failed:
+        raise SystemExit(f"failed: {', '.join(failed)}")
 
 
-def run(work: Path, of_tables: Sequence[Table], repeats: int) -> dict[str, Any]:
-    """All that results.json holds but the sizes. Raises SystemExit where the finals differ: there are no results then."""
-    machine = _machine()
-    _say(f"writing {len(of_tables)} tables and {repeats + 1} change sets of each")
-    feed = work / "feed"
-    live = {
-        table.name: write_change_sets(feed / table.name, table, change_sets=repeats + BEFORE - 1, seed=SEED)[-1]
-        for table in of_tables
+def read() -> dict[str, Any]:
+    """{section: its entry}."""
+    return dict(json.loads(RESULTS.read_text())) if RESULTS.exists() else {}
+
+
+def chosen(only: str, size: str, overrides: str) -> dict[str, dict[str, Value]]:
+    """{section: its sizes}. Raises ValueError for a section that is not known, or a size that no chosen section has."""
+    names = list(dict.fromkeys(WITH.get(name, name) for name in filter(None, only.split(","))))
+    if unknown := [name for name in names if name not in SECTIONS]:
+        raise ValueError(f"no section is called {', '.join(unknown)}")
+    found: dict[str, dict[str, Value]] = {name: dict(module_of(name).SIZES[size]) for name in names}
+    for pair in overrides.split():
+        key, _, text = pair.partition("=")
+        having = [sizes for sizes in found.values() if key in sizes]
+        if not having:
+            raise ValueError(f"no section of {', '.join(names)} has a size called {key}")
+        for sizes in having:
+            usual = sizes[key]
+            if isinstance(usual, tuple):
+                sizes[key] = tuple(int(part) for part in text.split(","))
+            else:
+                sizes[key] = int(text) if isinstance(usual, int) else text
+    return found
+
+
+def run(name: str, sizes: Sizes, work: Path) -> dict[str, Any]:
+    """An entry of results.json but how it was asked for. Raises CommandFailed."""
+    out = work / "result.json"
+    (work / "work").mkdir()
+    told = _told()
+    cost = cost_of([sys.executable, "-m", "bench.section", name, str(work / "work"), str(out), json.dumps(sizes)])
+    return {
+        "about": module_of(name).__doc__,
+        **told,
+        "sizes": sizes,
+        "seed": SEED,
+        "seconds": round(cost.wall_seconds),
+        "peak_mb": cost.peak_mb,
+        "other_cpu_seconds": cost.other_cpu_seconds,
+        "disturbed": cost.disturbed,
+        "result": json.loads(out.read_text()),
     }
-    everyone = contestants(work, of_tables)
-    samples: list[dict[str, Any]] = []
-
-    def cycle(number: int, benchmark: str, order: Sequence[Contestant]) -> None:
-        for contestant in order:
-            if benchmark != "B2":
-                contestant.deliver(feed, of_tables, number)
-            first = contestant.first if number == 0 else ()
-            log = contestant.folder / f"{benchmark}_{number}.log"
-            sample = measure([*contestant.command, *first], log=log, environment=contestant.environment)
-            _say(f"{benchmark} {number} {contestant.title}: {_text(sample)}")
-            samples.append(
-                {
-                    "benchmark": benchmark,
-                    "cycle": number,
-                    "contestant": contestant.name,
-                    **asdict(sample),
-                    "disturbed": sample.disturbed,
-                }
-            )
-
-    for number in range(BEFORE):
-        cycle(number, "before", everyone)
-    for number in range(BEFORE, BEFORE + repeats):
-        turn = number % len(everyone)
-        order = [*everyone[turn:], *everyone[:turn]]
-        cycle(number, "B1", order)
-        cycle(number, "B2", order)
-
-    _say("comparing the finals")
-    _compare(work, everyone, live)
-    titles = {contestant.name: contestant.title for contestant in everyone}
-    return {**machine, "contestants": titles, "equal_finals": True, "samples": samples}
 
 
-def _compare(work: Path, everyone: Sequence[Contestant], live: Mapping[str, int]) -> None:
-    """Every final has the rows that the feed leaves, and all contestants the same ones."""
-    command = [sys.executable, "-m", "bench.compare", str(work / "compare"), *live, "--", *(str(c.finals) for c in everyone)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=PACKAGE)
-    if done.returncode != 0:
-        raise SystemExit(f"The finals could not be compared:\n{done.stderr[-3000:]}")
-    found = json.loads(done.stdout.splitlines()[-1])
-    finals = {contestant.title: found[str(contestant.finals)] for contestant in everyone}
-    wrong = differences(live, finals)
-    if wrong:
-        raise SystemExit("The contestants' finals differ, so their times mean nothing:\n" + "\n".join(wrong))
+def _told() -> dict[str, Any]:
+    """When, of which commit, on which machine, with which versions."""
 
-
-def differences(live: Mapping[str, int], finals: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
-    """A line for each wrong table. live: rows that the feed leaves. finals: of each contestant and table, rows and hash."""
-    wrong = []
-    for table, rows in live.items():
-        values = {title: tuple(found[table]) for title, found in finals.items()}
-        if len(set(values.values())) > 1 or any(value[0] != str(rows) for value in values.values()):
-            wrong.append(f"  {table}, {rows} rows expected; rows and hash: {values}")
-    return wrong
-
-
-def _machine() -> dict[str, Any]:
     def said(*command: str) -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=PACKAGE)
         return (done.stdout or done.stderr).strip()
@@ -129,10 +113,12 @@ def _machine() -> dict[str, Any]:
     cpuinfo = Path("/proc/cpuinfo").read_text().splitlines()
     cpus = [line.split(":", 1)[1].strip() for line in cpuinfo if line.startswith("model name")]
     memory_kb = int(Path("/proc/meminfo").read_text().split()[1])
+    packages: Sequence[str] = ("pyspark", "delta-spark", "dbt-core", "dbt-spark", "dbt-delta-cdc")
+    own = (RESULTS, PAGE, FOLDER)
     return {
         "at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "commit": said("git", "rev-parse", "HEAD"),
-        "uncommitted_changes": bool(said("git", "status", "--porcelain", ".", f":!{RESULTS}", f":!{PAGE}")),
+        "uncommitted_changes": bool(said("git", "status", "--porcelain", ".", *(f":!{path}" for path in own))),
         "machine": {
             "cpu": cpus[0] if cpus else platform.machine(),
             "cores": os.cpu_count(),
@@ -142,18 +128,9 @@ def _machine() -> dict[str, Any]:
         "versions": {
             "python": platform.python_version(),
             "java": (said("java", "-version").splitlines() or ["unknown"])[0],
-            **{name: metadata.version(name) for name in ("pyspark", "delta-spark", "dbt-core", "dbt-spark", "dbt-delta-cdc")},
+            **{name: metadata.version(name) for name in packages},
         },
     }
-
-
-def _text(sample: Sample) -> str:
-    text = f"{sample.wall_seconds} s, {sample.cpu_seconds} s CPU, {sample.peak_mb:.0f} MB"
-    return text + (f" (others used {sample.other_cpu_seconds} s CPU meanwhile)" if sample.disturbed else "")
-
-
-def _say(text: str) -> None:
-    print(f"{datetime.now():%H:%M:%S} {text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,20 @@
-"""What the measures of single models share: a user's project in this process, and change sets that Spark writes for it."""
+"""What sections with a warm process share: a user's project in this process, and change sets that Spark writes for it."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
 from tests.scenarios.project import UserProject
 
-from bench.data import COLUMNS
+from bench.data import COLUMNS, MONTHS
 from dbt.adapters.sparkdelta.tuning import LARGE_TABLES
 
 SCHEMA = "bench"
@@ -26,16 +26,24 @@ VALUES = """
 
 
 def warm_project(
-    work: Path, tables: Sequence[str], spark_settings: Mapping[str, str] | None = None, threads: int = 2
+    work: Path,
+    tables: Sequence[str],
+    spark_settings: Mapping[str, str] | None = None,
+    threads: int = 2,
+    partitioned: Sequence[str] = (),
 ) -> UserProject:
-    """A project with one feed of these tables, with the models that it generates and settings as they come."""
+    """A project with one feed of these tables, with the models that it generates and settings as they come. partitioned: by
+    month."""
     for table in tables:
         (work / "landing" / table).mkdir(parents=True)
     project = UserProject(work / "project", lake=work / "lake", schema=SCHEMA, threads=threads, spark_settings=spark_settings)
     project.configure(
         "feed",
         settings={"format": "rows", "location": f"{work}/landing/{{table}}", "operation": "op", "sequence_by": ["seq"]},
-        tables=[{"name": table, "cdc": {"keys": ["id"]}, "columns": COLUMNS} for table in tables],
+        tables=[
+            {"name": table, "cdc": {"keys": ["id"]} | (MONTHS if table in partitioned else {}), "columns": COLUMNS}
+            for table in tables
+        ],
     )
     project.generate()
     return project
@@ -59,16 +67,21 @@ def deliver(session: Any, sql: str, *paths: Path) -> None:
 
 
 def run_seconds(project: UserProject, table: str) -> dict[str, float]:
-    """One `dbt run` of a table: wall seconds of `staging`, `final` and all of the `run`."""
+    """One `dbt run` of a table: wall seconds of `staging`, `final`, `both` and all of the `run`."""
     started = time.monotonic()
     results = project.dbt("run", "--select", f"+final_{table}", quiet=True).result.results
+    run = time.monotonic() - started
     took = {each.node.name: each.execution_time for each in results}
-    return {"staging": took[f"stg_feed__{table}"], "final": took[f"final_{table}"], "run": time.monotonic() - started}
+    staging, final = took[f"stg_feed__{table}"], took[f"final_{table}"]
+    return {"staging": staging, "final": final, "both": staging + final, "run": run}
 
 
-def spread(seconds: Sequence[float]) -> str:
-    """Median (least to most)."""
-    return f"{statistics.median(seconds):.1f} ({min(seconds):.1f} to {max(seconds):.1f})"
+def rounded(values: Sequence[float]) -> list[float]:
+    return [round(value, 2) for value in values]
+
+
+def say(text: str) -> None:
+    print(f"{datetime.now():%H:%M:%S} {text}", flush=True)
 
 
 def files_of(project: UserProject, table: str) -> int:

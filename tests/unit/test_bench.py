@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import pytest
+from bench.compare import differences
 from bench.data import Table, change_set_name, tables, write_change_sets
-from bench.page import page
-from bench.run import differences
+from bench.page import FOLDER, PAGE, page
+from bench.plot import svg
+from bench.result import Plot
+from bench.run import chosen, read
+from bench.section import SECTIONS, module_of
 
 SMALL = Table("t00", rows=50, partitioned=False)
 
@@ -46,22 +53,64 @@ def test_contestants_that_agree_with_each_other_and_the_feed_are_equal() -> None
     assert differences({"t00": 3}, {"a": {"t00": ["2", "77"]}, "b": {"t00": ["2", "77"]}}) != []
 
 
-def test_the_page_says_which_target_is_missed_and_that_others_disturbed() -> None:
-    walls = {("B1", "delta_cdc"): 60, ("B1", "loop"): 50, ("B1", "stock"): 80, ("B2", "delta_cdc"): 12, ("B2", "loop"): 5,
-             ("B2", "stock"): 70}
-    results = {
-        "at": "2026-01-01", "commit": "0" * 40, "uncommitted_changes": False, "versions": {"pyspark": "4.2.0"},
-        "machine": {"cpu": "some", "cores": 2, "memory_gb": 8.0, "kernel": "6"},
-        "size": {"tables": 65, "rows": 5000, "big": 1000000, "threads": 4, "repeats": 1, "seed": 1},
-        "contestants": {"delta_cdc": "delta_cdc", "loop": "(a)", "stock": "(b)"},
-        "samples": [
-            {"benchmark": benchmark, "contestant": name, "wall_seconds": wall, "cpu_seconds": wall, "peak_mb": 900,
-             "disturbed": name == "loop"}
-            for (benchmark, name), wall in walls.items()
-        ],
+def result(value: float) -> dict[str, Any]:
+    return {
+        "tables": [{"head": ["rows", "wall, s"], "rows": [["1,000", [2.0, 1.0, 4.5]], ["2,000", 3]]}],
+        "targets": [{"what": "B1 to (a)", "value": value, "most": 1.3}],
+        "plots": [{"title": "a & b", "x": "rows", "y": "s", "log": True, "lines": {"wall": [[1000, 2.0], [2000, 3]]}},
+                  {"title": "whole runs", "x": "s", "bars": {"delta_cdc": 2.0, "(a) <loop>": 1}}],
+        "compared": "All were equal.",
     }
-    text = page(results)
-    assert "| B1 delta_cdc to B1 (a) | 1.20 | at most 1.3 | met |" in text
-    assert "| B1 delta_cdc to B1 (b) | 0.75 | at most 0.6 | **missed** |" in text
-    assert "| B2 delta_cdc to B1 delta_cdc | 0.20 | at most 0.25 | met |" in text
-    assert "in 2 of 6 runs others used" in text
+
+
+def entry(value: float, disturbed: bool = False) -> dict[str, Any]:
+    return {
+        "command": "make bench ONLY=B1", "size": "small", "about": "B1: whole runs\n\nWhat is measured.\n", "at": "2026-01-01",
+        "commit": "0" * 40, "uncommitted_changes": False, "versions": {"pyspark": "4.2.0"},
+        "machine": {"cpu": "some", "cores": 2, "memory_gb": 8.0, "kernel": "6"}, "sizes": {"rows": [1000, 2000], "kind": "json"},
+        "seed": 1, "seconds": 90, "peak_mb": 5000, "other_cpu_seconds": 1, "disturbed": disturbed, "result": result(value),
+    }
+
+
+def test_the_page_says_which_target_is_missed_and_that_others_disturbed() -> None:
+    text, plots = page({"B1": entry(1.2), "B4": entry(1.4, disturbed=True)})
+    assert "| B1 | small | B1 to (a) | 1.2 | 1.3 | met |" in text
+    assert "| B4 | small | B1 to (a) | 1.4 | 1.3 | **missed** |" in text
+    assert "| B1 | 5,000 | 4,096 | **missed** |" in text  # memory
+    assert "| 1,000 | 2.0 (1.0 to 4.5) |" in text
+    assert text.count("Not to be relied upon") == 1
+    assert set(plots) == {"B1_1.svg", "B1_2.svg", "B4_1.svg", "B4_2.svg"}
+    assert all(f"(benchmarks/{name})" in text for name in plots)
+
+
+def test_plots_are_well_formed() -> None:
+    for drawn in page({"B1": entry(1)})[1].values():
+        assert ElementTree.fromstring(drawn).tag.endswith("svg")
+    flat: Plot = {"title": "", "x": "", "y": "", "lines": {"a": [(1, 0), (1, 0)]}}
+    ElementTree.fromstring(svg(flat))
+
+
+def test_the_page_that_is_there_is_that_of_the_results() -> None:
+    text, plots = page(read())
+    assert PAGE.read_text() == text
+    assert {path.name: path.read_text() for path in FOLDER.iterdir()} == plots
+
+
+def test_every_section_has_its_sizes_and_a_heading() -> None:
+    for name in SECTIONS:
+        module = module_of(name)
+        arguments = set(inspect.signature(module.measure).parameters) - {"work"}
+        assert set(module.SIZES["small"]) == set(module.SIZES["full"]) == arguments
+        assert module.__doc__.partition("\n\n")[2]
+
+
+def test_sizes_are_overridden_where_a_section_has_them() -> None:
+    found = chosen("B2,B5,B9", "small", "rows=20 kind=parquet repeats=1")
+    assert found["B1"]["rows"] == 20
+    assert found["B5"] == {"rows": (20,), "repeats": 1}
+    assert found["B9"]["kind"] == "parquet"
+    assert chosen("B5", "full", "rows=20,40")["B5"]["rows"] == (20, 40)
+    with pytest.raises(ValueError, match="no section is called B77"):
+        chosen("B77", "small", "")
+    with pytest.raises(ValueError, match="has a size called height"):
+        chosen("B1", "small", "height=2")

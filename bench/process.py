@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+PACKAGE = Path(__file__).resolve().parents[1]
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -29,17 +31,22 @@ class Sample:
         return self.other_cpu_seconds > 0.05 * self.wall_seconds * (os.cpu_count() or 1)
 
 
-def measure(command: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None) -> Sample:
-    """Run the command to its end. log: where its output goes. Raises SystemExit, with the log's end, where it fails."""
+class CommandFailed(Exception):
+    """A command that was measured ended with an error."""
+
+
+def cost_of(command: Sequence[str], *, log: Path | None = None, environment: Mapping[str, str] | None = None) -> Sample:
+    """Run the command to its end. log: where its output goes. Raises CommandFailed, with the log's end, where it fails."""
     if sys.platform != "linux":
         raise SystemExit("make bench measures by Linux's accounting of processes; it does not run elsewhere.")
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     busy = _busy_seconds()
     started = time.monotonic()
-    with open(log, "wb") as output:
+    with open(log, "wb") if log else nullcontext() as output:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})}
-        )
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT if log else None, cwd=PACKAGE,
+            env={**os.environ, **(environment or {})},
+        )  # fmt: skip
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.monotonic() - started
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -51,8 +58,8 @@ def measure(command: Sequence[str], *, log: Path, environment: Mapping[str, str]
             break
     busy = _busy_seconds() - busy
     if process.returncode != 0:
-        end = log.read_text(encoding="utf-8", errors="replace")[-3000:]
-        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}; all of its output is in {log}:\n{end}")
+        said = f"; all of its output is in {log}:\n{log.read_text('utf-8', 'replace')[-3000:]}" if log else ""
+        raise CommandFailed(f"{' '.join(command)} ended with {process.returncode}{said}")
     cpu = sum(u.ru_utime + u.ru_stime for u in usages)
     peak = max(u.ru_maxrss for u in usages) / 1024
     return Sample(round(wall, 2), round(cpu, 2), round(peak), round(max(busy - cpu, 0.0), 2))
