@@ -13,8 +13,8 @@ from pathlib import Path
 
 import yaml
 
-from tests.scenarios.test_consumer import CONSUMER
 from tests.scenarios.project import PACKAGE
+from tests.scenarios.test_consumer import CONSUMER
 
 HUB = {"package": "dbt-labs/dbt_project_evaluator", "version": [">=1.0.0", "<2.0.0"]}
 # rules that the project does not keep, and why
