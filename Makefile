@@ -15,7 +15,7 @@ JAVA := $(PY) python_helpers/delta_cdc/prerequisites.py --only java
 REPORT ?=
 KILLS ?= 10
 HISTORIES ?= 300
-# processes of `make test`; each takes a core and 3 GB
+# processes of `make test`; each takes a core and 5 GB
 WORKERS ?= 2
 
 .PHONY: help setup demo test test-e2e nightly scenarios mutants chaos evaluate bench docs generate validate lint format clean distclean

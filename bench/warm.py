@@ -36,7 +36,8 @@ def warm_project(
     month."""
     for table in tables:
         (work / "landing" / table).mkdir(parents=True)
-    project = UserProject(work / "project", lake=work / "lake", schema=SCHEMA, threads=threads, spark_settings=spark_settings)
+    settings = {"spark.driver.memory": "2g", **(spark_settings or {})}  # as users have it
+    project = UserProject(work / "project", lake=work / "lake", schema=SCHEMA, threads=threads, spark_settings=settings)
     project.configure(
         "feed",
         settings={"format": "rows", "location": f"{work}/landing/{{table}}", "operation": "op", "sequence_by": ["seq"]},
