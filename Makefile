@@ -18,7 +18,7 @@ HISTORIES ?= 300
 # processes of `make test`; each takes a core and 5 GB
 WORKERS ?= 2
 
-.PHONY: help setup demo test test-e2e nightly scenarios mutants chaos evaluate bench docs generate validate lint format clean distclean
+.PHONY: help setup demo test test-e2e nightly scenarios mutants chaos bench docs generate validate lint format clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,10 +42,10 @@ test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read while
 	  $(PY) -m pytest tests/e2e/test_$$part.py -q || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
-nightly: $(STAMP) ## what takes hours: HISTORIES=300 random histories, every final compared with its rebuild, all cases, mutants, killed runs, dbt-project-evaluator
+nightly: $(STAMP) ## what takes hours: HISTORIES=300 random histories, every final compared with its rebuild, all cases, mutants, killed runs
 	@$(JAVA) && DELTA_CDC_HISTORIES=$(HISTORIES) \
 	  $(PY) -m pytest tests/scenarios/test_histories.py tests/scenarios/test_rows.py -q --timeout 20000
-	@$(MAKE) scenarios CASES=tests/cases && $(MAKE) mutants && $(MAKE) chaos && $(MAKE) evaluate
+	@$(MAKE) scenarios CASES=tests/cases && $(MAKE) mutants && $(MAKE) chaos
 
 scenarios: $(STAMP) ## run cases (CASES="file or folder …"), compare, write REPORT=report.json
 	@$(JAVA) && $(PY) -m tests.scenarios.runner $(CASES) $(if $(REPORT),--report "$(REPORT)")
@@ -55,9 +55,6 @@ mutants: $(STAMP) ## break one rule after another and see that its cases fail (R
 
 chaos: $(STAMP) ## kill KILLS=10 runs at random moments, then compare
 	@$(JAVA) && $(PY) -m tests.scenarios.chaos --kills $(KILLS)
-
-evaluate: $(STAMP) ## dbt-project-evaluator's opinion of integration_tests (from dbt's hub; EVALUATOR="folder:folder" for copies of it and dbt_utils)
-	@$(JAVA) && EVALUATOR="$(EVALUATOR)" $(PY) -m tests.evaluate
 
 bench: $(STAMP) ## measure what the performance goals name, into docs/benchmarks.md (ONLY=B1,B4 SIZE=small|full SET='rows=20000 repeats=1')
 	@$(JAVA) && $(PY) -m bench.run $(if $(ONLY),--only $(ONLY)) $(if $(SIZE),--size $(SIZE)) $(if $(SET),--set '$(SET)')
