@@ -14,14 +14,14 @@ from string import Template
 
 import yaml
 
-from bench.data import COLUMNS, MONTHS, Table, change_set_name
+from bench.data import COLUMNS, MONTH, MONTHS, Table, change_set_name
 from bench.process import PACKAGE
+from bench.warm import SCHEMA, event_log
 from dbt.adapters.sparkdelta.class_archive import settings_with_jars
 from dbt.adapters.sparkdelta.jars import jar_paths
 from dbt.adapters.sparkdelta.settings import spark_settings
 
 RIVALS = Path(__file__).resolve().parent / "rivals"
-SCHEMA = "bench"
 THREADS = 4
 # Where delta_cdc's own `deletion_vectors: auto` switches them on; the rivals have them from the start.
 LARGE = 200_000
@@ -89,6 +89,7 @@ def delta_cdc(
         ],
     }
     output = {"type": "sparkdelta", "schema": SCHEMA, "threads": THREADS, "root": str(folder / "lake"), **(profile or {})}
+    counted = output | {"server_side_parameters": event_log(folder)}
     for name, content in {
         "dbt_project.yml": {
             "name": "bench",
@@ -98,14 +99,9 @@ def delta_cdc(
             "flags": {"send_anonymous_usage_stats": False},
         },
         "packages.yml": {"packages": [{"local": str(PACKAGE)}]},
-        "profiles.yml": {"bench": {"target": "dev", "outputs": {"dev": output, "counted": output | {
-            "server_side_parameters": {
-                "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{folder}",
-                "spark.eventLog.rolling.enabled": "false", "spark.eventLog.compress": "false",
-            },
-        }}}},
+        "profiles.yml": {"bench": {"target": "dev", "outputs": {"dev": output, "counted": counted}}},
         "models/feed/_sources.yml": {"version": 2, "sources": [source]},
-    }.items():  # fmt: skip
+    }.items():
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump(content, sort_keys=False))
@@ -154,7 +150,7 @@ def _stock_models(tables: Sequence[Table]) -> Iterator[tuple[str, str]]:
                 f"{layer}_{table.name}.sql",
                 template.substitute(
                     table=table.name,
-                    month="date_format(day, 'yyyy-MM') as month, " if table.partitioned else "",
+                    month=f"{MONTH}, " if table.partitioned else "",
                     partition_by="'month'" if table.partitioned else "none",
                     deletion_vectors=str(table.rows > LARGE).lower(),
                 ),

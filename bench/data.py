@@ -26,7 +26,9 @@ COLUMNS = {
     "amount": "decimal(12,2)",
     "day": "date",
 }
-MONTHS = {"partition_by": ["date_format(day, 'yyyy-MM') as month"]}
+ROW = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+MONTH = "date_format(day, 'yyyy-MM') as month"
+MONTHS = {"partition_by": [MONTH]}
 DAYS = [str(date(2024, 1, 1) + timedelta(days=n)) for n in range(731)]
 
 

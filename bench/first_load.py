@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.compare import finals_of
 from bench.contestants import delta_cdc
-from bench.data import COLUMNS, Table
+from bench.data import ROW, Table
 from bench.process import Sample, cost_of
 from bench.result import Result, ratio
 from bench.warm import say
@@ -90,6 +90,5 @@ def _ours(folder: Path, made: Path, rows: int, kind: str, tuned_for: str) -> tup
 
 
 def _plain(folder: Path, made: Path, kind: str) -> tuple[Sequence[str], Path]:
-    schema = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-    script = CTAS.format(root=str(folder / "lake"), schema=schema, kind=kind, file=str(made))
+    script = CTAS.format(root=str(folder / "lake"), schema=ROW, kind=kind, file=str(made))
     return [sys.executable, "-c", script], folder / "lake" / "warehouse"

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
 from tests.scenarios.project import UserProject
 
-from bench.warm import SCHEMA, VALUES, deliver, large_session, run_seconds, say, warm_project
+from bench.warm import SCHEMA, VALUES, deliver, delta_table, large_session, run_seconds, say, warm_project
 
 LOADED = 731 * 1367  # a million; days repeat after 731 keys, so a copy's day is that of its own key
 # Keys one beside the other: the newest, and new ones.
@@ -102,7 +101,7 @@ class Grown:
     def copy_down(self, rows: int, times: int) -> None:
         """Insert the first load's rows again, so many times, each with lower keys."""
         for table in (f"stg_feed__{self.name}", f"final_{self.name}"):
-            loaded = f"{SCHEMA}.{table} version as of {self._version(table)}"
+            loaded = f"{SCHEMA}.{table} version as of {delta_table(self.project, table).version()}"
             columns = self.session.table(f"{SCHEMA}.{table}").columns
             for down in range(rows, rows * times + 1, rows):
                 lower = {
@@ -110,9 +109,6 @@ class Grown:
                 }  # fmt: skip
                 chosen = ", ".join(f"{lower[name]} as {name}" if name in lower else f"`{name}`" for name in columns)
                 self.session.sql(f"insert into {SCHEMA}.{table} by name select {chosen} from {loaded}")
-
-    def _version(self, table: str) -> int:
-        return DeltaTable(str(self.project.lake / "warehouse" / f"{SCHEMA}.db" / table)).version()
 
     def describe(self) -> str:
         sizes = []

@@ -19,7 +19,7 @@ from tests.scenarios.project import UserProject
 
 from bench.data import CHANGES
 from bench.result import Cell, Result, Target, target
-from bench.warm import SCHEMA, VALUES, deliver, large_session, rounded, run_seconds, say, warm_project
+from bench.warm import SCHEMA, VALUES, deliver, event_log, large_session, rounded, run_seconds, say, warm_project
 
 SIZES = {
     "small": {"sets": 100, "rows": 2_000_000, "sets_a_run": 20, "repeats": 3},
@@ -130,10 +130,7 @@ def _file_counters(plan: dict[str, Any]) -> Iterator[int]:
 def measure(work: Path, *, sets: int, rows: int, sets_a_run: int, repeats: int) -> Result:
     """sets, rows: that staging grows to."""
     (work / "events").mkdir()
-    project = warm_project(work, ["t"], {
-        "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{work}/events",
-        "spark.eventLog.rolling.enabled": "false", "spark.eventLog.compress": "false",
-    })  # fmt: skip
+    project = warm_project(work, ["t"], event_log(work / "events"))
     feed = Feed(project, large_session(project), work / "landing" / "t", work / "events")
     size = rows // sets
     feed.deliver(size, sets_a_run)

@@ -13,7 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.data import CHANGES, COLUMNS
+from bench.compare import CONTENT
+from bench.data import CHANGES, COLUMNS, MONTH, ROW
 from bench.grown import Grown
 from bench.result import Plot, Result, Table, Target, ratio, target
 from bench.warm import SCHEMA, rounded, run_seconds, say
@@ -94,29 +95,24 @@ def _clone(table: Grown) -> None:
 
 def _merge(table: Grown, rival: str, path: Path) -> float:
     session: Any = table.session
-    schema = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
     partitioned = "month" in session.table(rival).columns
     columns = [*list(COLUMNS)[1:], *(["month"] if partitioned else [])]
     sql = MERGE.format(
         rival=rival,
-        month=", date_format(day, 'yyyy-MM') as month" if partitioned else "",
+        month=f", {MONTH}" if partitioned else "",
         set=", ".join(f"{name} = change.{name}" for name in columns),
         columns=", ".join(columns),
         values=", ".join(f"change.{name}" for name in columns),
     )
     started = time.monotonic()
-    session.read.schema(schema).json(str(path)).createOrReplaceTempView("changes")
+    session.read.schema(ROW).json(str(path)).createOrReplaceTempView("changes")
     session.sql(sql)
     return time.monotonic() - started
 
 
 def _compare(table: Grown) -> None:
     found = [
-        tuple(
-            table.session.sql(
-                f"select count(*), sum(cast(xxhash64(id, seq, name, amount, day) as decimal(38,0))) from {name}"
-            ).collect()[0]
-        )
+        tuple(table.session.table(name).selectExpr(*CONTENT).collect()[0])
         for name in (f"{SCHEMA}.final_{table.name}", *(_rival(table, rival) for rival in RIVALS))
     ]
     assert len(set(found)) == 1, f"the tables differ: rows and hash {found}"

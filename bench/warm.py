@@ -50,6 +50,14 @@ def warm_project(
     return project
 
 
+def event_log(folder: Path) -> dict[str, str]:
+    """Settings with which Spark writes its events to one file of the folder, as text."""
+    return {
+        "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{folder}",
+        "spark.eventLog.rolling.enabled": "false", "spark.eventLog.compress": "false",
+    }  # fmt: skip
+
+
 def large_session(project: UserProject) -> Any:
     """A session with generated code, for what is not measured."""
     session = project.spark().newSession()
@@ -85,8 +93,12 @@ def say(text: str) -> None:
     print(f"{datetime.now():%H:%M:%S} {text}", flush=True)
 
 
+def delta_table(project: UserProject, table: str) -> DeltaTable:
+    return DeltaTable(str(project.lake / "warehouse" / f"{SCHEMA}.db" / table))
+
+
 def files_of(project: UserProject, table: str) -> int:
-    return len(DeltaTable(str(project.lake / "warehouse" / f"{SCHEMA}.db" / table)).file_uris())
+    return len(delta_table(project, table).file_uris())
 
 
 def _java() -> str:
