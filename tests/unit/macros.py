@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import jinja2
@@ -34,9 +35,19 @@ def _refuse(message: str) -> Any:
     raise CompilerError(message)
 
 
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(extensions=["jinja2.ext.do"], undefined=jinja2.StrictUndefined)
+
+
+@cache
+def _compiled() -> Sequence[CodeType]:
+    """Once for all calls of `load`: it takes a second."""
+    return [_environment().compile(path.read_text(), filename=str(path)) for path in MACROS.rglob("*.sql")]
+
+
 def load(**context: Any) -> Mapping[str, Callable[..., Any]]:
     """All macros by name, with `context` beside what dbt gives: `adapter`, `graph`, `this`, …"""
-    environment = jinja2.Environment(extensions=["jinja2.ext.do"], undefined=jinja2.StrictUndefined)
+    environment = _environment()
     namespace = SimpleNamespace()
     environment.globals.update(
         {"return": _return, "modules": SimpleNamespace(re=re), "fromjson": json.loads, "tojson": json.dumps, "execute": True,
@@ -57,8 +68,8 @@ def load(**context: Any) -> Mapping[str, Callable[..., Any]]:
 
         return call
 
-    for path in MACROS.rglob("*.sql"):
-        template = environment.from_string(path.read_text())
+    for code in _compiled():
+        template = jinja2.Template.from_code(environment, code, environment.globals)
         scope = template.new_context()
         list(template.root_render_func(scope))  # a module leaves out the private ones
         for name, macro in scope.vars.items():
