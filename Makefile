@@ -32,9 +32,9 @@ demo: $(STAMP) ## a real PostgreSQL history, change set by change set, into Delt
 	@$(JAVA) && $(PY) -m delta_cdc.demo
 
 test: $(STAMP) ## all tests
-	@# one Spark a process: the parts of the suite want it configured differently; two processes share a part's files
-	@$(JAVA) && failed=""; for part in unit spark adapter landing stores scenarios; do \
-	  $(PY) -m pytest tests/$$part -q -n $(WORKERS) --dist loadfile --max-worker-restart 0 || failed="$$failed $$part"; \
+	@# one Spark a process; those of services want other settings. Each pytest's processes share its files
+	@$(JAVA) && failed=""; for part in tests/unit tests/services "tests/spark tests/adapter tests/scenarios"; do \
+	  $(PY) -m pytest $$part -q -n $(WORKERS) --dist loadfile --max-worker-restart 0 || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read while dbt runs; a Spark cluster; a Thrift Server; a shared warehouse; docs and report in a real Chromium

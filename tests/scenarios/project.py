@@ -14,7 +14,11 @@ from delta_cdc.config import load_project
 from delta_cdc.errors import ConfigError, Problem
 
 # A process runs for minutes: the second compiler pays. It has hundreds of tables, and Delta keeps 4 MB for each that it has read.
-SPARK_SETTINGS = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4", "spark.driver.memory": "4g"}
+SPARK_SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4",
+    "spark.driver.memory": "5g",
+}
 PACKAGE = Path(__file__).resolve().parents[2]
 
 

@@ -14,14 +14,9 @@ from tests.scenarios.rows_cases import RowsCase, read_cases, run_cases
 CASES = Path(__file__).resolve().parents[1] / "cases"
 NAMES = (
     "rows/column_renamed",
-    "rows/held_for_its_errors",
     "rows/keys_alternate",
     "rows/multiset_late_inserts_meet_their_deletes",
-    "rows/partial_late_fills_only_what_is_open",
-    "rows/pitfalls_duplicate_inserts",
     "rows/quarantine",
-    "rows/ties_across_batches",
-    "random/random__keys_0005",
     "random/random__partial_0022",
 )
 
@@ -35,7 +30,7 @@ def delivered(project: UserProject) -> Iterator[UserProject]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(tuning, "MUCH", dict.fromkeys(tuning.MUCH, 1))
         patched.setattr(tuning, "MANY_ROWS", 1)
-        run_cases(project, cases(), runs=3)
+        run_cases(project, cases(), runs=2)
     return project
 
 

@@ -43,8 +43,13 @@ class Feed:
         path.write_text("".join(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows))
         return path
 
-    def run(self, *args: str) -> Any:
-        return self.project.dbt("run", *args, quiet=True)
+    def run(self, *tables: str) -> Any:
+        """A run of these tables."""
+        models = [name for table in tables for name in (f"+final_{table}", f"hist_ops__{table}")]
+        return self.select("cdc_change_sets", *models)
+
+    def select(self, *models: str) -> Any:
+        return self.project.dbt("run", "--select", *models, quiet=True)
 
     def final(self, table: str) -> dict[int, Any]:
         return {row["id"]: row["n"] for row in self.project.rows(f"select id, n from {{schema}}.final_{table}")}
@@ -64,10 +69,10 @@ class Feed:
         return CliRunner().invoke(main, [*map(str, arguments), "--project-dir", path, "--profiles-dir", path])
 
     def tested(self, *tables: str) -> None:
-        """Every generic test of these tables passes."""
-        models = ("stg_ops__{}", "int_ops__{}_keys", "hist_ops__{}", "final_{}")
-        names = [model.format(table) for table in tables for model in models]
-        self.project.dbt("test", "--select", *names, quiet=True)
+        """Final and history of these tables are what staging makes anew."""
+        tests = ("final_{},test_name:final_equals_rebuild_from_staging", "hist_ops__{},test_name:history_*")
+        found = self.project.dbt("test", "--select", *(test.format(table) for table in tables for test in tests), quiet=True)
+        assert len(found.result.results) >= len(tests) * len(tables)
 
     def done(self, *arguments: object) -> str:
         result = self.command(*arguments)
@@ -97,7 +102,7 @@ def feed(project: UserProject) -> Iterator[Feed]:
     for table in ("errors", "deletes", "folded"):
         feed.deliver(table, "0001", *(feed.row(id) for id in range(1, 5)))
     feed.deliver("twin", "0001", (feed.folder / "errors/0001.jsonl").read_text())
-    feed.run()
+    feed.run("errors", "twin", "folded", "deletes")
     return feed
 
 
@@ -105,10 +110,10 @@ def test_Q2_Q4_a_change_set_beyond_its_limit_is_held_until_it_is_accepted_once(f
     feed.deliver("errors", "0002", feed.row(None), feed.row(None), feed.row(14, old_id=4))
     feed.deliver("deletes", "0002", *(feed.row(id, op="D") for id in (1, 2, 3)), feed.row(5))
     before = {table: (feed.final(table), feed.history(table)) for table in ("errors", "deletes")}
-    feed.run()
+    feed.run("errors", "deletes")
     feed.deliver("errors", "0003", feed.row(15))
     feed.deliver("deletes", "0003", feed.row(None, op="T"), feed.row(1, n=7))
-    result = feed.run()
+    result = feed.run("errors", "deletes")
     assert before == {table: (feed.final(table), feed.history(table)) for table in ("errors", "deletes")}
     staged = feed.project.rows("select count(*) as n, count(_cdc_error) as e from {schema}.stg_ops__errors")[0]
     assert (staged["n"], staged["e"]) == (8, 2)
@@ -126,12 +131,12 @@ def test_Q2_Q4_a_change_set_beyond_its_limit_is_held_until_it_is_accepted_once(f
     assert f"batch {batch['deletes/0003']} is held too" in said
     feed.done("accept", "errors", batch["errors/0002"])
     assert "was accepted already" in feed.refused("accept", "errors", batch["errors/0002"])
-    feed.run()
+    feed.run("errors", "deletes")
     assert feed.final("errors") == {1: 1, 2: 1, 3: 1, 14: 1, 15: 1}
     assert feed.final("deletes") == {4: 1, 5: 1}
 
     feed.done("accept", "deletes", batch["deletes/0003"])
-    feed.run()
+    feed.run("errors", "deletes")
     assert feed.final("deletes") == {1: 7}
     versions = feed.project.rows("select version from {schema}.cdc_runs where `table` = 'final_deletes' and status = 'success'")
     assert len(versions) >= 2
@@ -152,14 +157,14 @@ def test_S9_a_retracted_change_set_leaves_no_trace_in_history_and_final(feed: Fe
     again = [feed.row(5, n=4), bad[1], feed.row(7)]
     for table in ("twin", "errors"):
         feed.deliver(table, "0012", *again)
-    feed.run()
+    feed.run("errors", "twin")
     assert feed.final("errors") != feed.final("twin")
     batch = feed.batch("errors/0011")
     # as if the first try had ended after its first commit
     feed.project.rows(f"update {{schema}}.cdc_change_sets set status = 'retracted' where batch_id = {batch}")
     said = feed.done("retract", "errors/0011.jsonl")
     assert "table ops.errors: 5 rows marked, 1 restored from later change sets." in said
-    feed.run()
+    feed.run("errors", "twin")
     assert (feed.final("errors"), feed.history("errors")) == (feed.final("twin"), feed.history("twin"))
     assert "was taken back already" in feed.done("retract", batch)
     ledger = feed.project.rows(f"select status, retracted_at from {{schema}}.cdc_change_sets where batch_id = {batch}")[0]
@@ -168,7 +173,7 @@ def test_S9_a_retracted_change_set_leaves_no_trace_in_history_and_final(feed: Fe
     good = [bad[0], feed.row(8)]
     for table in ("twin", "errors"):
         feed.deliver(table, "0013", *good)
-    feed.run()
+    feed.run("errors", "twin")
     assert feed.final("errors")[25] == 9
     assert (feed.final("errors"), feed.history("errors")) == (feed.final("twin"), feed.history("twin"))
     feed.tested("errors", "twin")
@@ -181,13 +186,13 @@ def test_S9_Q4_a_retraction_counts_while_a_later_change_set_is_held(feed: Feed) 
     for table in tables:
         feed.deliver(table, "0001", feed.row(1), feed.row(2), feed.row(3), feed.row(4))
         feed.deliver(table, "0002", feed.row(1, n=9), feed.row(12, old_id=2))
-    feed.run()
+    feed.run(*tables)
     for table in tables:
         feed.deliver(table, "0003", feed.row(None), feed.row(None))
-    feed.run()
+    feed.run(*tables)
     for table in tables:
         feed.done("retract", f"{table}/0002.jsonl")
-    feed.run()
+    feed.run(*tables)
 
     def made() -> list[int]:
         names = [f"{layer}{table}" for table in tables for layer in ("final_", "hist_ops__")] + ["int_ops__waits_keys"]
@@ -199,23 +204,23 @@ def test_S9_Q4_a_retraction_counts_while_a_later_change_set_is_held(feed: Feed) 
     for _ in range(2):
         assert [feed.final(table) for table in tables] == [{1: 1, 2: 1, 3: 1, 4: 1}] * 2
         feed.tested(*tables)
-        feed.run()
+        feed.run(*tables)
     assert made() == before
     for table in tables:
         feed.done("accept", table, feed.batch(f"{table}/0003"))
         feed.deliver(table, "0004", feed.row(1, n=5))
-    feed.run()
+    feed.run(*tables)
     assert [feed.final(table) for table in tables] == [{1: 5, 2: 1, 3: 1, 4: 1}] * 2
     feed.tested(*tables)
 
 
 def test_S6_a_key_change_that_touches_no_partition_is_worked_in_once(feed: Feed) -> None:
     feed.deliver("vacated", "0001", feed.row(1), feed.row(2, old_id=1))
-    feed.run()
+    feed.run("vacated")
     feed.deliver("vacated", "0002", feed.row(1, op="D"))
-    feed.run()
+    feed.run("vacated")
     assert feed.final("vacated") == {2: 1}
-    idle = {result.node.name: result.adapter_response for result in feed.run().result.results}
+    idle = {result.node.name: result.adapter_response for result in feed.run("vacated").result.results}
     assert idle["final_vacated"].get("mode") is None
     feed.tested("vacated")
 
@@ -228,7 +233,7 @@ def test_Q3_replayed_rows_count_from_where_they_arrived(feed: Feed) -> None:
     feed.deliver("twin", "0020", *({**row, "op": "U"} for row in first))
     for table in ("errors", "twin"):
         feed.deliver(table, "0021", *second)
-    feed.run()
+    feed.run("errors", "twin")
     assert feed.final("errors") != feed.final("twin")
     assert "table ops.errors: nothing to replay; still quarantined: 3 unknown_operation" in feed.done("replay", "errors")
     feed.configure(operation_codes={"put": "U"})
@@ -237,7 +242,7 @@ def test_Q3_replayed_rows_count_from_where_they_arrived(feed: Feed) -> None:
     assert "still quarantined: 2 null_key, 1 unknown_operation" in said
     assert "table ops.twin: nothing to replay; still quarantined: 2 null_key." in said
     assert "table ops.deletes: nothing is quarantined." in said
-    feed.run()
+    feed.run("errors", "twin")
     assert feed.final("errors")[26] == 12
     assert (feed.final("errors"), feed.history("errors")) == (feed.final("twin"), feed.history("twin"))
     feed.tested("errors", "twin")
@@ -247,17 +252,17 @@ def test_A8_S9_Q3_a_truncate_may_be_replayed_and_what_came_again_outlives_a_retr
     twice = feed.row(8, op="odd")
     feed.deliver("emptied", "0001", feed.row(1), twice)
     feed.deliver("emptied", "0002", feed.row(None, op="wipe"), feed.row(7), twice)
-    feed.run("--select", "cdc_change_sets", "+final_emptied")
+    feed.run("emptied")
     assert feed.final("emptied") == {1: 1, 7: 1}
     said = feed.done("retract", "emptied/0001.jsonl")
     assert "table ops.emptied: 2 rows marked, 1 restored from later change sets." in said
     feed.configure(operation_codes={"put": "U", "odd": "U"})
     assert "table ops.emptied: 1 changes replayed" in feed.done("replay", "emptied")
-    feed.run("--select", "cdc_change_sets", "+final_emptied", "hist_ops__emptied")
+    feed.run("emptied")
     assert feed.final("emptied") == {7: 1, 8: 1}
     feed.configure(operation_codes={"put": "U", "odd": "U", "wipe": "T"})
     assert "table ops.emptied: 1 changes replayed" in feed.done("replay", "emptied")
-    feed.run("--select", "cdc_change_sets", "+final_emptied", "hist_ops__emptied")
+    feed.run("emptied")
     assert feed.final("emptied") == {7: 1}
     feed.project.dbt("test", "--select", "final_emptied", "hist_ops__emptied", quiet=True)
 
@@ -266,11 +271,10 @@ def test_R1_E7_compaction_folds_what_came_and_not_what_expressions_made(feed: Fe
     feed.sequence = 900
     absent = {"op": "U", "seq": 903, "id": 1}
     feed.deliver("made", "0001", feed.row(1, n=5), feed.row(2, n=6), absent, {"op": "D", "seq": 910, "id": 2})
-    models = ("--select", "cdc_change_sets", "+final_made", "hist_ops__made")
-    feed.run(*models)
+    feed.run("made")
     for _ in range(2):
         feed.done("compact", "made", "--before", 950)
-        feed.run(*models)
+        feed.run("made")
         assert (feed.final("made"), [row[:2] for row in feed.history("made")]) == ({1: 500}, [(1, 500)])
     feed.project.dbt("test", "--select", "final_made", quiet=True)
     until = feed.project.rows("show tblproperties {schema}.stg_ops__made ('delta_cdc.folded_until')")
@@ -282,7 +286,7 @@ def test_R1_a_compacted_staging_gives_the_same_final(feed: Feed) -> None:
         return {key: value for key, value in row.items() if key != "n"}
 
     def run() -> None:
-        feed.run("--select", "cdc_change_sets", "+final_folded")
+        feed.run("folded")
 
     def staged() -> int:
         return int(feed.project.rows("select count(*) as n from {schema}.stg_ops__folded where _cdc_error is null")[0]["n"])
@@ -294,7 +298,7 @@ def test_R1_a_compacted_staging_gives_the_same_final(feed: Feed) -> None:
     feed.deliver("folded", "0011", feed.row(5, n=5))
     feed.sequence = 1100
     feed.deliver("folded", "0012", absent(feed.row(1)), feed.row(3, op="D"), absent(feed.row(6)))
-    feed.run("--select", "cdc_change_sets", "stg_ops__folded")
+    feed.select("cdc_change_sets", "stg_ops__folded")
     assert "final has not taken all that is staged" in feed.refused("compact", "folded", "--before", 1100)
     run()
     before, versions = feed.final("folded"), feed.history("folded")
@@ -330,7 +334,7 @@ def test_H4_A8_a_truncate_counts_when_it_was_seen_as_in_history(feed: Feed) -> N
         feed.row(1, n=1), feed.row(2, n=5), feed.row(2, n=10), feed.row(None, n=8, op="T"), feed.row(1, n=8),
         feed.row(None, n=20, op="T"), feed.row(1, n=18),
     )
-    feed.run()
+    feed.run("moments")
     feed.project.generate()  # dbt keeps an inline query that failed in the manifest
     asked = " union all ".join(
         f"select {at} as at, id, n from ({{{{ delta_cdc.as_of(ref('final_moments'), {at}) }}}})" for at in (1, 7, 9, 19, 20)
@@ -406,9 +410,9 @@ def test_R2_an_erased_person_is_in_no_file_and_stays_erased(feed: Feed, people: 
     message = people.message
     old = [message("I", 10, 1, SECRET), message("U", 20, 5, SECRET, before=1), message("I", 30, 2, "Bea")]
     people.deliver("0001", *old, message("I", 31, 1, "Rex", table="pet"))
-    feed.run("--select", "cdc_change_sets", "+final_person", "+final_pet")
+    feed.select("cdc_change_sets", "+final_person", "+final_pet")
     people.deliver("0002", *old[:2], message("U", 40, 5, SECRET + "!"), message("U", 50, 6, "Bea", before=2))
-    feed.run("--select", "cdc_change_sets", "+final_person", "+final_pet")
+    feed.select("cdc_change_sets", "+final_person", "+final_pet")
     assert feed.project.rows("select id, name from {schema}.final_person order by id") == [
         {"id": 5, "name": SECRET + "!"}, {"id": 6, "name": "Bea"}]
     places = {place.split("/")[0] for place in people.files_with(SECRET)}
@@ -427,7 +431,7 @@ def test_R2_an_erased_person_is_in_no_file_and_stays_erased(feed: Feed, people: 
     assert {row["name"] for row in history} == {"Bea"}
 
     people.deliver("0003", *old, message("U", 45, 5, "Cid"), message("I", 60, 1, "Dan"))
-    feed.run("--select", "cdc_change_sets", "+final_person")
+    feed.select("cdc_change_sets", "+final_person")
     assert feed.project.rows("select id, name from {schema}.final_person order by id") == [
         {"id": 1, "name": "Dan"}, {"id": 5, "name": "Cid"}, {"id": 6, "name": "Bea"}]
     for table in ("raw_people", "stg_people__person"):
@@ -439,9 +443,9 @@ def test_R2_an_erased_person_is_in_no_file_and_stays_erased(feed: Feed, people: 
 
     assert 1 in feed.final("deletes")  # keys do not change there, and there is no raw table
     feed.deliver("deletes", "0099", feed.row(1, n=99), feed.row(77, n=1))
-    feed.run("--select", "cdc_change_sets", "stg_ops__deletes")
+    feed.select("cdc_change_sets", "stg_ops__deletes")
     assert "final has not taken all that is staged" in feed.refused("erase", "deletes", 1, "--yes")
-    feed.run("--select", "+final_deletes")
+    feed.select("+final_deletes")
     feed.done("erase", "deletes", 1, "--yes")
     assert 1 not in feed.final("deletes")
     assert feed.project.rows("select * from {schema}.stg_ops__deletes where id = 1") == []
@@ -456,11 +460,11 @@ def test_S9_a_change_set_of_a_feed_that_mixes_tables_is_taken_back_from_all_of_t
     bad = [message("U", 70, 1, "bad"), message("I", 71, 3, "bad"), message("U", 72, 1, "Max", table="pet")]
     people.deliver("0010", *bad, message("I", 73, 4, "bad"))
     people.deliver("0011", bad[1], bad[2], message("U", 74, 4, "Eve"))
-    feed.run("--select", "cdc_change_sets", "raw_people+")
+    feed.select("cdc_change_sets", "raw_people+")
     said = feed.done("retract", "people/0010.jsonl")
     assert "table people.person: 3 rows marked, 1 restored from later change sets." in said
     assert "table people.pet: 1 rows marked, 1 restored from later change sets." in said
-    feed.run("--select", "cdc_change_sets", "raw_people+")
+    feed.select("cdc_change_sets", "raw_people+")
     final = feed.project.rows("select id, name from {schema}.final_person order by id")
     assert {row["id"]: row["name"] for row in final} == {1: "Dan", 3: "bad", 4: "Eve", 5: "Cid", 6: "Bea"}
     assert feed.project.rows("select name from {schema}.final_pet") == [{"name": "Max"}]
@@ -469,11 +473,11 @@ def test_S9_a_change_set_of_a_feed_that_mixes_tables_is_taken_back_from_all_of_t
 
 def test_K2_a_run_without_the_keys_model_is_made_good_by_the_next(feed: Feed, people: People) -> None:
     people.deliver("0020", people.message("I", 80, 20, "Fay"))
-    feed.run("--select", "cdc_change_sets", "raw_people+")
+    feed.select("cdc_change_sets", "raw_people+")
     people.deliver("0021", people.message("U", 81, 21, "Gus", before=20))
-    feed.run("--select", "cdc_change_sets", "raw_people+", "--exclude", "int_people__person_keys")
+    feed.select("cdc_change_sets", "raw_people+", "--exclude", "int_people__person_keys")
     for _ in range(2):
-        feed.run("--select", "cdc_change_sets", "raw_people+")
+        feed.select("cdc_change_sets", "raw_people+")
         final = feed.project.rows("select id, name from {schema}.final_person where id >= 20")
         assert final == [{"id": 21, "name": "Gus"}]
     feed.project.dbt("test", "--select", "final_person", quiet=True)

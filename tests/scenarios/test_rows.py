@@ -1,5 +1,5 @@
-"""The rows-files of tests/cases, through generated models and real dbt runs, all of them at once. Of the random ones and of those
-of other products only some: `make scenarios CASES=tests/cases` takes them all.
+"""The rows-files of tests/cases, through generated models and real dbt runs, many at once. Of the random ones only some, and of
+those that nearly tell the same only one: `make scenarios CASES=tests/cases`, a part of `make nightly`, takes them all.
 
 A run for the first change sets, and one that finds all the others together; DELTA_CDC_RUNS=10 gives each a run of its own.
 """
@@ -20,11 +20,22 @@ from tests.scenarios.project import UserProject
 from tests.scenarios.rows_cases import FEED, RowsCase, difference, read_cases, run_cases
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
-ROWS = [path for path in (CASES / "rows").glob("*.json") if not path.name.startswith("autocdc__")]
-FILES = sorted([*ROWS, *sorted((CASES / "random").glob("*.json"))[::6]])
+LEFT_OUT = {  # another case shows the same: named in the comment
+    "columns_in_another_case",  # columns_come_and_go
+    "keys_late_key_change", "keys_split_key_change", "keys_swap_in_three_steps", "keys_update_delete_reinsert",  # keys_…
+    "life_created_and_updated", "life_on_time",  # life_in_history, life_begins_earlier_than_it_seemed
+    "multiset_surrogate_late_inserts_meet_their_deletes",  # multiset_late_inserts_meet_their_deletes
+    "pitfalls_all_in_one_batch", "pitfalls_delete_first", "pitfalls_in_order", "pitfalls_replay_of_batch_2",  # pitfalls_…
+    "pitfalls_two_updates_in_one_batch",
+    "soft_delete_all_in_one_batch", "soft_delete_and_key_changes", "soft_delete_of_a_row_that_displaced_another",  # soft_…
+    "soft_truncate_of_a_row_that_displaced_another",
+    "ties_later_arrival_wins_over_equal_value",  # ties_across_batches
+    "truncate_late_insert_below_it",  # truncate_comes_late
+}
+ROWS = [path for path in (CASES / "rows").glob("*.json") if not path.name.startswith("autocdc__") and path.stem not in LEFT_OUT]
+FILES = sorted([*ROWS, *sorted((CASES / "random").glob("*.json"))[::12]])
 # Random changes of which history is a table and final tells of deleted rows and of each row's life (A9, A10).
-SHAPED = {"keys_0005": "merge", "shift_0007": "merge", "partial_0022": "merge", "partial_0006": "replace_partitions",
-          "plain_0016": "replace_partitions", "plain_0024": "merge"}
+SHAPED = {"keys_0005": "merge", "shift_0007": "merge", "partial_0006": "replace_partitions", "plain_0024": "merge"}
 
 
 def shaped_cases(names: Mapping[str, str]) -> list[RowsCase]:
@@ -73,7 +84,7 @@ def test_H1_a_history_kept_as_a_table_has_the_versions_of_all_changes(delivered:
 def test_H4_final_as_it_was_at_a_moment_and_as_it_was_known_then(delivered: UserProject) -> None:
     """All questions in one query: final at a moment, as known after the first change set, and both."""
     asked = []
-    for case in shaped_cases(SHAPED)[::5]:  # one with key changes, and one that is delivered out of order
+    for case in shaped_cases(SHAPED)[::3]:  # one with key changes, and one that is delivered out of order
         known_at = delivered.rows(
             f"select cast(max(_cdc_staged_at) as string) as at from {{schema}}.stg_{FEED}__{case.table}"
             " where endswith(_cdc_change_set, '0000.jsonl')"

@@ -15,10 +15,8 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import landing
 from delta_cdc.cli import main
-from tests.landing.broker import SPARK_SETTINGS
 from tests.scenarios.project import UserProject
 
-pytestmark = [pytest.mark.dbt, pytest.mark.spark]
 URL = "jdbc:derby:memory:shop;create=true"
 AUDIT = {"name": "invoice", "cdc": {"keys": ["id"]}, "columns": {"id": "int"}}
 
@@ -86,9 +84,8 @@ class Shop:
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    lake = tmp_path_factory.getbasetemp() / "lake"
-    return Shop(UserProject(tmp_path_factory.mktemp("jdbc"), lake=lake, schema="jdbc", spark_settings=SPARK_SETTINGS))
+def shop(project: UserProject) -> Shop:
+    return Shop(project)
 
 
 def test_a_row_that_commits_late_with_a_lower_serial_is_landed_once(shop: Shop) -> None:

@@ -18,8 +18,8 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import database, delta_log, landing
 from delta_cdc.cli import main
-from tests.landing.broker import SPARK_SETTINGS, Broker, Topics
 from tests.scenarios.project import UserProject
+from tests.services.broker import SPARK_SETTINGS, Broker, Topics
 
 pytestmark = [pytest.mark.dbt, pytest.mark.spark]
 CLIENT = {"keys": ["id"], "source_table": "public.client"}

@@ -1,0 +1,45 @@
+"""One Spark for all tests of a process. `tests/services` wants other jars and settings: it has processes of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.scenarios.project import SPARK_SETTINGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What takes longest comes first, so that two processes end at about the same time.
+LONGEST = ("rows", "operations", "columns", "postgres", "commands", "histories", "bad_input", "resolver", "formats")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.loadscopereorder = False  # pytest-xdist would begin with the files of the most tests
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+    for item in items:
+        used = set(getattr(item, "fixturenames", ()))
+        if "project" in used:
+            item.add_marker(pytest.mark.dbt)
+        if {"project", "spark", "lake"} & used:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of warehouse and metastore."""
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="session")
+def spark(lake: Path) -> SparkSession:
+    """The root session that dbt uses too."""
+    from dbt.adapters.sparkdelta.session import root_session
+
+    return root_session(root=lake, overrides=SPARK_SETTINGS)
