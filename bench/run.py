@@ -52,7 +52,8 @@ def main() -> None:
             continue
         shutil.rmtree(work)
         make = shlex.join(["make", "bench", f"ONLY={name}", f"SIZE={given.size}", *([f"SET={given.set}"] if given.set else [])])
-        results = {**read(), name: {"command": make, "size": given.size, **entry}}
+        label = f"{given.size}, but SET" if given.set else given.size
+        results = {**read(), name: {"command": make, "size": label, **entry}}
         RESULTS.write_text(json.dumps({name: results[name] for name in SECTIONS if name in results}, indent=1) + "\n")
         write_page(results)
     if failed:
