@@ -13,6 +13,8 @@ from click.testing import CliRunner
 from delta_cdc.cli import main
 from tests.scenarios.project import PACKAGE, SPARK_SETTINGS
 
+pytestmark = pytest.mark.dbt
+
 CONSUMER = PACKAGE / "integration_tests"
 
 

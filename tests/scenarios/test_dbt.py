@@ -7,7 +7,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.scenarios.project import PACKAGE
+
+pytestmark = [pytest.mark.dbt, pytest.mark.spark]
 
 
 def _dbt(*args: str) -> str:

@@ -14,6 +14,8 @@ from click.testing import CliRunner
 from delta_cdc.cli import main
 from tests.scenarios.project import PACKAGE, SPARK_SETTINGS
 
+pytestmark = pytest.mark.dbt
+
 TUTORIAL = PACKAGE / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(sh)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # what differs from one run to the next
