@@ -20,6 +20,7 @@ from dbt.adapters.sparkdelta import jars
 
 # One Spark for all tests of a process: they all want these.
 SPARK_SETTINGS = {
+    "spark.master": "local[2]",
     "spark.driver.extraJavaOptions": "",  # a few runs: the second compiler does not pay
     "spark.jars.packages": f"org.apache.spark:spark-sql-kafka-0-10_2.13:{metadata.version('pyspark')}",
 }

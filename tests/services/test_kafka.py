@@ -65,8 +65,7 @@ class Shop:
 
 
 @pytest.fixture(scope="module")
-def shop(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    lake = tmp_path_factory.getbasetemp() / "lake"
+def shop(broker: Broker, lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     project = UserProject(tmp_path_factory.mktemp("kafka"), lake=lake, schema="kafka", spark_settings=SPARK_SETTINGS)
     return Shop(project, broker)
 

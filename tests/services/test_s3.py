@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -87,13 +88,12 @@ def s3() -> Iterator[Bucket]:
 
 
 @pytest.fixture(scope="module")
-def project(s3: Bucket, tmp_path_factory: pytest.TempPathFactory) -> UserProject:
+def project(s3: Bucket, lake: Path, tmp_path_factory: pytest.TempPathFactory) -> UserProject:
     """Feeds of files and of folders after their first run. In one table keys change, in the other history is a table."""
     try:
         jar_paths([HADOOP_AWS])
     except DbtRuntimeError as error:
         pytest.skip(f"700 MB of jars could not be fetched: {error.msg}")
-    lake = tmp_path_factory.mktemp("lake")
     project = UserProject(tmp_path_factory.mktemp("s3"), lake=lake, schema="s3", spark_settings={
         "spark.driver.extraJavaOptions": "",  # a few runs: the second compiler does not pay
         "spark.jars.packages": HADOOP_AWS,
