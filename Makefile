@@ -42,10 +42,11 @@ test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read while
 	  $(PY) -m pytest tests/e2e/test_$$part.py -q || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
-nightly: $(STAMP) ## what takes hours: HISTORIES=300 random histories, every final compared with its rebuild, all cases, mutants, killed runs
+nightly: $(STAMP) ## what takes hours: HISTORIES=300 random histories, every final compared with its rebuild, all cases, PostgreSQL's history in other formats, mutants, killed runs
 	@$(JAVA) && DELTA_CDC_HISTORIES=$(HISTORIES) \
 	  $(PY) -m pytest tests/scenarios/test_histories.py tests/scenarios/test_rows.py -q --timeout 20000
-	@$(MAKE) scenarios CASES=tests/cases && $(MAKE) mutants && $(MAKE) chaos
+	@$(PY) -m tests.scenarios.other_formats target/other_formats
+	@$(MAKE) scenarios CASES="tests/cases target/other_formats" && $(MAKE) mutants && $(MAKE) chaos
 
 scenarios: $(STAMP) ## run cases (CASES="file or folder …"), compare, write REPORT=report.json
 	@$(JAVA) && $(PY) -m tests.scenarios.runner $(CASES) $(if $(REPORT),--report "$(REPORT)")

@@ -64,8 +64,9 @@ class FeedCase:
             cdc["keys"] = [spelled.get(key.lower(), key) for key in given]
         if not cdc.get("keys"):
             cdc["keyless"] = "append"
-        types = self._of_table("schema", table, name, place) or {}
-        return {"name": name, "cdc": cdc, "columns": {c: types.get(c) or kind or "string" for c, kind in table.columns.items()}}
+        types = {column.lower(): kind for column, kind in (self._of_table("schema", table, name, place) or {}).items()}
+        columns = {column: types.get(column.lower()) or kind or "string" for column, kind in table.columns.items()}
+        return {"name": name, "cdc": cdc, "columns": columns}
 
     def _of_table(self, setting: str, table: FoundTable, name: str, place: int) -> Any:
         """What the file gives for a table: for all of them, under its name, or in their order."""

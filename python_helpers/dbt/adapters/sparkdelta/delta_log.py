@@ -45,11 +45,16 @@ def written_table(sql: str) -> tuple[str | None, str]:
     return kind, next(groups[name] for name in ("t1", "t2", "t3", "t4", "t5") if groups[name])
 
 
-def operation_metrics(session: SparkSession, table: str, version: int) -> dict[str, int] | None:
-    """Delta's operation metrics of one commit of a table; None when they cannot be read."""
+def names_of(session: SparkSession, table: str) -> tuple[str, str]:
+    """Schema and name of a table as SQL writes them."""
     parts = [part.strip() for part in re.findall(_PART, table)]
     names = [part[1:-1].replace("``", "`") if part.startswith("`") else part for part in parts]
-    found = location(session, names[-2] if len(names) > 1 else session.catalog.currentDatabase(), names[-1])
+    return (names[-2] if len(names) > 1 else session.catalog.currentDatabase(), names[-1])
+
+
+def operation_metrics(session: SparkSession, table: str, version: int) -> dict[str, int] | None:
+    """Delta's operation metrics of one commit of a table; None when they cannot be read."""
+    found = location(session, *names_of(session, table))
     if found is None:
         return None
     line = first_line(session, found, f"{version:020d}.json")

@@ -21,7 +21,7 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.events.contextvars import get_node_info
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import columns, delta_log, narrowing, table_log, tuning
+from dbt.adapters.sparkdelta import columns, delta_log, known_transactions, narrowing, table_log, tuning
 from dbt.adapters.sparkdelta.connections import SparkdeltaConnectionManager
 from dbt.adapters.sparkdelta.files import FilesMixin
 from dbt.adapters.sparkdelta.landing import LandingMixin
@@ -161,7 +161,11 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         if not plan.settings:
             return reported(self.execute(sql)[0], plan)
         if self._in_process:
-            with settings_on(self._session(), plan.settings):
+            session = self._session()
+            kind, table = delta_log.written_table(sql)
+            if kind == "insert":
+                known_transactions.from_checksum(session, *delta_log.names_of(session, table))
+            with settings_on(session, plan.settings):
                 return reported(self.execute(sql)[0], plan)
         try:
             for key, value in plan.settings.items():

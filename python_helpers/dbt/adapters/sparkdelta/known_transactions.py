@@ -1,0 +1,84 @@
+"""What Delta knows of a table's transactions when an INSERT begins.
+
+A write with a transaction's id looks that id up in the snapshot's map of them, which Delta works out by a query over the whole
+log: more than half of what a small INSERT costs (docs/performance.md). Delta has the same list in the checksum file, which it
+wrote with the commit and has read with the snapshot. So the snapshot is given the map from there. It is that of one version: if
+somebody commits in between, Delta makes another snapshot, and works the map out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dbt.adapters.sparkdelta import delta_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SNAPSHOT = "org.apache.spark.sql.delta.Snapshot"
+
+
+class _Lazy(NamedTuple):
+    """Java's fields of a snapshot: its map, which of its lazy values it has (`have`), and the map's bit there."""
+
+    value: Any
+    have: Any
+    bit: int
+
+
+_lazy: dict[Any, _Lazy | None] = {}  # of the process's JVM
+
+
+def from_checksum(session: SparkSession, schema: str, identifier: str) -> bool:
+    """Give a table's newest snapshot its transactions from its checksum; False where they are not in it, or known already."""
+    uri = delta_log.location(session, schema, identifier)
+    if uri is None:
+        return False
+    log, snapshot = delta_log.delta_log(session, uri)
+    checksum = snapshot.checksumOpt()
+    if snapshot.getClass().getName() != SNAPSHOT or checksum.isEmpty() or checksum.get().setTransactions().isEmpty():
+        return False
+    jvm = session._jvm
+    if jvm not in _lazy:
+        _lazy[jvm] = _found(jvm, log, snapshot.getClass())
+    lazy = _lazy[jvm]
+    if lazy is None or (have := lazy.have.get(snapshot)) & lazy.bit:
+        return False
+    lazy.value.set(snapshot, _map_of(session, checksum.get().setTransactions().get()))
+    lazy.have.set(snapshot, have | lazy.bit)
+    return True
+
+
+def _found(jvm: Any, log: Any, snapshot: Any) -> _Lazy | None:
+    """None where this version of Delta keeps them in another way: then it works them out, as ever. snapshot: the class.
+
+    The bit is the one that changes in a snapshot of no table when it is asked for its transactions.
+    """
+    from py4j.protocol import Py4JError
+
+    try:
+        value, have = (snapshot.getDeclaredField(name) for name in ("transactions", "bitmap$0"))
+        for each in (value, have):
+            each.setAccessible(True)
+        of_no_table = jvm.org.apache.spark.sql.delta.DummySnapshot(log.logPath(), log)
+        before = have.get(of_no_table)
+        of_no_table.transactions()
+        bit = before ^ have.get(of_no_table)
+    except (Py4JError, TypeError):
+        return None
+    return _Lazy(value, have, bit) if bit.bit_count() == 1 else None
+
+
+def _map_of(session: SparkSession, transactions: Any) -> Any:
+    """Scala's map from application to version. transactions: Seq[SetTransaction]."""
+    gateway, jvm = session.sparkContext._gateway, session._jvm
+    assert gateway is not None
+    assert jvm is not None
+    each = [transactions.apply(place) for place in range(transactions.size())]
+    names, versions = jvm.java.util.ArrayList(), gateway.new_array(gateway.jvm.long, len(each))
+    for place, transaction in enumerate(each):
+        names.add(transaction.appId())
+        versions[place] = transaction.version()
+    boxed = jvm.java.util.Arrays.stream(versions).boxed().toList()  # small numbers of Python's would come as Integer
+    pairs = jvm.PythonUtils.toSeq(names).zip(jvm.PythonUtils.toSeq(boxed))
+    return pairs.toMap(getattr(getattr(jvm.scala, "$less$colon$less$"), "MODULE$").refl())
