@@ -115,7 +115,7 @@ def test_they_are_those_of_delta_after(table: Table, statement: str) -> None:
     assert table.insert(2)
     table.session.sql(statement.format(t=table.name))
     for _ in range(2):  # the snapshot that the commit left; one that was read
-        assert table.from_checksum()
+        assert table.from_checksum() or statement.startswith("restore")  # whose checksum has no transactions
         assert table.transactions() == table.worked_out() == {"app": 2}
         table.forget()
 
