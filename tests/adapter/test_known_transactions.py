@@ -50,8 +50,7 @@ class Table:
 
     def worked_out(self) -> dict[str, int]:
         """By Delta's query."""
-        found = self.snapshot.setTransactions()
-        return {found.apply(place).appId(): found.apply(place).version() for place in range(found.size())}
+        return delta_log.versions_of(self.snapshot.setTransactions())
 
     def forget(self) -> None:
         """Delta reads the log anew, as another process does."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from tests.scenarios.project import UserProject
-from tests.scenarios.values import Rows, difference, read_exactly
+from tests.scenarios.values import Rows, difference, exact_json, read_exactly
 
 FEED = "cases"
 # Settings that a file gives under their own names.
@@ -68,7 +66,7 @@ class RowsCase:
         lines = []
         for index, row in enumerate(batches[number]):
             absent = {name for batch, of, names in missing if (batch, of) == (number, index) for name in names}
-            lines.append(_json({k: v for k, v in row.items() if k not in absent and (not shape or k in shape)}) + "\n")
+            lines.append(exact_json({k: v for k, v in row.items() if k not in absent and (not shape or k in shape)}) + "\n")
         return "".join(lines)
 
     @property
@@ -132,15 +130,6 @@ def _columns_of(given: Any, all_columns: list[str]) -> Any:
     if isinstance(given, Mapping):
         return given.get("include") or [name for name in all_columns if name not in given["except"]]
     return given
-
-
-def _json(value: Any) -> str:
-    """JSON with all digits of its decimals."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(k)}: {_json(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_json, value)) + "]"
-    return str(value) if isinstance(value, Decimal) else json.dumps(value)
 
 
 def read_cases(paths: Sequence[Path]) -> list[RowsCase]:

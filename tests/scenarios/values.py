@@ -28,6 +28,15 @@ def read_exactly(path: Path, fields: Sequence[str]) -> dict[str, Any]:
     return json.loads(text) | {name: exact[name] for name in fields if name in exact}
 
 
+def exact_json(value: Any) -> str:
+    """JSON with all digits of its decimals."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(k)}: {exact_json(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(exact_json, value)) + "]"
+    return str(value) if isinstance(value, Decimal) else json.dumps(value)
+
+
 def difference(expected: Rows, found: Rows) -> str | None:
     """The rows that are expected and not there (-), and those that are there and not expected (+); None if they are equal.
 

@@ -360,6 +360,12 @@ def delta_log(session: SparkSession, uri: str | None) -> tuple[Any, Any]:
     return log, log.update(False, nothing, nothing)
 
 
+def versions_of(transactions: Any) -> dict[str, int]:
+    """Each application's newest version. transactions: Delta's, as its snapshot (`setTransactions`) or its checksum has them."""
+    each = [transactions.apply(place) for place in range(transactions.size())]
+    return {transaction.appId(): int(transaction.version()) for transaction in each}
+
+
 def rows_of_commit(session: SparkSession, schema: str, identifier: str, app_id: str, txn_version: int) -> DataFrame | None:
     """The rows that a table's newest commit put in, if it is this transaction's and did nothing else; None otherwise.
 
@@ -567,12 +573,7 @@ class _SparkLog:
         return told
 
     def transactions(self) -> dict[str, int]:
-        found = {}
-        each = self._snapshot.setTransactions().iterator()
-        while each.hasNext():
-            transaction = each.next()
-            found[transaction.appId()] = int(transaction.version())
-        return found
+        return versions_of(self._snapshot.setTransactions())
 
 
 # As they were read last: five models of a run ask for the same table, all of them for the ledger. They hold no session: it

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dbt.adapters.sparkdelta import delta_log
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
 SNAPSHOT = "org.apache.spark.sql.delta.Snapshot"
@@ -44,7 +46,7 @@ def from_checksum(session: SparkSession, schema: str, identifier: str) -> bool:
     lazy = _lazy[jvm]
     if lazy is None or (have := lazy.have.get(snapshot)) & lazy.bit:
         return False
-    lazy.value.set(snapshot, _map_of(session, checksum.get().setTransactions().get()))
+    lazy.value.set(snapshot, _map_of(session, delta_log.versions_of(checksum.get().setTransactions().get())))
     lazy.have.set(snapshot, have | lazy.bit)
     return True
 
@@ -69,16 +71,15 @@ def _found(jvm: Any, log: Any, snapshot: Any) -> _Lazy | None:
     return _Lazy(value, have, bit) if bit.bit_count() == 1 else None
 
 
-def _map_of(session: SparkSession, transactions: Any) -> Any:
-    """Scala's map from application to version. transactions: Seq[SetTransaction]."""
+def _map_of(session: SparkSession, versions: Mapping[str, int]) -> Any:
+    """The same as a map of Scala's, from text to Java's Long."""
     gateway, jvm = session.sparkContext._gateway, session._jvm
     assert gateway is not None
     assert jvm is not None
-    each = [transactions.apply(place) for place in range(transactions.size())]
-    names, versions = jvm.java.util.ArrayList(), gateway.new_array(gateway.jvm.long, len(each))
-    for place, transaction in enumerate(each):
-        names.add(transaction.appId())
-        versions[place] = transaction.version()
-    boxed = jvm.java.util.Arrays.stream(versions).boxed().toList()  # small numbers of Python's would come as Integer
-    pairs = jvm.PythonUtils.toSeq(names).zip(jvm.PythonUtils.toSeq(boxed))
+    names, numbers = jvm.java.util.ArrayList(), gateway.new_array(gateway.jvm.long, len(versions))
+    for place, (name, version) in enumerate(versions.items()):
+        names.add(name)
+        numbers[place] = version
+    longs = jvm.java.util.Arrays.stream(numbers).boxed().toList()  # small numbers of Python's would come as Integer
+    pairs = jvm.PythonUtils.toSeq(names).zip(jvm.PythonUtils.toSeq(longs))
     return pairs.toMap(getattr(getattr(jvm.scala, "$less$colon$less$"), "MODULE$").refl())
