@@ -30,7 +30,7 @@
   {%- endif -%}
   {%- set last, lines = new.last, new.lines -%}
 
-  {%- if settings.get('reads_much') %}{% do delta_cdc._keep_changes(settings, lines) %}{% endif -%}
+  {%- do delta_cdc._keep_changes(settings, lines) -%}
   {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
   {%- do delta_cdc._tell_of_columns(settings, plan) -%}
   {%- if state.notes.get('revised_in') -%}{%- do plan.notes.update({'revised_in': state.notes.revised_in}) -%}{%- endif -%}
@@ -159,7 +159,7 @@
 {% macro _staging_sql(settings, lines, repeated=false, past=none) -%}
 {%- set content = delta_cdc._content_columns(settings) -%}
 {%- set has_key = settings.get('keys') and settings.keyless == 'none' -%}
-with {{ delta_cdc._staging_ctes(settings, lines) }}
+with {{ delta_cdc._staging_ctes(settings, lines, told=true) }}
 {%- if repeated %},
 once as (  -- O4: the first of equal changes, and in one change set only what differs from the change directly before it
   select * from (
@@ -181,14 +181,9 @@ once as (  -- O4: the first of equal changes, and in one change set only what di
 select {{ delta_cdc._staging_columns(settings) | join(', ') }}
 from {{ 'once' if repeated else 'changes' }} as changes
 {%- if past is not none %}
-{%- if not repeated %}
-{#- _cdc_above bars the optimizer from pushing the comparison below the columns, where it would parse a message anew for each of them.
-    The windows of `once` bar it too; with both, Spark 4.2 never ends deriving constraints #}
-lateral view explode(array(true)) bar as _cdc_above
-{%- endif %}
 where not exists (  -- only late and quarantined changes can have been staged before
   select 1 from {{ delta_cdc.staged_rows(settings, past) }} as past
-  where {% if not repeated %}_cdc_above and {% endif %}{% if not has_key %}changes._cdc_sequence is not null and {% endif %}{{ delta_cdc.same_content(settings, 'past', 'changes') }}
+  where {% if not has_key %}changes._cdc_sequence is not null and {% endif %}{{ delta_cdc.same_content(settings, 'past', 'changes') }}
 )
 {%- endif %}
 {%- endmacro %}
@@ -225,16 +220,21 @@ where not exists (  -- only late and quarantined changes can have been staged be
 {% endmacro %}
 
 
-{#- What is much to parse is parsed once: its changes are kept for what looks at them and what stages them. -#}
+{#- Lines become changes once, for what looks at them and for what stages them: to plan it a second time costs more than all that is done with
+    a small change set. The statement that stages them has the SQL as a comment. -#}
 {% macro _keep_changes(settings, lines) %}
   {%- set view = this.identifier ~ '__changes' -%}
-  {%- do adapter.create_kept_view(view, 'with ' ~ delta_cdc._staging_ctes(settings, lines) ~ '\nselect * from changes') -%}
-  {%- do settings.update({'kept_changes': view}) -%}
+  {%- set sql = 'with ' ~ delta_cdc._staging_ctes(settings, lines) ~ '\nselect * from changes' -%}
+  {%- do adapter.create_kept_view(view, sql, small=not settings.get('reads_much')) -%}
+  {%- do settings.update({'kept_changes': view, 'kept_sql': sql}) -%}
 {% endmacro %}
 
-{#- The CTEs from lines to changes. -#}
-{% macro _staging_ctes(settings, lines) %}
-  {%- if settings.get('kept_changes') %}{{ return('changes as (\n  select * from ' ~ settings.kept_changes ~ '\n)') }}{% endif -%}
+{#- The CTEs from lines to changes. told: with the SQL of those that are kept, as a comment. -#}
+{% macro _staging_ctes(settings, lines, told=false) %}
+  {%- if settings.get('kept_changes') -%}
+    {%- set sql = '  -- this run\'s rows of\n' ~ settings.kept_sql if told else '' -%}
+    {{ return('changes as (\n  select * from ' ~ delta_cdc.quoted(settings.kept_changes) ~ sql | replace('\r', ' ') | replace('\n', '\n  -- ') ~ '\n)') }}
+  {%- endif -%}
   {{ return(delta_cdc.changes_of_snapshots(settings) if settings.get('snapshots') else delta_cdc._typed_ctes(settings, lines)) }}
 {% endmacro %}
 

@@ -173,7 +173,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 
 {#- A message of an erased person that came again into raw goes before staging reads it. -#}
 {% macro _erase_again_from_raw(settings, raw, lines) %}
-  {%- do delta_cdc._delete_from_raw(raw, 'with ' ~ delta_cdc._staging_ctes(settings, lines) ~ "\nselect _cdc_batch_id, _cdc_row from changes where _cdc_error = 'erased'") -%}
+  {%- do delta_cdc._delete_from_raw(raw, 'with ' ~ delta_cdc._typed_ctes(settings, lines) ~ "\nselect _cdc_batch_id, _cdc_row from changes where _cdc_error = 'erased'") -%}
 {% endmacro %}
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
-from dbt.adapters.sparkdelta import tuning
+from dbt.adapters.sparkdelta import files, tuning
+from dbt.adapters.sparkdelta.files import create_kept_view
 from tests.scenarios.project import UserProject
 from tests.scenarios.rows_cases import RowsCase, read_cases, run_cases
 
@@ -25,9 +27,17 @@ def cases() -> list[RowsCase]:
     return list(read_cases([CASES / f"{name}.json" for name in NAMES]))
 
 
+KEPT: dict[str, bool] = {}
+
+
 @pytest.fixture(scope="module")
 def delivered(project: UserProject) -> Iterator[UserProject]:
+    def noted(session: SparkSession, name: str, sql: str, small: bool = False) -> None:
+        KEPT[name] = small
+        create_kept_view(session, name, sql, small)
+
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(files, "create_kept_view", noted)
         patched.setattr(tuning, "MUCH", dict.fromkeys(tuning.MUCH, 1))
         patched.setattr(tuning, "MANY_ROWS", 1)
         run_cases(project, cases(), runs=2)
@@ -40,6 +50,6 @@ def test_much_gives_the_rows_that_little_gives(delivered: UserProject, case: Row
     assert difference is None, f"{case.path.name} (- expected, + found):\n{difference}"
 
 
-def test_the_changes_of_a_large_load_are_kept(delivered: UserProject) -> None:
-    [staged] = (delivered.path / "target" / "compiled").rglob(f"stg_*__{cases()[-1].table}.sql")
-    assert "__changes" in staged.read_text()
+def test_the_changes_of_a_large_load_are_kept_on_disk(delivered: UserProject) -> None:
+    [kept] = (name for name in KEPT if name.endswith(f"__{cases()[-1].table}__changes"))
+    assert not KEPT[kept]

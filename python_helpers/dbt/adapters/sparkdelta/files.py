@@ -223,12 +223,17 @@ def query_rows(session: SparkSession, sql: str) -> list[dict[str, Any]]:
         return [row.asDict(recursive=True) for row in session.sql(sql).collect()]
 
 
-def create_kept_view(session: SparkSession, name: str, sql: str) -> None:
-    """A temporary view of the rows that a query gives now, on disk until the session is gone. Raises as `_reading_files` does."""
+def create_kept_view(session: SparkSession, name: str, sql: str, small: bool = False) -> None:
+    """A temporary view of the rows that a query gives now, until the session is gone. Raises as `_reading_files` does.
+
+    small: the rows are kept in memory, by the query that reads them first; else on disk, at once.
+    """
     from pyspark import StorageLevel
 
     with _reading_files():
-        session.sql(sql).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY).createOrReplaceTempView(quoted(name))
+        rows = session.sql(sql)
+        kept = rows.localCheckpoint(eager=False) if small else rows.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+        kept.createOrReplaceTempView(quoted(name))
 
 
 @contextmanager
@@ -424,9 +429,12 @@ class FilesMixin(metaclass=AdapterMeta):
         return list(view.schema().fieldNames()) if view else []
 
     @available.parse_none
-    def create_kept_view(self, name: str, sql: str) -> None:
-        """A temporary view of the rows that a query gives now, whatever becomes of the tables that it read."""
-        create_kept_view(self._session(), name, sql)
+    def create_kept_view(self, name: str, sql: str, small: bool = False) -> None:
+        """A temporary view of the rows that a query gives now, whatever becomes of the tables that it read.
+
+        small: they are kept in memory, and those that the query gives when it is first read.
+        """
+        create_kept_view(self._session(), name, sql, small)
 
     @available.parse_none
     def create_values_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
