@@ -126,7 +126,7 @@
 {% endmacro %}
 
 
-{% macro _shape_of_final(settings) %}{{ return(delta_cdc._shape(settings, delta_cdc._settings_of_life() + ['partition_by'])) }}{% endmacro %}
+{% macro _shape_of_final(settings) %}{{ return(delta_cdc._shape(settings, delta_cdc._settings_of_life() + ['partition_by', 'filled_by_field'])) }}{% endmacro %}
 
 {#- What final's commits say it was built with. -#}
 {% macro _final_notes(settings, staged, resolved_batch_id) %}
@@ -144,10 +144,12 @@
     holds came in this run and each change says all of its row}, from what staging found out of the new changes; asked again where that is not
     known. -#}
 {% macro _plan_of_changes(settings, staging, keys, state, staged, anew, reached) %}
+  {%- set by_field = (settings.get('filled_by_field') or []) | length > 0 -%}
   {%- if anew or state.rebuild -%}
     {%- set found = adapter.recall(staging ~ ' after -1 to ' ~ staged.committed) -%}
     {{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false, 'revised': false, 'plain': found is not none and keys is none
-          and settings.keyless == 'none' and not found.truncates and not found.partial and not delta_cdc._continues(settings)}) }}
+          and settings.keyless == 'none' and not found.truncates and not found.partial and not (by_field and found.removals)
+          and not delta_cdc._continues(settings)}) }}
   {%- endif -%}
   {%- set revised = delta_cdc.revised_since(staged, state) -%}
   {%- set found = adapter.recall(staging ~ ' after ' ~ state.batch_id ~ ' to ' ~ staged.committed) -%}
@@ -159,7 +161,7 @@
   {%- set caught_up = delta_cdc.resolved_since(reached, state) -%}
   {%- set resolved = caught_up or (reached is not none and reached > state.batch_id) -%}
   {%- if found.truncates > 0 or (revised and delta_cdc._revision_wants_rebuild(settings, staging, state.batch_id)) -%}{%- set mode = 'rebuild' -%}
-  {%- elif found.late > 0 or resolved or revised or (settings.get('expressions') and (found.partial > 0 or delta_cdc._shape(settings, delta_cdc._settings_of_life()))) -%}{%- set mode = 'late' -%}
+  {%- elif found.late > 0 or resolved or revised or (by_field and found.partial + found.removals > 0) or (settings.get('expressions') and (found.partial > 0 or delta_cdc._shape(settings, delta_cdc._settings_of_life()))) -%}{%- set mode = 'late' -%}
   {%- else -%}{%- set mode = 'on_time' -%}
   {%- endif -%}
   {%- set has_values = settings['columns'] | reject('in', settings['keys']) | list | length > 0 -%}

@@ -41,9 +41,25 @@
 {#- A column as it is after a change, as a struct: what the last change that carries it gave it; `set_on_insert` takes only what the
     first change of the life gave. -#}
 {% macro folded(settings, column) -%}
-{%- set given = 'if(array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends, null, struct(' ~ delta_cdc.quoted(column) ~ '))' -%}
+{%- set unsaid = 'array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends' -%}
+{%- set given = 'if(' ~ unsaid ~ ', null, struct(' ~ delta_cdc.quoted(column) ~ '))' -%}
+{%- if column in (settings.get('filled_by_field') or []) -%}
+{%- set type = (settings.get('staged_types') or {}).get(column) or settings.column_types[column] -%}
+struct({{ adapter.folded(delta_cdc.quoted(column), type, unsaid, 'life') }} as {{ delta_cdc.quoted(column) }})
+{%- else -%}
 {{ 'first_value(' ~ given ~ ')' if column in (settings.get('set_on_insert') or []) else 'last_value(' ~ given ~ ', true)' }} over life
+{%- endif -%}
 {%- endmacro %}
+
+{#- The structs of which a null field in an update means that the field did not change (P1). What staging keeps of such an update is what
+    came, so whether one is partial is not noted: tables with such columns are worked out from staging. -#}
+{% macro _filled_by_field(settings) %}
+  {%- set out, silent = [], delta_cdc._silent_when_null(settings) if settings.format != 'snapshots' else [] -%}
+  {%- for column in silent | reject('in', settings.get('set_on_insert') or []) if (settings.column_types.get(column) or '').strip().lower().startswith('struct') -%}
+    {%- do out.append(column) -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
 
 {#- What final's added columns need to know of the life that a change belongs to. -#}
 {% macro _of_life(settings) -%}

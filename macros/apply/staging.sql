@@ -22,6 +22,7 @@
   {%- endif -%}
   {%- do delta_cdc._need_erase_secret(settings, state) -%}
   {%- do delta_cdc._keep_out(settings, this, state, evolved.rewrite) -%}
+  {%- do delta_cdc.spell_as(settings, delta_cdc.spellings_noted(state)) -%}
   {%- set new = delta_cdc._new_lines(settings, changes_from, state) -%}
   {%- if new.last is none -%}
     {{ return(delta_cdc._staging_idle(settings, state, evolved)) }}
@@ -32,6 +33,13 @@
 
   {%- do delta_cdc._keep_changes(settings, lines) -%}
   {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
+  {%- if delta_cdc.spell_as(settings, plan.undeclared_columns) -%}  {#- once more, with the columns that it had missed -#}
+    {%- do settings.update({'kept_changes': none}) -%}
+    {%- set lines = delta_cdc._new_lines(settings, changes_from, state).lines -%}
+    {%- do delta_cdc._keep_changes(settings, lines) -%}
+    {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
+  {%- endif -%}
+  {%- if settings.get('spelled') %}{% do plan.notes.update({'spelled': settings.spelled}) %}{% endif -%}
   {%- do delta_cdc._tell_of_columns(settings, plan) -%}
   {%- if state.notes.get('revised_in') -%}{%- do plan.notes.update({'revised_in': state.notes.revised_in}) -%}{%- endif -%}
   {%- if settings.get('erased_in') and plan.quarantined and not delta_cdc.reads_files(settings) %}{% do delta_cdc._erase_again_from_raw(settings, changes_from, delta_cdc._lines_of_table(changes_from | string, settings, state.batch_id)) %}{% endif -%}
@@ -131,6 +139,7 @@
     keys_may_move  whether any change staged so far may be part of a key change
     truncates      whether any may be a truncate
     after          the batch that the commit before had come to: where this one brings no rows, nothing is new above that
+    spelled        how the feed spells columns that it spells in another case than the table
     keys           the table's keys (K8)
     Kept for history and final too, which ask the same of the same changes when they have come as far as staging had. -#}
 {% macro _staging_plan(settings, lines, state, last) %}
@@ -422,6 +431,29 @@ checked as (
 {% endmacro %}
 
 {% macro _position(settings) %}{{ return('struct(_cdc_sequence, ' ~ delta_cdc._ordinal(settings) ~ ' as _cdc_ordinal)') }}{% endmacro %}
+
+
+{#- To Spark, case makes no difference. names: those under which something came; one that differs from a column in case alone, and that
+    column goes by no older name, is that column's. Returns whether any is. -#}
+{% macro spell_as(settings, names) %}
+  {%- set listed, found = {}, {} -%}
+  {%- for column in settings.column_types if column not in settings.renamed_columns %}{% do listed.update({column.casefold(): column}) %}{% endfor -%}
+  {%- for name in names if name.casefold() in listed and name not in settings.column_types -%}
+    {%- do found.update({listed[name.casefold()]: name}) -%}
+  {%- endfor -%}
+  {%- if found -%}
+    {%- set names, spelled = {}, {} -%}  {#- anew: settings hold what the configuration holds -#}
+    {%- do names.update(settings.renamed_columns) -%}
+    {%- do names.update(found) -%}
+    {%- do spelled.update(settings.get('spelled') or {}) -%}
+    {%- do spelled.update(found) -%}
+    {%- do settings.update({'renamed_columns': names, 'spelled': spelled}) -%}
+  {%- endif -%}
+  {{ return(found | length > 0) }}
+{% endmacro %}
+
+{#- The names of `spell_as` that staging's last load found. -#}
+{% macro spellings_noted(state) %}{{ return((state.notes.get('spelled') or {}).values() | list) }}{% endmacro %}
 
 
 {#- A column's text; of one that was renamed at the source under its new name or the old (E2). image: after or before. -#}

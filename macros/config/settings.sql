@@ -68,7 +68,7 @@
   {%- if not delta_cdc.has_entities(settings) -%}
     {%- do settings.update({'delete_mode': 'hard', 'created_at': none, 'updated_at': none, 'set_on_insert': [], 'max_delete_share': none, 'apply': 'merge'}) -%}
   {%- endif -%}
-  {%- do settings.update({'tracked': delta_cdc._tracked_columns(settings)}) -%}
+  {%- do settings.update({'tracked': delta_cdc._tracked_columns(settings), 'filled_by_field': delta_cdc._filled_by_field(settings)}) -%}
   {{ return(settings) }}
 {% endmacro %}
 

@@ -6,12 +6,12 @@
 select
   batch_id, change_set, row_number, message,
   row_values is not null as parsed,
-  {{ "row_values[" ~ delta_cdc.literal(settings.operation) ~ "]" if settings.get('operation') else "cast(null as string)" }} as op_code,
+  {{ delta_cdc._text_of(settings.operation, settings, 'row_values') if settings.get('operation') else "cast(null as string)" }} as op_code,
   row_values as after,
   {%- if settings.get('old_keys') %}
   map(
   {%- for key, old in settings.old_keys.items() %}
-    {{ delta_cdc.literal(key) }}, row_values[{{ delta_cdc.literal(old) }}]{{ ',' if not loop.last }}
+    {{ delta_cdc.literal(key) }}, {{ delta_cdc._text_of(old, settings, 'row_values') }}{{ ',' if not loop.last }}
   {%- endfor %}
   ) as before
   {%- else %}

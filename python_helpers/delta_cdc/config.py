@@ -367,7 +367,7 @@ class Settings(BaseModel):
     )
     ignore_null_updates: bool | list[Text] = _setting(
         False,
-        "A null in an update means that the column did not change: for all columns, or for those listed.",
+        "A null in an update means that the column, or field of a struct, did not change: for all columns, or for those listed.",
         wants="true, false or a list of column names",
         example="[phone, email]",
         names_columns=True,
@@ -451,9 +451,9 @@ class Settings(BaseModel):
         example="[op, loaded_at]",
         names_columns=True,
     )
-    track_columns: Annotated[list[Text], Field(min_length=1)] | ExceptColumns | None = _setting(
+    track_columns: list[Text] | ExceptColumns | None = _setting(
         None,
-        "The columns whose change begins a new version in history. By default all.",
+        "The columns whose change begins a new version in history. By default all; of an empty list only the key's.",
         wants="a list of column names, or {except: [column names]}",
         example="{except: [last_seen]}",
         names_columns=True,

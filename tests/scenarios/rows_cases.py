@@ -22,13 +22,15 @@ SETTINGS = (
 @dataclass
 class RowsCase:
     """path: its file. table: the table that it becomes. content: the file. refusals: why it could not be configured or run.
-    broken: why the file is no case, or its rows cannot be read."""
+    broken: why the file is no case, or its rows cannot be read.
+    quarantined: where the file expects a refusal, why rows of it were quarantined."""
 
     path: Path
     table: str
     content: dict[str, Any]
     refusals: list[str] = field(default_factory=list)
     broken: str = ""
+    quarantined: str = ""
 
     @property
     def name(self) -> str:
@@ -47,7 +49,9 @@ class RowsCase:
         cdc |= {ours: c[theirs] for theirs, ours in names.items() if c.get(theirs)}
         cdc |= {name: c[name] for name in SETTINGS if c.get(name) not in (None, "", [], {})}
         if c.get("ignore_null"):
-            cdc["ignore_null_updates"] = _columns_of(c["ignore_null"], [name for name in c["schema"] if name not in cdc["keys"]])
+            silent = _columns_of(c["ignore_null"], [name for name in c["schema"] if name not in cdc["keys"]])
+            not_yet = set(c["schema"]) - set(schema)
+            cdc["ignore_null_updates"] = silent if silent is True else [name for name in silent if name not in not_yet]
         if c.get("columns") or not shapes:
             cdc |= _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=list(schema))
         if c.get("track_history") is not None:
@@ -85,6 +89,12 @@ class RowsCase:
     def relation(self) -> str:
         """The table whose rows the file expects; `{schema}` stands for the project's schema."""
         return f"{{schema}}.hist_{FEED}__{self.table}" if self.content["scd"] == 2 else f"{{schema}}.final_{self.table}"
+
+    @property
+    def quarantine(self) -> str:
+        """Why staging could not use some changes: {_cdc_error, n}; `{schema}` stands for the project's schema."""
+        staging = f"{{schema}}.stg_{FEED}__{self.table}"
+        return f"select _cdc_error, count(*) as n from {staging} where _cdc_error is not null group by all order by 1"
 
     @property
     def left_out(self) -> list[str]:

@@ -4,7 +4,8 @@ Each rows-file (tests/cases/README.md) becomes one table; its change sets arrive
 The report is a list of {file, name, status, rule, detail}:
 
     passed       the rows are those that the file expects, or what it says is refused is refused
-    difference   the contract says otherwise: tests/cases/differences.json has the rule, the reason and the rows that we give
+    difference   the contract says otherwise: tests/cases/differences.json has the rule, the reason and the rows that we give; or
+                 where the file expects a refusal, rows are quarantined (Q1)
     failed       neither
 """
 
@@ -74,6 +75,8 @@ def judge(case: RowsCase, found: list[dict[str, Any]] | None, differences: dict[
         return verdict("failed", f"not the rows of its difference ({ours['rule']}; - listed, + found):\n{against}")
     if refusal or found is None:
         return verdict("failed", f"refused: {refusal or 'there is no table'}")
+    if case.content.get("error") and case.quarantined:
+        return verdict("difference", f"refused elsewhere; quarantined here: {case.quarantined}", "Q1")
     against = case.difference(found)
     if against is not None or case.content.get("error"):
         return verdict("failed", f"- expected, + found:\n{against or '  it is refused elsewhere'}")
@@ -109,6 +112,9 @@ def rows_of(project: UserProject, case: RowsCase) -> list[dict[str, Any]] | None
         unwanted = set(case.left_out) & set(project.columns_if_any(case.relation) if case.left_out else ())
         if unwanted:
             case.broken = f"the table has {', '.join(sorted(unwanted))}, which `columns` leaves out"
+        if case.content.get("error"):
+            reasons = project.rows_if_any(case.quarantine) or []
+            case.quarantined = ", ".join(f"{row['_cdc_error']} ({row['n']})" for row in reasons)
         return project.rows_if_any(case.query)
     except Exception as error:  # the other cases are told
         case.broken = f"its rows cannot be read: {str(error).splitlines()[0]}"

@@ -6,7 +6,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import types as T
 
-from dbt.adapters.sparkdelta.columns import _described, evolved, merge, misfits, sql_of, statements
+from dbt.adapters.sparkdelta.columns import _described, evolved, folded, merge, misfits, sql_of, statements
 
 INT, LONG, STRING = T.IntegerType(), T.LongType(), T.StringType()
 
@@ -105,3 +105,16 @@ def test_types_are_read_where_no_java_is(text: str) -> None:
 def test_what_is_left_of_a_type_is_told() -> None:
     with pytest.raises(DbtRuntimeError, match=r"The type array<int>> cannot be read from `>` on\."):
         _described("array<int>>")
+
+
+def test_P1_a_field_of_a_struct_keeps_what_was_last_said_of_it() -> None:
+    struct = T.StructType([T.StructField("a", INT), T.StructField("in", T.StructType([T.StructField("b c", T.ArrayType(INT))]))])
+    sql = folded("`s`", struct, "unsaid", "life")
+    nothing = "`s`.`a` is null and `s`.`in`.`b c` is null"
+
+
+    def last(value: str, nothing: str) -> str:
+        return f"last_value(if((unsaid or (_cdc_op = 'U' and {nothing})), null, struct({value} as value)), true) over life.value"
+
+    assert sql.startswith(f"if({last('`s`', nothing)} is null, null, struct({last('`s`.`a`', '`s`.`a` is null')} as `a`, if(")
+    assert sql.endswith(f"struct({last('`s`.`in`.`b c`', '`s`.`in`.`b c` is null')} as `b c`)) as `in`))")

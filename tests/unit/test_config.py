@@ -981,6 +981,11 @@ def test_what_would_fail_or_be_lost_later_is_told(tmp_path: Path, settings: dict
     assert any(said in problem for problem in found), found
 
 
+@pytest.mark.parametrize("settings", [{"deleted_when": "false"}, {"truncated_when": " TRUE "}, {"track_columns": []}])
+def test_conditions_without_a_column_and_no_tracked_column_are_fine(tmp_path: Path, settings: dict[str, Any]) -> None:
+    assert loaded(tmp_path, source(tables={"invoice": TABLE | settings})).tables
+
+
 def test_E2_renamed_columns_are_found_in_any_case(tmp_path: Path) -> None:
     (table,) = loaded(tmp_path, source(tables={"invoice": TABLE | {"renamed_columns": {"CREATED": "was"}}})).tables
     assert table.settings.renamed_columns == {"created": "was"}

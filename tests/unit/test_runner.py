@@ -85,6 +85,30 @@ def test_what_is_no_case_is_one_failed_line(tmp_path: Path) -> None:
     assert [name for name, line in lines.items() if "is no case" not in line["detail"]] == ["good"]
 
 
+def test_Q1_what_is_quarantined_instead_of_refused_is_a_difference(tmp_path: Path) -> None:
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps({
+        "scd": 1, "keys": ["id"], "schema": {"id": "INT", "s": "INT"}, "sequence": "s", "batches": [[{"id": None, "s": 1}]],
+        "error": "the key is null",
+    }))
+    (case,) = read_cases([path])
+    assert runner.judge(case, [], {})["status"] == "failed"
+    case.quarantined = "null_key (1)"
+    line = runner.judge(case, [], {})
+    assert (line["status"], line["rule"]) == ("difference", "Q1")
+    assert line["detail"] == "refused elsewhere; quarantined here: null_key (1)"
+
+
+def test_nulls_are_ignored_only_of_columns_that_are_there(tmp_path: Path) -> None:
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps({
+        "scd": 1, "keys": ["id"], "schema": {"id": "INT", "s": "INT", "a": "INT"}, "sequence": "s", "ignore_null": ["a", "typo"],
+        "batch_columns": [["id", "s"], ["id", "s", "a"]], "batches": [[{"id": 1, "s": 1}], [{"id": 1, "s": 2, "a": 1}]],
+    }))
+    (case,) = read_cases([path])
+    assert [case.configuration(n)["cdc"]["ignore_null_updates"] for n in (0, 1)] == [["typo"], ["a", "typo"]]
+
+
 def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
     contents = ("{", '{"steps": []}', '{"format": "rows", "steps": [{"inputs": ["not_there.jsonl"]}]}')
     for number, content in enumerate(contents):

@@ -262,3 +262,28 @@ def misfits(text: str, value: str, data_type: DataType, depth: int = 0) -> str:
 
 def _from_json(text: str, schema: str) -> str:
     return f"from_json({text}, '{schema.replace(chr(92), chr(92) * 2).replace(chr(39), chr(92) + chr(39))}')"
+
+
+def folded(value: str, data_type: DataType, unsaid: str, window: str) -> str:
+    """SQL: a struct of which the null fields of an update say nothing (P1), as the changes of a window left it, field by field.
+
+    value: SQL of the struct in a change; unsaid: whether the change does not carry it at all. Arrays and maps are one value.
+    """
+    from pyspark.sql import types as T
+
+    says_nothing = f"({unsaid} or (_cdc_op = 'U' and {_is_empty(value, data_type)}))"
+    last = f"last_value(if({says_nothing}, null, struct({value} as value)), true) over {window}.value"
+    if not isinstance(data_type, T.StructType):
+        return last
+    fields = [(field, f"{value}.{quoted(field.name)}") for field in data_type.fields]
+    parts = [f"{folded(of, field.dataType, unsaid, window)} as {quoted(field.name)}" for field, of in fields]
+    return f"if({last} is null, null, struct({', '.join(parts)}))"
+
+
+def _is_empty(value: str, data_type: DataType) -> str:
+    """SQL: whether a value is null, or a struct of nothing but nulls."""
+    from pyspark.sql import types as T
+
+    if not isinstance(data_type, T.StructType) or not data_type.fields:
+        return f"{value} is null"
+    return " and ".join(_is_empty(f"{value}.{quoted(field.name)}", field.dataType) for field in data_type.fields)

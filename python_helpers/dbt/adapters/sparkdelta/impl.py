@@ -259,6 +259,11 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         """SQL: whether JSON text holds something that is null in the struct, array or map made of it."""
         return columns.misfits(text, value, columns.type_of(data_type))
 
+    @available.parse(lambda *_: "null")
+    def folded(self, value: str, data_type: str, unsaid: str, window: str) -> str:
+        """SQL: a struct as the changes of a window left it, field by field (`columns.folded`)."""
+        return columns.folded(value, columns.type_of(data_type), unsaid, window)
+
     @available.parse(lambda *_: False)
     def evolve(self, relation: BaseRelation, wanted: Mapping[str, Any] | BaseRelation) -> bool:
         """Make a table hold the columns `wanted` ({name: type}): add what it lacks, widen what is narrower.
