@@ -303,6 +303,8 @@ def _is_flattened(message: Message) -> bool:
 def _canal(message: Message) -> Iterator[Sighting]:
     types = {name.lower(): mysql_type(kind) for name, kind in (message.get("mysqlType") or {}).items()}
     for row in message.get("data") or [] if not message.get("isDdl") else []:
+        if not isinstance(row, dict):
+            raise TypeError("`data` holds no rows")
         named = {name: types.get(name.lower()) for name in row}
         order = {} if "ts" in message and "id" in message else _by_arrival("_message_time" if "ts" in message else None)
         yield Sighting(_qualified(message, "database"), named, message.get("pkNames") or [], settings=order)

@@ -226,7 +226,7 @@ def test_rows_of_change_tables_tell_their_columns() -> None:
 
 
 def test_what_is_no_message_of_the_format_is_counted() -> None:
-    assert discovery.discover("canal", ["{", "[]", "", '{"data": 1}']).unread == 3
+    assert discovery.discover("canal", ["{", "[]", "", '{"data": 1}', '{"data": {"id": 1}, "type": "INSERT"}']).unread == 4
     with pytest.raises(OperationError, match="Format `mine` tells nothing"):
         discovery.discover("mine", [])
 
