@@ -115,11 +115,31 @@ def _walked(changes):
     return found, live, {key: entity for key, entity in deleted.items() if key not in live}
 
 
+class Partial(dict):
+    """A struct of an update in which a null, at any depth, says nothing (P1)."""
+
+
+def says_nothing(value):
+    return value is None or (isinstance(value, Partial) and all(map(says_nothing, value.values())))
+
+
+def filled(before, value):
+    if not isinstance(value, Partial):
+        return value
+    before = before or {}
+    return {name: before.get(name) if says_nothing(part) else filled(before.get(name), part) for name, part in value.items()}
+
+
+def after(values, change):
+    """P1: a column that a change does not carry keeps its value."""
+    return {**values, **{name: filled(values.get(name), value) for name, value in change["values"].items()}}
+
+
 def folded(changes):
-    """P1, P2: a column that a change does not carry keeps its value."""
+    """P1, P2."""
     values = {}
     for change in changes:
-        values.update(change["values"])
+        values = after(values, change)
     return values
 
 
@@ -186,7 +206,7 @@ def history(changes, *, tracked=None, time=_first, set_on_insert=()):
         for change in [*(c for c in entity.changes if c is not ended_by), *([ended_by] if ended_by else [])]:
             latest = max((at for at in (latest, time(change)) if at is not None), default=None)  # H1
             kept = {name: values.get(name) for name in set_on_insert} if moments else {}  # A10
-            values = {**values, **change["values"], **kept}
+            values = {**after(values, change), **kept}
             moments.append((latest, change["key"], values))
         ends = [start for start, _, _ in moments[1:]] + ([] if ended_by else [_OPEN])
         merged = []

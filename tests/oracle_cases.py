@@ -17,10 +17,14 @@ def changes_of(case):
     (op_column,) = {name for name in case["schema"] if name in ("op", "type", "changeType")}
     absent = {(batch, row): columns for batch, row, columns in case.get("missing", [])}
     old_names = case.get("old_keys", {})
+    spelling = {name.casefold(): name for name in case["schema"]}
+    silent = case.get("ignore_null") or ()
+    silent = [name for name in case["schema"] if name not in case["keys"]] if silent is True else silent
     for batch, rows in enumerate(case["batches"]):
         for number, row in enumerate(rows):
+            row = {spelling.get(name.casefold(), name): value for name, value in row.items()} | row
             key = tuple(row[name] for name in case["keys"])
-            before = tuple(row[old_names[name]] for name in case["keys"]) if old_names else None
+            before = tuple(row.get(old_names[name]) for name in case["keys"]) if old_names else None
             before = None if before is None or all(part is None for part in before) else before
             op = row[op_column][0].upper()
             if says(case.get("delete_when"), row):
@@ -39,11 +43,17 @@ def changes_of(case):
                 "row": number,
                 "values": {
                     name: value
-                    for name, value in row.items()
+                    for name, value in (
+                        (name, partial(value) if op == "U" and name in silent else value) for name, value in row.items()
+                    )
                     if name not in absent.get((batch, number), ())
-                    and not (op == "U" and value is None and name in (case.get("ignore_null") or ()))
+                    and not (op == "U" and name in silent and oracle.says_nothing(value))
                 },
             }
+
+
+def partial(value):
+    return oracle.Partial({name: partial(part) for name, part in value.items()}) if isinstance(value, dict) else value
 
 
 def columns_of(case):

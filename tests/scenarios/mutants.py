@@ -94,8 +94,8 @@ MUTANTS = (
     Mutant(
         "P1",
         "macros/apply/shape.sql",
-        "'if(array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends, null,",
-        "'if(_cdc_ends, null,",
+        "'array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends'",
+        "'_cdc_ends'",
         (
             "keys_alternate",
             "keys_chain",
