@@ -18,7 +18,7 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -51,6 +51,17 @@ def _is_rows_file(path: Path) -> bool:
     except ValueError:
         return True
     return isinstance(content, dict) and not {"batches", "scd"}.isdisjoint(content)
+
+
+def judge_each(cases: Sequence[Any], judgement: Callable[[Any], dict[str, Any]]) -> list[dict[str, Any]]:
+    """The lines of the cases; one that cannot be judged has failed."""
+    lines = []
+    for case in cases:
+        try:
+            lines.append(judgement(case))
+        except Exception as error:
+            lines.append(_verdict(case, "failed", f"it cannot be judged: {type(error).__name__}: {error}"))
+    return lines
 
 
 def _verdict(case: RowsCase | FeedCase, status: str, detail: str, rule: str | None = None) -> dict[str, Any]:
@@ -132,13 +143,14 @@ def run(paths: Sequence[Path], folder: Path) -> list[dict[str, Any]]:
             run_cases(project, cases)
         with ThreadPoolExecutor(4) as pool:
             found = list(pool.map(partial(rows_of, project), cases))
-        report += [judge(case, rows, listed) for case, rows in zip(cases, found, strict=True)]
+        rows_found = {id(case): each for case, each in zip(cases, found, strict=True)}
+        report += judge_each(cases, lambda case: judge(case, rows_found[id(case)], listed))
     feed_cases = read_feeds(feeds)
     if feed_cases:
         project = UserProject(folder / "feeds", lake=folder / "lake", schema="feeds", threads=4)
         with _told_of(feed_cases):
             run_feeds(project, feed_cases)
-        report += [judge_feed(case, listed) for case in feed_cases]
+        report += judge_each(feed_cases, lambda case: judge_feed(case, listed))
     return report
 
 

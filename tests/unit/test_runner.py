@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.scenarios import runner
-from tests.scenarios.feed_cases import read_feeds
+from tests.scenarios.feed_cases import compare, read_feeds
 from tests.scenarios.rows_cases import RowsCase, read_cases
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
@@ -83,6 +83,21 @@ def test_what_is_no_case_is_one_failed_line(tmp_path: Path) -> None:
     lines = {Path(line["file"]).stem: line for line in (runner.judge(case, None, {}) for case in read_cases(files))}
     assert {line["status"] for line in lines.values()} == {"failed"}
     assert [name for name, line in lines.items() if "is no case" not in line["detail"]] == ["good"]
+
+
+def test_a_case_that_cannot_be_judged_fails_alone() -> None:
+    def judgement(case: RowsCase) -> dict[str, Any]:
+        return {"status": "passed"} if case.name == "good" else {"status": case.content["nothing"]}
+
+    cases = [RowsCase(Path("x.json"), "t", {"name": name}) for name in ("odd", "good")]
+    odd, good = runner.judge_each(cases, judgement)
+    assert (odd["status"], odd["detail"], good["status"]) == ("failed", "it cannot be judged: KeyError: 'nothing'", "passed")
+
+
+def test_shards_of_one_table_may_have_different_columns() -> None:
+    expected = {"t": {"columns": ["k", "v2"], "rows": [["1", None], ["2", "b"]]}}
+    assert compare(expected, {"t_1": [{"k": 1}], "t_2": [{"k": 2, "v2": "b"}]}) is None
+    assert "there is no column v2" in str(compare(expected, {"t_1": [{"k": 1}], "t_2": [{"k": 2}]}))
 
 
 def test_Q1_what_is_quarantined_instead_of_refused_is_a_difference(tmp_path: Path) -> None:
