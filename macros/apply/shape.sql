@@ -54,7 +54,8 @@ struct({{ adapter.folded(delta_cdc.quoted(column), type, unsaid, 'life') }} as {
 {#- The structs of which a null field in an update means that the field did not change (P1). What staging keeps of such an update is what
     came, so whether one is partial is not noted: tables with such columns are worked out from staging. -#}
 {% macro _filled_by_field(settings) %}
-  {%- set out, silent = [], delta_cdc._silent_when_null(settings) if settings.format != 'snapshots' else [] -%}
+  {%- set rows_live = delta_cdc.has_entities(settings) and settings.format != 'snapshots' -%}
+  {%- set out, silent = [], delta_cdc._silent_when_null(settings) if rows_live else [] -%}
   {%- for column in silent | reject('in', settings.get('set_on_insert') or []) if (settings.column_types.get(column) or '').strip().lower().startswith('struct') -%}
     {%- do out.append(column) -%}
   {%- endfor -%}
