@@ -42,13 +42,14 @@
         ~ delta_cdc.literal(cut.type) ~ ", 'delta_cdc.compacted_batch' = '" ~ state.batch_id ~ "')") -%}
   {%- do adapter.create_kept_view('cdc_compacted', delta_cdc._compacted(table, delta_cdc.position_of(cut.at, cut.type))) -%}
   {%- set joined = (table.settings.joined_after or {}).values() | list -%}  {#- rows that are older than a column -#}
+  {%- set by_field = table.settings.filled_by_field -%}  {#- what is folded is whole: a null in its structs is one -#}
   {%- set sql -%}
 merge into {{ table.staging }} as t
 using cdc_compacted as s
 on t._cdc_batch_id = s._cdc_batch_id and t._cdc_row = s._cdc_row
 when matched and not s._cdc_lives then delete
-when matched and (size(t._cdc_missing) > 0{% if joined %} or t._cdc_batch_id <= {{ joined | max }}{% endif %}) then update set
-  {%- for column in delta_cdc._folded_columns(table) %} {{ delta_cdc.quoted(column) }} = s.{{ delta_cdc.quoted(column) }},{% endfor %} _cdc_missing = array()
+when matched and (size(t._cdc_missing) > 0{% if joined %} or t._cdc_batch_id <= {{ joined | max }}{% endif %}{% if by_field %} or t._cdc_op = 'U'{% endif %}) then update set
+  {%- for column in delta_cdc._folded_columns(table) %} {{ delta_cdc.quoted(column) }} = s.{{ delta_cdc.quoted(column) }},{% endfor %}{% if by_field %} _cdc_op = 'I',{% endif %} _cdc_missing = array()
   {%- endset -%}
   {%- set done = delta_cdc._write(table.staging, sql, {}) -%}
   {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes folded away, ' ~ adapter.query_rows('select count(*) as n from cdc_compacted where _cdc_lives')[0].n

@@ -163,7 +163,6 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- set settings = {} -%}
   {%- do settings.update(table.settings) -%}
   {%- do settings.update({'erased_in': none}) -%}
-  {%- do delta_cdc.spell_as(settings, delta_cdc.spellings_noted(delta_cdc.progress(table.staging))) -%}
   {%- set keys = settings['keys'] -%}
   {%- do delta_cdc._delete_from_raw(raw, 'with ' ~ delta_cdc._staging_ctes(settings, delta_cdc._lines_of_table(raw | string, settings, 0))
         ~ '\nselect distinct c._cdc_batch_id, c._cdc_row from changes as c join cdc_keys_of_row as k on ((' ~ delta_cdc.same_columns(keys, 'c', 'k') ~ ") and not c._cdc_op <=> 'T')"

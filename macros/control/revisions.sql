@@ -264,7 +264,9 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
     {%- set state = adapter.table_state(staging, staging.identifier) if wanted else {'exists': false} -%}
     {%- if state.exists -%}
       {%- do delta_cdc.read_as_multiset(settings) -%}
-      {%- set evolved = delta_cdc._staged_columns(settings, delta_cdc.progress(staging)) -%}
+      {%- set progress = delta_cdc.progress(staging) -%}
+      {%- set evolved = delta_cdc._staged_columns(settings, progress) -%}
+      {%- do delta_cdc.spell_as(settings, delta_cdc.spellings_noted(progress)) -%}
       {%- do delta_cdc._keep_out(settings, staging, state) -%}
       {%- do out.append({'grows': evolved.add + evolved.widen + evolved.rewrite, 'compacted': state.properties.get('delta_cdc.compacted_batch', -1) | int, 'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'staging': staging,
             'raw': none if delta_cdc.reads_files(settings) else delta_cdc._model_of(settings, 'raw')}) -%}

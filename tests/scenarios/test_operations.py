@@ -17,6 +17,7 @@ from tests.scenarios.project import UserProject
 COLUMNS = {"op": "string", "seq": "int", "id": "int", "old_id": "int", "n": "int"}
 PLAIN = {"keys": ["id"], "sequence_by": ["seq"], "operation": "op", "except_columns": ["op", "old_id", "seq"]}
 MOVING = {**PLAIN, "old_keys": {"id": "old_id"}}
+MORE_COLUMNS = {"nested": {"s": "struct<a:int,b:int>"}}
 
 
 class Feed:
@@ -30,7 +31,8 @@ class Feed:
 
     def configure(self, **settings: Any) -> None:
         feed = {"format": "rows", "location": f"{self.folder}/{{table}}", "change_set_order": "name", **settings}
-        declared = [{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in self.tables.items()]
+        columns = {name: COLUMNS | MORE_COLUMNS.get(name, {}) for name in self.tables}
+        declared = [{"name": name, "cdc": cdc, "columns": columns[name]} for name, cdc in self.tables.items()]
         self.project.configure("ops", settings=feed, tables=declared)
         self.project.generate()
 
@@ -97,6 +99,7 @@ def feed(project: UserProject) -> Iterator[Feed]:
         "moments": {**PLAIN, "truncated_when": "op = 'T'", "occurred_at": "n"},
         "waits": {**MOVING, "max_errors": 0.5},
         "waits_too": {**PLAIN, "max_errors": 0.5, "history": "table", "partition_by": ["n"], "apply": "replace_partitions"},
+        "nested": {**PLAIN, "ignore_null_updates": ["s"]},
         "vacated": {**MOVING, "partition_by": ["n"], "apply": "replace_partitions"},
     })
     for table in ("errors", "deletes", "folded"):
@@ -326,6 +329,32 @@ def test_R1_a_compacted_staging_gives_the_same_final(feed: Feed) -> None:
     assert [tuple(row.values()) for row in shown.rows] == [(1, 1), (3, 3), (5, 5)]
     refused = feed.project.try_dbt("show", "--inline", asked.format(1005), quiet=True)
     assert "is compacted up to 1012" in f"{refused.exception} {feed.project.failures(refused)}"
+
+
+def test_R1_S9_P1_fields_and_other_spellings_outlive_retraction_and_compaction(feed: Feed) -> None:
+    def row(id: int, s: dict[str, Any] | None, op: str = "U", n: int = 1) -> dict[str, Any]:
+        spelled = {**feed.row(id, n=n, op=op), "s": s}
+        spelled["N"] = spelled.pop("n")
+        return spelled
+
+    def rows() -> list[dict[str, Any]]:
+        return feed.project.rows("select id, n, s from {schema}.final_nested order by id")
+
+    twice = row(1, {"a": 9, "b": None})
+    feed.deliver("nested", "0001", row(1, {"a": 1, "b": 2}, op="I"), row(2, {"a": None, "b": None}, op="I"), row(2, None, n=5))
+    feed.deliver("nested", "0002", {**twice, "seq": feed.sequence + 1}, row(2, {"a": None, "b": 7}))
+    feed.deliver("nested", "0003", {**twice, "seq": feed.sequence}, row(3, {"a": None, "b": 4}, n=8))
+    feed.run("nested")
+    structs = ({"a": 9, "b": 2}, {"a": None, "b": None}, {"a": None, "b": 4})
+    expected = [{"id": id, "n": n, "s": s} for id, n, s in zip((1, 2, 3), (1, 5, 8), structs, strict=True)]
+    assert rows()[1]["s"] == {"a": None, "b": 7}
+    assert "2 rows marked, 1 restored from later change sets." in feed.done("retract", "nested/0002.jsonl")
+    feed.run("nested")
+    assert rows() == expected
+    versions = feed.history("nested")
+    assert "rows live at the horizon" in feed.done("compact", "nested", "--before", feed.sequence + 1)
+    assert (rows(), feed.history("nested")[-1]) == (expected, versions[-1])
+    feed.project.dbt("test", "--select", "final_nested", "stg_ops__nested", "hist_ops__nested", quiet=True)
 
 
 def test_H4_A8_a_truncate_counts_when_it_was_seen_as_in_history(feed: Feed) -> None:
