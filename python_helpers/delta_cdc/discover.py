@@ -266,6 +266,8 @@ def _debezium(message: Message) -> Iterator[Sighting]:
     if "op" not in envelope or "source" not in envelope:
         return  # a heartbeat, transaction metadata, a schema change
     row = envelope.get("after") or envelope.get("before")
+    if isinstance(row, str):
+        raise TypeError("the row is text, as MongoDB's connector writes it")
     if not isinstance(row, dict):
         return
     described = (fields.get("after") or fields.get("before") or {}).get("fields") or []

@@ -227,6 +227,9 @@ def test_rows_of_change_tables_tell_their_columns() -> None:
 
 def test_what_is_no_message_of_the_format_is_counted() -> None:
     assert discovery.discover("canal", ["{", "[]", "", '{"data": 1}', '{"data": {"id": 1}, "type": "INSERT"}']).unread == 4
+    document = {"op": "c", "after": '{"_id": 1}', "source": {"db": "d", "collection": "c"}}
+    read = discovery.discover("debezium", [json.dumps(document)])
+    assert (read.tables, read.unread) == ({}, 1)
     with pytest.raises(OperationError, match="Format `mine` tells nothing"):
         discovery.discover("mine", [])
 
