@@ -31,6 +31,10 @@ def changes_of(case):
                 op, key, before = "D", before or key, None
             elif says(case.get("truncate_when"), row):
                 op, key, before = "T", None, None
+            values = {name: value for name, value in row.items() if name not in absent.get((batch, number), ())}
+            if op == "U":
+                values |= {name: partial(value) for name, value in values.items() if name in silent}
+                values = {name: value for name, value in values.items() if name not in silent or not oracle.says_nothing(value)}
             yield {
                 "op": op,
                 "key": key,
@@ -41,18 +45,12 @@ def changes_of(case):
                 "batch": batch,
                 "set": 0,
                 "row": number,
-                "values": {
-                    name: value
-                    for name, value in (
-                        (name, partial(value) if op == "U" and name in silent else value) for name, value in row.items()
-                    )
-                    if name not in absent.get((batch, number), ())
-                    and not (op == "U" and name in silent and oracle.says_nothing(value))
-                },
+                "values": values,
             }
 
 
 def partial(value):
+    """A value of an update in which nulls say nothing."""
     return oracle.Partial({name: partial(part) for name, part in value.items()}) if isinstance(value, dict) else value
 
 

@@ -122,7 +122,8 @@ def run_feeds(project: UserProject, cases: Sequence[FeedCase]) -> None:
                 case.broken = case.broken or f"its tables cannot be compared: {type(error).__name__}: {error}"
     for case in cases:
         for table in configured.get(case.feed, []):
-            case.quarantined += _quarantined(project, case.feed, table["name"])
+            found = project.quarantined(case.feed, table["name"])
+            case.quarantined += [f"{n} of {table['name']}: {reason}" for reason, n in found]
 
 
 def _configure(project: UserProject, cases: Sequence[FeedCase], step: int, configured: dict[str, list[dict[str, Any]]]) -> None:
@@ -172,14 +173,6 @@ def _note_failures(result: Any, cases: Sequence[FeedCase]) -> None:
 def _final(project: UserProject, table: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = project.rows_if_any(f"select * from {project.schema}.{table['cdc']['final_name']}")
     return [{name: value for name, value in row.items() if not name.startswith("_cdc_")} for row in rows or []]
-
-
-def _quarantined(project: UserProject, feed: str, table: str) -> list[str]:
-    staged = f"{{schema}}.stg_{feed}__{table}"
-    reasons = project.rows_if_any(
-        f"select _cdc_error as reason, count(*) as n from {staged} where _cdc_error is not null group by 1 order by 1"
-    )
-    return [f"{row['n']} of {table}: {row['reason']}" for row in reasons or []]
 
 
 def compare(expected: Mapping[str, Any] | None, found: Mapping[str, Rows]) -> str | None:

@@ -141,6 +141,14 @@ class UserProject:
                 return None
             raise
 
+    def quarantined(self, feed: str, table: str) -> list[tuple[str, int]]:
+        """Why staging could not use changes of a table: (reason, how many); nothing where it was not made."""
+        staged = f"{{schema}}.stg_{feed}__{table}"
+        found = self.rows_if_any(
+            f"select _cdc_error as reason, count(*) as n from {staged} where _cdc_error is not null group by 1 order by 1"
+        )
+        return [(row["reason"], row["n"]) for row in found or []]
+
     def spark(self) -> Any:
         from dbt.adapters.sparkdelta.session import root_session
 

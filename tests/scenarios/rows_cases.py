@@ -91,12 +91,6 @@ class RowsCase:
         return f"{{schema}}.hist_{FEED}__{self.table}" if self.content["scd"] == 2 else f"{{schema}}.final_{self.table}"
 
     @property
-    def quarantine(self) -> str:
-        """Why staging could not use some changes: {_cdc_error, n}; `{schema}` stands for the project's schema."""
-        staging = f"{{schema}}.stg_{FEED}__{self.table}"
-        return f"select _cdc_error, count(*) as n from {staging} where _cdc_error is not null group by all order by 1"
-
-    @property
     def left_out(self) -> list[str]:
         """The columns that must not be in that table."""
         given = self.content.get("columns")

@@ -27,7 +27,7 @@ from typing import Any
 
 from tests.scenarios.feed_cases import FeedCase, compare, read_feeds, run_feeds
 from tests.scenarios.project import UserProject
-from tests.scenarios.rows_cases import RowsCase, read_cases, run_cases
+from tests.scenarios.rows_cases import FEED, RowsCase, read_cases, run_cases
 from tests.scenarios.values import difference
 
 DIFFERENCES = Path(__file__).resolve().parents[1] / "cases" / "differences.json"
@@ -53,12 +53,12 @@ def _is_rows_file(path: Path) -> bool:
     return isinstance(content, dict) and not {"batches", "scd"}.isdisjoint(content)
 
 
-def judge_each(cases: Sequence[Any], judgement: Callable[[Any], dict[str, Any]]) -> list[dict[str, Any]]:
-    """The lines of the cases; one that cannot be judged has failed."""
+def judge_each(judgement: Callable[..., dict[str, Any]], cases: Sequence[Any], *about: Sequence[Any]) -> list[dict[str, Any]]:
+    """The lines of the cases, each judged with what is told about it; one that cannot be judged has failed."""
     lines = []
-    for case in cases:
+    for case, *told in zip(cases, *about, strict=True):
         try:
-            lines.append(judgement(case))
+            lines.append(judgement(case, *told))
         except Exception as error:
             lines.append(_verdict(case, "failed", f"it cannot be judged: {type(error).__name__}: {error}"))
     return lines
@@ -124,8 +124,7 @@ def rows_of(project: UserProject, case: RowsCase) -> list[dict[str, Any]] | None
         if unwanted:
             case.broken = f"the table has {', '.join(sorted(unwanted))}, which `columns` leaves out"
         if case.content.get("error"):
-            reasons = project.rows_if_any(case.quarantine) or []
-            case.quarantined = ", ".join(f"{row['_cdc_error']} ({row['n']})" for row in reasons)
+            case.quarantined = ", ".join(f"{reason} ({n})" for reason, n in project.quarantined(FEED, case.table))
         return project.rows_if_any(case.query)
     except Exception as error:  # the other cases are told
         case.broken = f"its rows cannot be read: {str(error).splitlines()[0]}"
@@ -143,14 +142,13 @@ def run(paths: Sequence[Path], folder: Path) -> list[dict[str, Any]]:
             run_cases(project, cases)
         with ThreadPoolExecutor(4) as pool:
             found = list(pool.map(partial(rows_of, project), cases))
-        rows_found = {id(case): each for case, each in zip(cases, found, strict=True)}
-        report += judge_each(cases, lambda case: judge(case, rows_found[id(case)], listed))
+        report += judge_each(partial(judge, differences=listed), cases, found)
     feed_cases = read_feeds(feeds)
     if feed_cases:
         project = UserProject(folder / "feeds", lake=folder / "lake", schema="feeds", threads=4)
         with _told_of(feed_cases):
             run_feeds(project, feed_cases)
-        report += judge_each(feed_cases, lambda case: judge_feed(case, listed))
+        report += judge_each(partial(judge_feed, differences=listed), feed_cases)
     return report
 
 

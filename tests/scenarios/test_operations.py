@@ -31,8 +31,9 @@ class Feed:
 
     def configure(self, **settings: Any) -> None:
         feed = {"format": "rows", "location": f"{self.folder}/{{table}}", "change_set_order": "name", **settings}
-        columns = {name: COLUMNS | MORE_COLUMNS.get(name, {}) for name in self.tables}
-        declared = [{"name": name, "cdc": cdc, "columns": columns[name]} for name, cdc in self.tables.items()]
+        declared = [
+            {"name": name, "cdc": cdc, "columns": COLUMNS | MORE_COLUMNS.get(name, {})} for name, cdc in self.tables.items()
+        ]
         self.project.configure("ops", settings=feed, tables=declared)
         self.project.generate()
 

@@ -90,7 +90,7 @@ def test_a_case_that_cannot_be_judged_fails_alone() -> None:
         return {"status": "passed"} if case.name == "good" else {"status": case.content["nothing"]}
 
     cases = [RowsCase(Path("x.json"), "t", {"name": name}) for name in ("odd", "good")]
-    odd, good = runner.judge_each(cases, judgement)
+    odd, good = runner.judge_each(judgement, cases)
     assert (odd["status"], odd["detail"], good["status"]) == ("failed", "it cannot be judged: KeyError: 'nothing'", "passed")
 
 
