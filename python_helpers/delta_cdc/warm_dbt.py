@@ -43,7 +43,7 @@ class WarmDbt:
         def on_event(event: Any) -> None:
             if event.info.name == "LogModelResult":
                 now = f"{event.data.node_info.node_name}: {event.data.status}"
-                progress.update(task, completed=event.data.index, total=event.data.total, now=now)
+                progress.update(task, advance=1, total=event.data.total, now=now)
             elif event.info.name == "PrintEvent":
                 tell(event.info.msg)
             elif event.info.name == "LogStartLine":
@@ -60,6 +60,9 @@ class WarmDbt:
             self._manifest, self._parsed = parsed.result, files
         result = dbtRunner(manifest=self._manifest, callbacks=[on_event]).invoke([*quiet, *command, *self._options])
         progress.update(task, now="")
+        if progress.disable and not progress.live.transient:
+            done = next(each for each in progress.tasks if each.id == task)
+            progress.console.print(f"{title}: {done.completed:.0f}/{done.total or 0:.0f} models, {done.elapsed or 0:.0f} s")
         return result
 
     def ask(self, progress: Progress, title: str, macro: str, arguments: Mapping[str, Any] = MappingProxyType({})) -> Any:
@@ -89,10 +92,13 @@ class WarmDbt:
 
 @contextmanager
 def progress_on(console: Console, *, transient: bool = False) -> Iterator[Progress]:
-    """Bars with the models done, the seconds, and the model that ended last."""
+    """Bars with the models done, the seconds, and the model that ended last; where no one watches, a line for each that ended.
+
+    transient: they go when they have ended, and where no one watches nothing is said.
+    """
     columns = (
         SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), BarColumn(bar_width=30),
         TextColumn("{task.completed}/{task.total} models"), TimeElapsedColumn(), TextColumn("{task.fields[now]}"),
     )
-    with Progress(*columns, console=console, transient=transient) as progress:
+    with Progress(*columns, console=console, transient=transient, disable=not console.is_terminal) as progress:
         yield progress

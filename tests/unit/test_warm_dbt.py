@@ -1,0 +1,60 @@
+"""The bars of `WarmDbt`: moving where someone watches, one line for each run where no one does."""
+
+from io import StringIO
+from types import SimpleNamespace
+
+import dbt.cli.main
+import pytest
+from rich.console import Console
+
+from delta_cdc.warm_dbt import WarmDbt, progress_on
+
+
+def event(name: str, **data):
+    return SimpleNamespace(info=SimpleNamespace(name=name), data=SimpleNamespace(**data))
+
+
+def result_of(model: str, index: int):
+    node = SimpleNamespace(node_name=model)
+    return event("LogModelResult", node_info=node, status="success", index=index, total=2)
+
+
+class Runner:
+    """Two models end, the second of them first."""
+
+    def __init__(self, manifest=None, callbacks=()):
+        self.callbacks = callbacks
+
+    def invoke(self, arguments):
+        for each in self.callbacks:
+            each(event("LogStartLine", total=2))
+            each(result_of("b", 2))
+            each(result_of("a", 1))
+        return SimpleNamespace(success=True, result=None)
+
+
+@pytest.fixture
+def dbt_of_two(monkeypatch, tmp_path):
+    monkeypatch.setattr(dbt.cli.main, "dbtRunner", Runner)
+    return WarmDbt(tmp_path)
+
+
+def test_where_no_one_watches_each_run_leaves_one_line(dbt_of_two):
+    told = StringIO()
+    with progress_on(Console(file=told)) as progress:
+        dbt_of_two.run(progress, "first", "run")
+        dbt_of_two.run(progress, "second", "run")
+    assert told.getvalue().splitlines() == ["first: 2/2 models, 0 s", "second: 2/2 models, 0 s"]
+
+
+def test_a_transient_bar_leaves_nothing(dbt_of_two):
+    told = StringIO()
+    with progress_on(Console(file=told), transient=True) as progress:
+        dbt_of_two.run(progress, "look", "run")
+    assert told.getvalue() == ""
+
+
+def test_the_bar_counts_models_that_ended(dbt_of_two):
+    with progress_on(Console(file=StringIO(), force_terminal=True)) as progress:
+        dbt_of_two.run(progress, "first", "run")
+        assert [(each.completed, each.total) for each in progress.tasks] == [(2, 2)]
