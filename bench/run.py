@@ -53,8 +53,9 @@ def main() -> None:
         shutil.rmtree(work)
         make = shlex.join(["make", "bench", f"ONLY={name}", f"SIZE={given.size}", *([f"SET={given.set}"] if given.set else [])])
         label = f"{given.size}, but SET" if given.set else given.size
-        results = {**read(), name: {"command": make, "size": label, **entry}}
-        RESULTS.write_text(json.dumps({name: results[name] for name in SECTIONS if name in results}, indent=1) + "\n")
+        found = {**read(), name: {"command": make, "size": label, **entry}}
+        results = {name: found[name] for name in SECTIONS if name in found}
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
         write_page(results)
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}")
