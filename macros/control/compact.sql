@@ -1,9 +1,8 @@
 {#-
   compact (R1): what staging holds of a row up to a horizon becomes one change: its last one, with every column as it was after it; of a
-  row that lived no more, nothing. Final stays as it is, history begins at the horizon. The horizon, a position, is a property of the
+  row that lived no more, nothing. Beside it stay what final shows of a row's beginning and end (`created_at`, soft deletes), and all changes at
+  keys that were ever part of a key change. Final stays as it is, history begins at the horizon. The horizon, a position, is a property of the
   table, set before anything is folded: from then on a change at or below it is quarantined as `too_late`.
-  Exact where a row is no more than its last state: refused where keys have changed, where rows outlive their delete, or where something
-  is taken from a row's beginning.
 -#}
 {% macro compact(staging, before) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
@@ -40,20 +39,30 @@
   {%- do run_query('alter table ' ~ table.staging ~ " set tblproperties ('delta_cdc.folded_until' = " ~ delta_cdc.literal(folded.until)
         ~ ", 'delta_cdc.folded_at' = '" ~ folded.now ~ "', 'delta_cdc.horizon' = " ~ delta_cdc.literal(cut.at) ~ ", 'delta_cdc.horizon_type' = "
         ~ delta_cdc.literal(cut.type) ~ ", 'delta_cdc.compacted_batch' = '" ~ state.batch_id ~ "')") -%}
-  {%- do adapter.create_kept_view('cdc_compacted', delta_cdc._compacted(table, delta_cdc.position_of(cut.at, cut.type))) -%}
+  {%- set linked = 'cdc_linked_keys' if table.settings.key_changes and state.notes.keys_may_move is not sameas false else none -%}
+  {%- if linked -%}
+    {%- do adapter.create_view_from_python(linked, 'delta_cdc.keys.linked_keys', {
+          'staging': table.staging | string, 'keys': table.settings['keys'], 'pair_split_key_changes': table.settings.split_key_changes}) -%}
+  {%- endif -%}
+  {%- do adapter.create_kept_view('cdc_compacted', delta_cdc._compacted(table, delta_cdc.position_of(cut.at, cut.type), linked)) -%}
+  {%- set not_whole = ['size(t._cdc_missing) > 0'] -%}
   {%- set joined = (table.settings.joined_after or {}).values() | list -%}  {#- rows that are older than a column -#}
+  {%- if joined %}{% do not_whole.append('t._cdc_batch_id <= ' ~ joined | max) %}{% endif -%}
   {%- set by_field = table.settings.filled_by_field -%}  {#- what is folded is whole: a null in its structs is one -#}
+  {%- if by_field %}{% do not_whole.append("t._cdc_op = 'U'") %}{% endif -%}
+  {%- if table.settings.set_on_insert %}{% do not_whole.append('true') %}{% endif -%}  {#- what came of these does not count -#}
   {%- set sql -%}
 merge into {{ table.staging }} as t
 using cdc_compacted as s
 on t._cdc_batch_id = s._cdc_batch_id and t._cdc_row = s._cdc_row
-when matched and not s._cdc_lives then delete
-when matched and (size(t._cdc_missing) > 0{% if joined %} or t._cdc_batch_id <= {{ joined | max }}{% endif %}{% if by_field %} or t._cdc_op = 'U'{% endif %}) then update set
+when matched and not s._cdc_stays then delete
+when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then update set
   {%- for column in delta_cdc._folded_columns(table) %} {{ delta_cdc.quoted(column) }} = s.{{ delta_cdc.quoted(column) }},{% endfor %}{% if by_field %} _cdc_op = 'I',{% endif %} _cdc_missing = array()
   {%- endset -%}
   {%- set done = delta_cdc._write(table.staging, sql, {}) -%}
-  {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes folded away, ' ~ adapter.query_rows('select count(*) as n from cdc_compacted where _cdc_lives')[0].n
-        ~ ' rows live at the horizon ' ~ cut.at ~ '. A change at or below it is too late from now on.') -%}
+  {%- set left = adapter.query_rows('select count(*) as n from ' ~ delta_cdc._up_to(table.staging, delta_cdc.position_of(cut.at, cut.type)))[0].n -%}
+  {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes folded away, ' ~ left ~ ' stay, up to the horizon ' ~ cut.at
+        ~ '. A change at or below it is too late from now on.') -%}
 {% endmacro %}
 
 
@@ -86,23 +95,58 @@ when matched and (size(t._cdc_missing) > 0{% if joined %} or t._cdc_batch_id <= 
 {% endmacro %}
 
 
-{#- All changes up to the horizon, one row each: whether its row lives on by it (`_cdc_lives`), with the columns as they are after it. -#}
-{% macro _compacted(table, horizon) -%}
+{#- The usable changes of a staging table up to the horizon. -#}
+{% macro _up_to(staging, horizon) %}
+  {{ return('(select * from ' ~ staging ~ ' where _cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= ' ~ horizon ~ ')') }}
+{% endmacro %}
+
+
+{#-
+  The changes up to the horizon, one row each: whether it stays (`_cdc_stays`), and whether as the one that says all of its row
+  (`_cdc_is_whole`), with the columns as they are after it. Of the last life of a row that stay: its newest change; its first, where final
+  shows its time; its delete, where rows outlive it. The truncates go too, unless rows outlive them.
+  linked: a relation of keys that were ever part of a key change, or none. Changes there are not among the rows, so they stay as they are:
+  who is who is worked out from them. Those below a truncate are of no use to it any more (A8).
+-#}
+{% macro _compacted(table, horizon, linked) -%}
 {%- set settings = {} -%}
 {%- do settings.update(table.settings) -%}
 {%- do settings.update({'columns': delta_cdc._folded_columns(table), 'expressions': {}}) -%}
-{%- set below = '(select * from ' ~ table.staging ~ ' where _cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= ' ~ horizon ~ ')' -%}
+{%- set below = delta_cdc._up_to(table.staging, horizon) -%}
+{%- set soft = settings.get('delete_mode') == 'soft' -%}
 with changes as (
 {{ delta_cdc.changes_of_entities(settings, below, none) }}
 ),
-{{ delta_cdc.entity_states(settings, below) }}
+{{ delta_cdc.entity_states(settings, below, with_life=true) }},
+numbered as (
+  select *, {{ '_cdc_lived' if soft else '_cdc_epoch = size(_cdc_truncates)' }} as _cdc_counts,
+    struct(_cdc_epoch, count_if(_cdc_ends) over (
+      partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_of_states() }}
+      rows between unbounded preceding and 1 preceding)) as _cdc_life
+  from states
+),
+marked as (
+  select *,
+    {% if not soft %}not max(_cdc_ends) over life and {% endif %}_cdc_counts
+      and _cdc_life = max(if(_cdc_counts, _cdc_life, null)) over (partition by _cdc_entity) as _cdc_in_last_life,
+    row_number() over (partition by _cdc_entity, _cdc_life, _cdc_ends order by {{ delta_cdc.order_of_states('desc') }}) = 1 as _cdc_is_newest
+    {%- if settings.get('created_at') %},
+    row_number() over (partition by _cdc_entity, _cdc_life order by {{ delta_cdc.order_of_states() }}) = 1 as _cdc_is_first{% endif %}
+  from numbered
+  window life as (partition by _cdc_entity, _cdc_life)
+)
 select _cdc_batch_id, _cdc_row, {{ delta_cdc.column_list(settings['columns']) }},
-  not _cdc_ends and _cdc_epoch = size(_cdc_truncates)
-    and row_number() over (partition by _cdc_entity order by {{ delta_cdc.order_of_states('desc') }}) = 1 as _cdc_lives
-from states
+  _cdc_in_last_life and (_cdc_is_newest{% if settings.get('created_at') %} or _cdc_is_first{% endif %}) as _cdc_stays,
+  _cdc_is_newest and not _cdc_ends as _cdc_is_whole
+from marked
+{%- if linked %}
+left anti join {{ linked }} as k on {{ delta_cdc.same_columns(settings['keys'], 'marked', 'k') }}{% if not soft %} and marked._cdc_counts{% endif %}
+{%- endif %}
+{%- if not soft %}
 union all
-select _cdc_batch_id, _cdc_row, {{ delta_cdc.column_list(settings['columns']) }}, false
+select _cdc_batch_id, _cdc_row, {{ delta_cdc.column_list(settings['columns']) }}, false, false
 from {{ below }} where _cdc_op = 'T'
+{%- endif %}
 {%- endmacro %}
 
 
@@ -119,17 +163,11 @@ from {{ below }} where _cdc_op = 'T'
   {%- if not delta_cdc.has_entities(settings) -%}
     {%- do problems.append('it has no keys, or its rows are only added') -%}
   {%- else -%}
-    {%- if settings.key_changes and state.notes.keys_may_move is not sameas false -%}
-      {%- do problems.append('its keys may have changed, and who is who across a key change is worked out from every change') -%}
+    {%- if settings.get('alternate_keys') -%}
+      {%- do problems.append('`alternate_keys` needs every change of a row') -%}
     {%- endif -%}
-    {%- for setting in ['created_at', 'updated_at', 'set_on_insert', 'alternate_keys'] if settings.get(setting) -%}
-      {%- do problems.append('`' ~ setting ~ '` needs every change of a row') -%}
-    {%- endfor -%}
     {%- if settings.renamed_in_staging -%}
       {%- do problems.append('columns of it were renamed (' ~ settings.renamed_in_staging.keys() | join(', ') ~ ')') -%}
-    {%- endif -%}
-    {%- if settings.get('delete_mode', 'hard') != 'hard' -%}
-      {%- do problems.append('with `delete_mode: ' ~ settings.delete_mode ~ '` rows outlive their delete') -%}
     {%- endif -%}
     {%- if settings.get('history', 'view') != 'view' -%}
       {%- do problems.append('its history is a table, which could not be rebuilt') -%}

@@ -136,6 +136,17 @@ def known_key_changes(
     return resolve(_at_keys(changes, linked), pair_split_key_changes=pair_split_key_changes).rows
 
 
+def linked_keys(
+    session: SparkSession, *, staging: str, keys: list[str], pair_split_key_changes: bool = False
+) -> DataFrame:
+    """The keys that were ever part of a key change, each once: a row with the key columns.
+
+    staging: SQL of a relation with the columns of a staging table. keys: its key columns.
+    """
+    linked = _linked_keys(_usable_changes(session.sql(f"select * from {staging}"), keys), pair_split_key_changes)
+    return linked.selectExpr("linked_key.*").distinct()
+
+
 def _usable_changes(staging: DataFrame, keys: list[str]) -> DataFrame:
     """What the resolver takes of a staging table."""
     from pyspark.sql import functions as F

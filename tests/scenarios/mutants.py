@@ -1,15 +1,18 @@
 """`make mutants`: does a test fail when a rule is broken? Seeded faults, and the cases that go red.
 
-Each fault is one text put in place of another in a copy of the package, in its macros or its resolver; a few rows-files then go
-through generated models and real dbt runs, and just the cases that the fault names must differ. Not part of `make test`: a fault
-costs one or two minutes.
+Each fault is one text put in place of another in a copy of the package, in its macros, its adapter or its resolver. A few
+rows-files then go through generated models and real dbt runs, and just the cases that the fault names must differ; or, for
+what no case can show, the tests that carry the rule's id run in the copy, and just those that the fault names must fail. Not
+part of `make test`: a fault costs one to three minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -62,13 +65,19 @@ RESOLVER = "python_helpers/delta_cdc/resolver.py"
 
 @dataclass(frozen=True)
 class Mutant:
-    """A fault: in `file` of the package, `before` becomes `after`. red: the cases that must fail, by the rule that they prove."""
+    """A fault: in `file` of the package, `before` becomes `after`. red: the cases, or the tests (file::name), that must fail, by
+    the rule that they prove."""
 
     rule: str
     file: str
     before: str
     after: str
     red: tuple[str, ...]
+
+    @property
+    def test_files(self) -> tuple[str, ...]:
+        """Those of the tests that must fail; none where cases must."""
+        return tuple(dict.fromkeys(name.partition("::")[0] for name in self.red if "::" in name))
 
 
 MUTANTS = (
@@ -232,9 +241,7 @@ MUTANTS = (
         "last_value(_cdc_occurred_at) over life as _cdc_created_at",
         ("life_created_and_updated",),
     ),
-    Mutant(
-        "K2", RESOLVER, "0, kind) as a", "0, greatest(kind, 0)) as a", ("keys_reuse_of_a_vacated_key",)
-    ),
+    Mutant("K2", RESOLVER, "0, kind) as a", "0, greatest(kind, 0)) as a", ("keys_reuse_of_a_vacated_key",)),
     Mutant(
         "K3",
         RESOLVER,
@@ -345,6 +352,141 @@ MUTANTS = (
         "{%- set mask = {} %}",
         ("column_masked",),
     ),
+    Mutant(
+        "O2",
+        RESOLVER,
+        "if(tied or truncated_here, struct({_ID}), null) as arrival",
+        "struct({_ID}) as arrival",
+        ("tests/spark/test_resolver.py::test_O2_ids_of_entities_do_not_depend_on_arrival",),
+    ),
+    Mutant(
+        "K4",
+        "macros/history/entity_states.sql",
+        "partition by _cdc_entity, _cdc_epoch, _cdc_life order by",
+        "partition by _cdc_entity, _cdc_epoch, _cdc_life, {{ delta_cdc.column_list(keys) }} order by",
+        ("keys_chain",),
+    ),
+    Mutant(
+        "E5",
+        "macros/apply/staging.sql",
+        "if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array())",
+        "cast(array() as array<string>)",
+        ("columns_come_and_go",),
+    ),
+    Mutant(
+        "A3",
+        "macros/apply/staging.sql",
+        "where not exists (  -- only late",
+        "where true or not exists (  -- only late",
+        ("tests/scenarios/test_bad_input.py::test_A3_a_change_set_that_comes_again_changes_no_data_file",),
+    ),
+    Mutant(
+        "S3",
+        "macros/change_sets/progress.sql",
+        "{%- if problems -%}",
+        "{%- if false -%}",
+        (
+            "tests/scenarios/test_bad_input.py::test_S3_S4_a_change_set_that_is_gone_or_rewritten_before_its_load_stops_only_its_table",
+        ),
+    ),
+    Mutant(
+        "S4",
+        "python_helpers/dbt/adapters/sparkdelta/files.py",
+        'size == change_set["size"] and modified_at == _utc(change_set["modified_at"])',
+        "size",
+        (
+            "tests/scenarios/test_bad_input.py::test_S3_S4_a_change_set_that_is_gone_or_rewritten_before_its_load_stops_only_its_table",
+        ),
+    ),
+    Mutant(
+        "S5",
+        "python_helpers/delta_cdc/scaffold.py",
+        "incremental_strategy='append', full_refresh=false, ",
+        "incremental_strategy='append', ",
+        ("tests/scenarios/test_bad_input.py::test_S5_a_full_refresh_rebuilds_final_and_keeps_the_state",),
+    ),
+    Mutant(
+        "S6",
+        "macros/apply/final.sql",
+        "not touched and not noted",
+        "not touched",
+        ("tests/scenarios/test_operations.py::test_S6_a_key_change_that_touches_no_partition_is_worked_in_once",),
+    ),
+    Mutant(
+        "S7",
+        "macros/change_sets/progress.sql",
+        "[done, noted.get(relation.identifier, -1), noted.get(relation.schema ~ '.' ~ relation.identifier, -1)] | max",
+        "done",
+        ("tests/unit/test_macros.py::test_S7_a_batch_noted_as_empty_is_done_too",),
+    ),
+    Mutant(
+        "S8",
+        "macros/change_sets/progress.sql",
+        " and not state.replaced",
+        "",
+        ("tests/unit/test_macros.py::test_S8_a_table_that_somebody_replaced_is_not_continued",),
+    ),
+    Mutant(
+        "S9",
+        "macros/control/revisions.sql",
+        "when not matched and s._cdc_action = 'restore' then insert",
+        "when not matched and s._cdc_action = 'never' then insert",
+        (
+            "tests/scenarios/test_operations.py::test_A8_S9_Q3_a_truncate_may_be_replayed_and_what_came_again_outlives_a_retraction",
+            "tests/scenarios/test_operations.py::test_R1_S9_P1_fields_and_other_spellings_outlive_retraction_and_compaction",
+            "tests/scenarios/test_operations.py::test_S9_a_change_set_of_a_feed_that_mixes_tables_is_taken_back_from_all_of_them",
+            "tests/scenarios/test_operations.py::test_S9_a_retracted_change_set_leaves_no_trace_in_history_and_final",
+        ),
+    ),
+    Mutant(
+        "Q3",
+        "macros/control/revisions.sql",
+        "where _cdc_error is null and not exists (select 1 from",
+        "where not exists (select 1 from",
+        ("tests/scenarios/test_operations.py::test_Q3_replayed_rows_count_from_where_they_arrived",),
+    ),
+    Mutant(
+        "Q5",
+        "python_helpers/delta_cdc/config_reader.py",
+        'if not can_be_compared(self.types.get(name, "")):',
+        "if False:",
+        ("tests/unit/test_config.py::test_Q5_rows_are_told_by_values_that_can_be_compared",),
+    ),
+    Mutant(
+        "H4",
+        "macros/history/as_of.sql",
+        "from timed where {{ until | replace('_cdc_occurred_at', '_cdc_time') }}",
+        "from timed where {{ until }}",
+        ("tests/scenarios/test_operations.py::test_H4_A8_a_truncate_counts_when_it_was_seen_as_in_history",),
+    ),
+    Mutant(
+        "P3",
+        "macros/apply/staging.sql",
+        "{%- if settings.get('full_images') %}\nwhole as",
+        "{%- if true %}\nwhole as",
+        ("tests/unit/test_macros.py::test_P3_of_the_image_before_only_keys_are_used",),
+    ),
+    Mutant(
+        "R1",
+        "macros/control/compact.sql",
+        "{%- if linked %}\nleft anti join",
+        "{%- if false %}\nleft anti join",
+        ("tests/scenarios/test_operations.py::test_R1_a_compacted_table_goes_on_as_its_twin_does",),
+    ),
+    Mutant(
+        "R2",
+        "macros/control/erase.sql",
+        "' and ' ~ position ~ ' <= e.at'",
+        "' and ' ~ position ~ ' > e.at'",
+        ("tests/scenarios/test_operations.py::test_R2_an_erased_person_is_in_no_file_and_stays_erased",),
+    ),
+    Mutant(
+        "S10",
+        "macros/apply/snapshots.sql",
+        "or not _cdc_before.compared <=> {{ compared }}",
+        "or true",
+        ("tests/scenarios/test_snapshots.py::test_S10_the_same_copy_again_changes_nothing",),
+    ),
 )
 
 
@@ -369,10 +511,23 @@ def red_cases(package: Path, folder: Path, lake: Path, schema: str) -> set[str]:
     return {case.path.stem for case in cases if judge(case, rows_of(project, case), {})["status"] == "failed"}
 
 
+def red_tests(package: Path, mutant: Mutant) -> set[str]:
+    """The tests of the rule, in the files that hold the fault's, that fail in the package (file::name)."""
+    chosen = [*mutant.test_files, "-k", f"{mutant.rule}_", "-q", "--tb=no", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTHONPATH": str(package / "python_helpers")}
+    command = [sys.executable, "-m", "pytest", *chosen]
+    said = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
+    if said.returncode not in (0, 1):
+        raise RuntimeError(f"{' '.join(command)} in {package} ended with {said.returncode}\n{said.stdout}{said.stderr}")
+    return set(re.findall(r"^(?:FAILED|ERROR) ([^\s\[]+)", said.stdout, re.MULTILINE))
+
+
 def red_with(mutant: Mutant | None, folder: Path) -> set[str]:
-    """The red cases with a fault; none: without one."""
+    """What is red with a fault; none: the cases that are without one."""
     name = f"m{MUTANTS.index(mutant)}_{mutant.rule.lower()}" if mutant else "healthy"
     package = broken_package(mutant, folder / f"{name}_package") if mutant else PACKAGE
+    if mutant and mutant.test_files:
+        return red_tests(package, mutant)
     return red_cases(package, folder / name, folder / f"lake_{os.getpid()}", name)
 
 
@@ -381,12 +536,13 @@ def main() -> int:
     parser.add_argument("--rules", nargs="*", help="only the faults of these rules")
     rules = parser.parse_args().rules
     chosen = [mutant for mutant in MUTANTS if not rules or mutant.rule in rules]
+    by_cases = [None] if any(not mutant.test_files for mutant in chosen) else []
     folder = Path(tempfile.mkdtemp(prefix="mutants-"))
     wrong = 0
     # a JVM keeps something of each fault's runs: after some twenty of them its heap is full
     with get_context("spawn").Pool(1, maxtasksperchild=5) as pool:
-        found = pool.imap(partial(red_with, folder=folder), [None, *chosen])
-        if healthy := next(found):
+        found = pool.imap(partial(red_with, folder=folder), [*by_cases, *chosen])
+        if by_cases and (healthy := next(found)):
             sys.exit(f"Without a fault these differ already: {', '.join(sorted(healthy))}")
         for mutant, red in zip(chosen, found, strict=True):
             as_listed = bool(red) and red == set(mutant.red)

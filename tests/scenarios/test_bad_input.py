@@ -152,9 +152,11 @@ def test_A4_final_equals_its_rebuild(feed: Feed) -> None:
 
 
 def test_A3_a_change_set_that_comes_again_changes_no_data_file(feed: Feed) -> None:
+    feed.deliver("0050", feed.row(50), feed.row(51, op="U", old_id=50))
+    feed.run()
     tables = ("stg_odd__one", "int_odd__one_keys", "final_one")
     files = {table: feed.files(table) for table in tables}
-    for name in ("0001", "0010"):
+    for name in ("0001", "0050"):
         feed.deliver(f"again_{name}", (feed.folder / "one" / f"{name}.jsonl").read_text())
     feed.run()
     assert files == {table: feed.files(table) for table in tables}

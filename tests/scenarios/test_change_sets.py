@@ -108,7 +108,7 @@ def test_R1_maintain_folds_what_is_older_than_a_table_keeps(feeds: UserProject) 
     where = ["--project-dir", str(feeds.path), "--profiles-dir", str(feeds.path)]
     said = CliRunner().invoke(main, ["maintain", "aged.dated", "aged.counted", *where])
     assert said.exit_code == 0, said.output
-    assert "table aged.dated: 3 changes folded away, 1 rows live at the horizon" in said.stdout
+    assert "table aged.dated: 3 changes folded away, 1 stay, up to the horizon" in said.stdout
     assert "aged.counted has `compact_after_days`, and is not compacted: the time of its changes is a int" in said.stdout
     assert feeds.rows("select count(*) as n from {schema}.stg_aged__dated") == [{"n": 2}]
     assert feeds.rows("select count(*) as n from {schema}.stg_aged__counted") == [{"n": 5}]

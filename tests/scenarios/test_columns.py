@@ -698,7 +698,7 @@ def test_E1_Q3_R1_a_young_column_is_told_by_what_is_read_again_and_outlives_comp
     cols.project.dbt("run", *tables, quiet=True)
     final = [{"id": 1, "a": 2, "b": "late"}, {"id": 3, "a": 3, "b": "kept"}, {"id": 4, "a": 4, "b": None}]
     assert cols.rows("final_young", "id, a, b") == final
-    assert "3 rows live at the horizon" in cols.operation("compact", "young", "--before", "100")
+    assert "3 stay, up to the horizon" in cols.operation("compact", "young", "--before", "100")
     cols.project.dbt("run", *tables, quiet=True)
     assert cols.rows("hist_cols__young", "id, a, b") == final
     cols.project.dbt("test", "--select", "final_young", "stg_cols__young", "hist_cols__young", quiet=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.scenarios.mutants import CASES, MUTANTS, PACKAGE, Mutant
+from tests.unit.test_contract import rules
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.rule)
@@ -12,4 +13,15 @@ def test_the_place_of_a_fault_is_there(mutant: Mutant) -> None:
 
 
 def test_the_cases_that_must_notice_are_run_and_no_others() -> None:
-    assert {name for mutant in MUTANTS for name in mutant.red} == set(CASES)
+    assert {name for mutant in MUTANTS if not mutant.test_files for name in mutant.red} == set(CASES)
+
+
+def test_the_tests_that_must_notice_are_there_and_carry_the_rule() -> None:
+    for mutant in MUTANTS:
+        for file, _, name in (red.partition("::") for red in mutant.red if mutant.test_files):
+            assert f"def {name}(" in (PACKAGE / file).read_text(encoding="utf-8")
+            assert mutant.rule in name.split("_")
+
+
+def test_every_rule_has_a_fault() -> None:
+    assert sorted(set(rules()) - {mutant.rule for mutant in MUTANTS}) == []
