@@ -364,14 +364,14 @@ MUTANTS = (
         "macros/history/entity_states.sql",
         "partition by _cdc_entity, _cdc_epoch, _cdc_life order by",
         "partition by _cdc_entity, _cdc_epoch, _cdc_life, {{ delta_cdc.column_list(keys) }} order by",
-        ("keys_chain",),
+        ("keys_alternate", "keys_chain", "keys_split_key_change", "life_created_and_updated"),
     ),
     Mutant(
         "E5",
         "macros/apply/staging.sql",
         "if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array())",
         "cast(array() as array<string>)",
-        ("columns_come_and_go",),
+        ("keys_alternate", "keys_chain", "keys_split_key_change", "nullable_keys", "partial_late_fills_only_what_is_open"),
     ),
     Mutant(
         "A3",
@@ -401,8 +401,8 @@ MUTANTS = (
     Mutant(
         "S5",
         "python_helpers/delta_cdc/scaffold.py",
-        "incremental_strategy='append', full_refresh=false, ",
-        "incremental_strategy='append', ",
+        '"on_schema_change": "append_new_columns",\n        "full_refresh": False,',
+        '"on_schema_change": "append_new_columns",',
         ("tests/scenarios/test_bad_input.py::test_S5_a_full_refresh_rebuilds_final_and_keeps_the_state",),
     ),
     Mutant(
