@@ -400,10 +400,10 @@ MUTANTS = (
     ),
     Mutant(
         "S5",
-        "python_helpers/delta_cdc/scaffold.py",
-        '"on_schema_change": "append_new_columns",\n        "full_refresh": False,',
-        '"on_schema_change": "append_new_columns",',
-        ("tests/scenarios/test_bad_input.py::test_S5_a_full_refresh_rebuilds_final_and_keeps_the_state",),
+        "macros/change_sets/change_sets.sql",
+        "{{ return(highest | max) }}",
+        "{{ return(0) }}",
+        ("tests/scenarios/test_bad_input.py::test_S5_a_lost_ledger_is_rebuilt_and_batch_ids_go_on_growing",),
     ),
     Mutant(
         "S6",

@@ -129,9 +129,15 @@ def test_S5_a_full_refresh_rebuilds_final_and_keeps_the_state(feed: Feed) -> Non
     feed.run("--full-refresh")
     assert feed.final() == before
     assert state == {t: feed.version(t) for t in state}
+
+    def rows(table: str) -> int:
+        return int(feed.project.rows(f"select count(*) as n from {{schema}}.{table}")[0]["n"])
+
+    there = {table: rows(table) for table in ("stg_odd__one", "cdc_change_sets")}
     feed.deliver("0030", feed.row(30))
-    feed.run()
-    assert 30 in feed.final()
+    feed.run("--full-refresh")
+    assert feed.final() == {**before, 30: 1}
+    assert {table: rows(table) - count for table, count in there.items()} == dict.fromkeys(there, 1)
 
 
 def test_S5_a_lost_ledger_is_rebuilt_and_batch_ids_go_on_growing(feed: Feed) -> None:
