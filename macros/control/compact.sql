@@ -32,10 +32,10 @@
   {%- elif not delta_cdc.can_be_noted(cut.type, cut.at) -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': a position of type ' ~ cut.type ~ ' cannot be written down exactly, so it can be no horizon.') -%}
   {%- endif -%}
+  {%- set below = '(select * from ' ~ table.staging ~ ' where _cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= ' ~ delta_cdc.position_of(cut.at, cut.type) ~ ')' -%}
   {%- set until = 'max(_cdc_occurred_at)' -%}
   {%- if horizon %}{% set until = 'greatest(' ~ until ~ ', try_cast(' ~ delta_cdc.literal(state.properties['delta_cdc.folded_until']) ~ ' as ' ~ time_type ~ '))' %}{% endif -%}
-  {%- set folded = adapter.query_rows('select cast(' ~ until ~ ' as string) as until, unix_micros(current_timestamp()) as now from ' ~ table.staging
-        ~ ' where _cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= ' ~ delta_cdc.position_of(cut.at, cut.type))[0] -%}
+  {%- set folded = adapter.query_rows('select cast(' ~ until ~ ' as string) as until, unix_micros(current_timestamp()) as now from ' ~ below)[0] -%}
   {%- do run_query('alter table ' ~ table.staging ~ " set tblproperties ('delta_cdc.folded_until' = " ~ delta_cdc.literal(folded.until)
         ~ ", 'delta_cdc.folded_at' = '" ~ folded.now ~ "', 'delta_cdc.horizon' = " ~ delta_cdc.literal(cut.at) ~ ", 'delta_cdc.horizon_type' = "
         ~ delta_cdc.literal(cut.type) ~ ", 'delta_cdc.compacted_batch' = '" ~ state.batch_id ~ "')") -%}
@@ -44,7 +44,7 @@
     {%- do adapter.create_view_from_python(linked, 'delta_cdc.keys.linked_keys', {
           'staging': table.staging | string, 'keys': table.settings['keys'], 'pair_split_key_changes': table.settings.split_key_changes}) -%}
   {%- endif -%}
-  {%- do adapter.create_kept_view('cdc_compacted', delta_cdc._compacted(table, delta_cdc.position_of(cut.at, cut.type), linked)) -%}
+  {%- do adapter.create_kept_view('cdc_compacted', delta_cdc._compacted(table, below, linked)) -%}
   {%- set not_whole = ['size(t._cdc_missing) > 0'] -%}
   {%- set joined = (table.settings.joined_after or {}).values() | list -%}  {#- rows that are older than a column -#}
   {%- if joined %}{% do not_whole.append('t._cdc_batch_id <= ' ~ joined | max) %}{% endif -%}
@@ -60,7 +60,7 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
   {%- for column in delta_cdc._folded_columns(table) %} {{ delta_cdc.quoted(column) }} = s.{{ delta_cdc.quoted(column) }},{% endfor %}{% if by_field %} _cdc_op = 'I',{% endif %} _cdc_missing = array()
   {%- endset -%}
   {%- set done = delta_cdc._write(table.staging, sql, {}) -%}
-  {%- set left = adapter.query_rows('select count(*) as n from ' ~ delta_cdc._up_to(table.staging, delta_cdc.position_of(cut.at, cut.type)))[0].n -%}
+  {%- set left = adapter.query_rows('select count(*) as n from ' ~ below)[0].n -%}
   {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes folded away, ' ~ left ~ ' stay, up to the horizon ' ~ cut.at
         ~ '. A change at or below it is too late from now on.') -%}
 {% endmacro %}
@@ -95,24 +95,17 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
 {% endmacro %}
 
 
-{#- The usable changes of a staging table up to the horizon. -#}
-{% macro _up_to(staging, horizon) %}
-  {{ return('(select * from ' ~ staging ~ ' where _cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= ' ~ horizon ~ ')') }}
-{% endmacro %}
-
-
 {#-
-  The changes up to the horizon, one row each: whether it stays (`_cdc_stays`), and whether as the one that says all of its row
+  `below`, the usable changes up to the horizon, one row each: whether it stays (`_cdc_stays`), and whether as the one that says all of its row
   (`_cdc_is_whole`), with the columns as they are after it. Of the last life of a row that stay: its newest change; its first, where final
   shows its time; its delete, where rows outlive it. The truncates go too, unless rows outlive them.
   linked: a relation of keys that were ever part of a key change, or none. Changes there are not among the rows, so they stay as they are:
   who is who is worked out from them. Those below a truncate are of no use to it any more (A8).
 -#}
-{% macro _compacted(table, horizon, linked) -%}
+{% macro _compacted(table, below, linked) -%}
 {%- set settings = {} -%}
 {%- do settings.update(table.settings) -%}
 {%- do settings.update({'columns': delta_cdc._folded_columns(table), 'expressions': {}}) -%}
-{%- set below = delta_cdc._up_to(table.staging, horizon) -%}
 {%- set soft = settings.get('delete_mode') == 'soft' -%}
 with changes as (
 {{ delta_cdc.changes_of_entities(settings, below, none) }}
