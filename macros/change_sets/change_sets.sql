@@ -9,11 +9,9 @@
   {%- set feeds = delta_cdc._feeds() -%}
   {%- set state = adapter.table_state(this, this.identifier) -%}
   {%- set lost = not state.exists -%}
-  {%- set known = this -%}
-  {%- if lost -%}
-    {%- set known = delta_cdc._ledger_from_tables() -%}
-  {%- endif -%}
-  {%- set last = (state.txn_version or 0) if not lost else delta_cdc._highest_batch_of_tables() -%}
+  {%- set known = delta_cdc._ledger_from_tables() if lost else this -%}
+  {%- set last = delta_cdc._highest_batch_of_tables() if lost else delta_cdc._highest_recorded_batch(this, state) -%}
+  {%- set above = delta_cdc._recent_batches_above(last) -%}
   {%- do adapter.tune_for([] if lost else [this]) -%}
   {%- set patterns = [] -%}
   {%- set newest = {} if lost else delta_cdc._newest_names(feeds) -%}
@@ -25,20 +23,41 @@
   {#- a feed that cannot be listed fails in its own models: pending_change_sets -#}
   {%- set listing = adapter.create_listing_view('cdc_listing', patterns) -%}
   {%- do adapter.remember('unlisted', listing.unlisted) -%}
-  {#- a run beside this one may have numbered some since; what is counted and what is written are of one moment -#}
-  {%- set before = last if lost else '(select greatest(' ~ last ~ ', coalesce(max(batch_id), 0)) from ' ~ this ~ ')' -%}
   {%- set now = "timestamp'" ~ modules.datetime.datetime.now(modules.pytz.utc).strftime('%Y-%m-%d %H:%M:%S.%f') ~ "+00:00'" -%}
-  {%- set sql = delta_cdc._new_change_sets(feeds, known, before, now) -%}
-  {%- set new = adapter.query_rows('select count(*) as found from (\n' ~ sql ~ '\n) as new_change_sets')[0]['found'] if listing.files else 0 -%}
-  {%- if lost and last > 0 -%}
-    {%- set sql = 'select * from (' ~ delta_cdc._ledger_from_tables() ~ ')\nunion all\nselect * from (\n' ~ sql ~ '\n)' -%}
+  {%- set sql = delta_cdc._new_change_sets(feeds, known, last, now, none if lost else above) -%}
+  {#- what is counted, what is written and what the other models are told are the rows of one moment -#}
+  {%- do adapter.create_kept_view('cdc_change_sets__met', sql, small=true) -%}
+  {%- set most = delta_cdc.few_change_sets() * 2 -%}
+  {%- set rows = adapter.query_rows('select * from cdc_change_sets__met order by batch_id limit ' ~ most) -%}
+  {%- if rows | length < most -%}
+    {%- set new = rows | selectattr('is_new') | list | length -%}
+  {%- else -%}
+    {%- set rows, new = none, adapter.query_rows('select count_if(is_new) as new from cdc_change_sets__met')[0].new -%}
   {%- endif -%}
+  {%- do adapter.remember('recorded', none if lost or rows is none else {'ledger': this | string, 'above': above, 'rows': rows,
+        'version': state.version + (1 if new else 0), 'run': invocation_id if new else none}) -%}
+  {%- set sql = 'select feed, change_set, unit, size, modified_at, batch_id, discovered_at, status, retracted_at\nfrom cdc_change_sets__met  -- this run\'s rows of\n  -- '
+        ~ sql | replace('\r', ' ') | replace('\n', '\n  -- ') ~ '\nwhere is_new' -%}
+  {%- if lost and last > 0 -%}
+    {%- set sql = 'select * from (' ~ known ~ ')\nunion all\n' ~ sql -%}
+  {%- endif -%}
+  {#- Of runs that begin with the same ledger one commits, for their transactions have one number: that of the first batch. -#}
   {%- do adapter.plan_write(this, {
         'skip': new == 0 and not lost,
-        'txn': {'app_id': this.identifier ~ '@0', 'version': last + new},
+        'txn': {'app_id': this.identifier ~ '@0', 'version': last + 1 if new else last},
+        'notes': {'last_batch_id': last + new, 'run': invocation_id},
         'report': {'rows_read': new, 'first_batch_id': last + 1, 'last_batch_id': last + new},
       }) -%}
   {{ return(sql) }}
+{% endmacro %}
+
+
+{#- The highest batch id of the ledger: its newest commit notes it. One that somebody else wrote to last, or that an earlier version wrote, is asked. -#}
+{% macro _highest_recorded_batch(ledger, state) %}
+  {%- if state.txn_version is not none and not state.replaced -%}
+    {{ return([state.notes.get('last_batch_id', 0), state.txn_version] | max) }}
+  {%- endif -%}
+  {{ return(adapter.cached_query(ledger, 'select coalesce(max(batch_id), 0) as batch_id from ' ~ ledger)[0].batch_id) }}
 {% endmacro %}
 
 
@@ -108,8 +127,11 @@ where false
 {% endmacro %}
 
 
-{#- last: the highest batch so far, as SQL. now: a moment, as SQL. -#}
-{% macro _new_change_sets(feeds, known, last, now) -%}
+{#-
+  The change sets that are new (`is_new`), numbered from the highest batch so far (`last`), and of those recorded the ones above a batch
+  (`above`; none: none of them): the ledger is read once for both. now: a moment, as SQL.
+-#}
+{% macro _new_change_sets(feeds, known, last, now, above=none) -%}
 with listed as (
   select *, element_at(split(path, '/'), -1) as name, regexp_replace(path, '/[^/]*$', '') as folder
   from cdc_listing
@@ -159,38 +181,42 @@ ready as (
   {%- else %} wanted where is_ready
   {%- endif %}
 ),
-new_change_sets as (
-  select found.* from ready as found
-  where not exists (
-    select 1 from {{ known if known is not string else '(' ~ known ~ ')' }} as known
-    where known.feed = found.feed and known.change_set = found.change_set
-      -- rewritten since: another size or time makes it a new change set; a ledger rebuilt from the tables knows neither
-      and (known.size is null or (known.size = found.size and known.modified_at = found.modified_at))
-  )
+met as (
+  select
+    coalesce(found.feed, known.feed) as feed, coalesce(found.change_set, known.change_set) as change_set, found.name,
+    coalesce(found.folder, regexp_replace(known.change_set, '/[^/]*$', '')) as folder, found.number, found.found_order,
+    if(known.batch_id is null, found.unit, known.unit) as unit, if(known.batch_id is null, found.size, known.size) as size,
+    if(known.batch_id is null, found.modified_at, known.modified_at) as modified_at,
+    known.batch_id, known.discovered_at, known.status, known.retracted_at, known.batch_id is null as is_new
+  from ready as found
+  full outer join {{ known if known is not string else '(' ~ known ~ ')' }} as known
+    on known.feed = found.feed and known.change_set = found.change_set
+    -- rewritten since: another size or time makes it a new change set; a ledger rebuilt from the tables knows neither
+    and (known.size is null or (known.size = found.size and known.modified_at = found.modified_at))
 )
+{%- set wanted = 'is_new' if above is none else '(is_new or batch_id > ' ~ above ~ ')' -%}
 {%- set contiguous = feeds.values() | selectattr('expect_contiguous') | map(attribute='feed') | list %}
 {%- if contiguous %},
 in_line as (  -- N waits for N-1: counted from the highest number of its folder that is known; one that was rewritten waits for none
   select * from (
-    select found.*, known.highest, min(number) over folder - 1 as below,
-      number - row_number() over (partition by found.feed, found.folder, number <= known.highest order by number) as gap_free_base
-    from new_change_sets as found
-    left join (
-      select feed, regexp_replace(change_set, '/[^/]*$', '') as folder,
-        max(try_cast(regexp_extract(element_at(split(change_set, '/'), -1), '(\\d+)\\D*$', 1) as bigint)) as highest
-      from {{ known if known is not string else '(' ~ known ~ ')' }}
-      group by all
-    ) as known on known.feed = found.feed and known.folder = found.folder
-    window folder as (partition by found.feed, found.folder)
+    select *, min(number) over of_folder - 1 as below,
+      number - row_number() over (partition by feed, folder, is_new, number <= highest order by number) as gap_free_base
+    from (
+      select *, max(if(is_new, null, try_cast(regexp_extract(element_at(split(change_set, '/'), -1), '(\\d+)\\D*$', 1) as bigint)))
+        over (partition by feed, folder) as highest
+      from met
+    )
+    where {{ wanted }}
+    window of_folder as (partition by feed, folder, is_new)
   )
-  where feed not in ({{ delta_cdc._literals(contiguous) }}) or number <= highest or gap_free_base = coalesce(highest, below)
+  where not is_new or feed not in ({{ delta_cdc._literals(contiguous) }}) or number <= highest or gap_free_base = coalesce(highest, below)
 )
 {%- endif %}
 select
   feed, change_set, unit, size, modified_at,
-  {{ last }} + row_number() over (order by feed, found_order, change_set) as batch_id,
-  current_timestamp() as discovered_at, 'recorded' as status, cast(null as timestamp) as retracted_at
-from {{ 'in_line' if contiguous else 'new_change_sets' }}
+  coalesce(batch_id, {{ last }} + row_number() over (partition by is_new order by feed, found_order, change_set)) as batch_id,
+  coalesce(discovered_at, current_timestamp()) as discovered_at, coalesce(status, 'recorded') as status, retracted_at, folder, is_new
+from {{ 'in_line' if contiguous else 'met\nwhere ' ~ wanted }}
 {%- endmacro %}
 
 

@@ -71,14 +71,13 @@
   {%- set recorded = adapter.table_state(ledger, ledger.identifier) -%}
   {%- if not recorded.exists -%}{{ return([]) }}{%- endif -%}
   {%- set root = delta_cdc.qualified_folder(settings) -%}
-  {#- so few that all tables can be served from one query's rows, so many that a table behind them is a rare one -#}
-  {%- set recently = [(recorded.txn_version or 0) - 2000, -1] | max -%}
-  {%- if done >= recently -%}
-    {%- set pending = [] -%}
-    {%- for change_set in adapter.cached_query(ledger, delta_cdc._change_sets_above(ledger, recently))
-          if change_set.feed == settings.feed and change_set.folder == root and change_set.batch_id > done -%}
-      {%- do pending.append(change_set) -%}
+  {%- set recently = delta_cdc._recently_recorded(ledger, recorded) -%}
+  {%- if done >= recently.above -%}
+    {%- set newest = {} -%}
+    {%- for change_set in recently.rows if change_set.feed == settings.feed and change_set.folder == root and change_set.batch_id > done -%}
+      {%- do newest.update({change_set.change_set: change_set}) -%}
     {%- endfor -%}
+    {%- set pending = newest.values() | rejectattr('status', 'equalto', 'retracted') | sort(attribute='batch_id') -%}
   {%- elif delta_cdc._highest_recorded(ledger, settings.feed, root) <= done -%}
     {%- set pending = [] -%}
   {%- else -%}
@@ -89,14 +88,28 @@
 {% endmacro %}
 
 
-{#- One query serves all tables of a run: those that are not far behind. -#}
-{% macro _change_sets_above(ledger, batch_id, feed=none, folder=none) -%}
+{#- The change sets that the ledger recorded last: {above: a batch, rows: [{feed, folder, batch_id, change_set, unit, size, modified_at,
+    status}] of the later ones, in their order}. All tables of a run that are not far behind are served from them. The ledger's model has read them, if it
+    is part of the run and no other run has written since. -#}
+{% macro _recently_recorded(ledger, state) %}
+  {%- set met = adapter.recall('recorded') -%}
+  {%- if met and met.ledger == ledger | string and met.version == state.version and met.run in (none, state.notes.run) -%}{{ return(met) }}{%- endif -%}
+  {%- set above = delta_cdc._recent_batches_above(delta_cdc._highest_recorded_batch(ledger, state)) -%}
+  {{ return({'above': above, 'rows': adapter.cached_query(ledger, "select *, regexp_replace(change_set, '/[^/]*$', '') as folder from "
+      ~ ledger ~ ' where batch_id > ' ~ above ~ ' order by batch_id')}) }}
+{% endmacro %}
+
+{#- So few that all tables can be served from one query's rows, so many that a table behind them is a rare one. -#}
+{% macro few_change_sets() %}{{ return(2000) }}{% endmacro %}
+{% macro _recent_batches_above(highest) %}{{ return([highest - delta_cdc.few_change_sets(), -1] | max) }}{% endmacro %}
+
+
+{% macro _change_sets_above(ledger, batch_id, feed, folder) -%}
 select * except (status) from (
   select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, batch_id, change_set, unit, size, modified_at, status,
     row_number() over (partition by feed, change_set order by batch_id desc) as newest_first
   from {{ ledger }}
-  where batch_id > {{ batch_id }}
-  {%- if feed %} and feed = {{ delta_cdc.literal(feed) }} and startswith(change_set, {{ delta_cdc.literal(folder ~ '/') }}){% endif %}
+  where batch_id > {{ batch_id }} and feed = {{ delta_cdc.literal(feed) }} and startswith(change_set, {{ delta_cdc.literal(folder ~ '/') }})
 )
 where newest_first = 1 and status <> 'retracted'
 order by batch_id

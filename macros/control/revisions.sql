@@ -186,7 +186,7 @@ when matched then update set {% for column in columns %}{{ column }} = s.{{ colu
 
 {#- A batch id for an operation: a row of its own in the ledger, in one commit with the mark on what it takes back. -#}
 {% macro _record_revision(ledger, unit, feed, subject, retracted=none) %}
-  {%- set revision = [adapter.table_state(ledger, ledger.identifier).txn_version or 0, delta_cdc._highest_batch_of_tables()] | max + 1 -%}
+  {%- set revision = [delta_cdc._highest_recorded_batch(ledger, adapter.table_state(ledger, ledger.identifier)), delta_cdc._highest_batch_of_tables()] | max + 1 -%}
   {%- set sql -%}
 merge into {{ ledger }} as t
 using (

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import datetime
 import re
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.unit.macros import CompilerError, load
@@ -531,6 +534,55 @@ def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
     sql = load()["_new_change_sets"]({"f": feed}, "select 1", 7, "timestamp'2026-01-01 00:00:00+00:00'")
     assert "modified_at <= timestamp'2026-01-01 00:00:00+00:00' - interval 60 seconds" in sql
     assert "current_timestamp() -" not in sql
+
+
+class Ledger:
+    """The adapter as the ledger's model sees it: what the table's log says, and the rows of its query."""
+
+    def __init__(self, state: dict, rows: list[dict]) -> None:
+        self.state, self.rows, self.kept, self.plan = {**no_state(), **state}, rows, {}, {}
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return {
+            "table_state": lambda relation, prefix: self.state,
+            "create_listing_view": lambda name, patterns: {"unlisted": {}},
+            "query_rows": lambda sql: self.rows, "cached_query": lambda relation, sql: [{"batch_id": 5, "change_set": "asked"}],
+            "remember": self.kept.__setitem__, "recall": self.kept.get,
+            "plan_write": lambda relation, plan: self.plan.update(plan),
+        }.get(name, lambda *args, **kwargs: None)
+
+
+def recorded(state: dict, rows: list[dict]) -> tuple[Ledger, Mapping[str, Any]]:
+    adapter = Ledger(state, rows)
+    macros = load(
+        adapter=adapter, this=SimpleNamespace(identifier="cdc_change_sets"), invocation_id="me",
+        graph=SimpleNamespace(nodes={}, sources={}),
+        modules=SimpleNamespace(re=re, datetime=datetime, pytz=SimpleNamespace(utc=datetime.timezone.utc)),
+    )
+    macros["change_sets"]()
+    return adapter, macros
+
+
+def test_S5_of_two_runs_that_find_change_sets_at_once_one_numbers_them() -> None:
+    """Delta ignores a transaction whose number is there: that of the first batch is the same for both, however many each found."""
+    state = {"exists": True, "version": 3, "app_id": "cdc_change_sets@0", "txn_version": 7, "notes": {"last_batch_id": 9, "run": "other"}}
+    rows = [{"batch_id": 9, "is_new": False}, {"batch_id": 10, "is_new": True}, {"batch_id": 11, "is_new": True}]
+    adapter, macros = recorded(state, rows)
+    assert adapter.plan["txn"] == {"app_id": "cdc_change_sets@0", "version": 10}
+    assert (adapter.plan["skip"], adapter.plan["notes"]) == (False, {"last_batch_id": 11, "run": "me"})
+    ledger = SimpleNamespace(identifier="cdc_change_sets")
+    ours = {**adapter.state, "version": 4, "notes": adapter.plan["notes"]}
+    assert macros["_recently_recorded"](ledger, ours)["rows"] == rows
+    theirs = {**ours, "notes": {"last_batch_id": 10, "run": "other"}}
+    assert macros["_recently_recorded"](ledger, theirs)["rows"][0]["change_set"] == "asked"
+
+
+def test_S5_a_ledger_that_somebody_else_wrote_to_is_asked_how_far_it_is() -> None:
+    state = {"exists": True, "version": 3, "app_id": "cdc_change_sets@0", "txn_version": 7}
+    assert recorded(state, [{"batch_id": 8, "is_new": True}])[0].plan["txn"]["version"] == 8
+    replaced, _ = recorded({**state, "replaced": True}, [{"batch_id": 6, "is_new": True}])
+    assert replaced.plan["txn"]["version"] == 6
+    assert recorded(state, [{"batch_id": 7, "is_new": False}])[0].plan["skip"]
 
 
 @pytest.mark.parametrize(
