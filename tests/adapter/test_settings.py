@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
@@ -120,13 +121,29 @@ def test_a_process_takes_delta_s_classes_from_the_archive(tmp_path: Path) -> Non
     loaded = tmp_path / "loaded.txt"
     start = (
         "from dbt.adapters.sparkdelta.session import root_session;"
-        f"root_session(root={str(tmp_path / 'lake')!r}, overrides="
-        f"{{'spark.driver.extraJavaOptions': '-Xlog:class+load:file={loaded}'}}).range(1).write.format('delta').saveAsTable('t')"
+        f"session = root_session(root={str(tmp_path / 'lake')!r}, overrides="
+        f"{{'spark.driver.extraJavaOptions': '-Xlog:class+load:file={loaded}'}});"
+        "session.range(1).write.format('delta').saveAsTable('t'); session.sql('describe history t').collect()"
     )
     done = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
-    assert "org.apache.spark.sql.delta.DeltaLog source: shared objects file (top)" in loaded.read_text()
+    # the second is loaded by the recording's last statements: none before them failed
+    for name in ("DeltaLog", "commands.DescribeDeltaHistoryCommand"):
+        assert f"org.apache.spark.sql.delta.{name} source: shared objects file (top)" in loaded.read_text()
+
+
+def test_an_archive_of_statements_that_failed_is_not_kept(tmp_path: Path) -> None:
+    def fail(command: list[str], **_: object) -> SimpleNamespace:
+        Path(command[3]).touch()
+        return SimpleNamespace(returncode=1, stdout="", stderr="Traceback\nAnalysisException: no such column\n")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(class_archive, "path_of", lambda jars: tmp_path / "classes-1.jsa")
+        patch.setattr(class_archive.subprocess, "run", fail)
+        with pytest.raises(DbtRuntimeError, match="AnalysisException: no such column"):
+            class_archive.build(["/delta.jar"])
+    assert not (tmp_path / "classes-1.jsa").exists()
 
 
 @pytest.mark.parametrize(

@@ -564,9 +564,10 @@ def recorded(state: dict, rows: list[dict]) -> tuple[Ledger, Mapping[str, Any]]:
 
 
 def test_S5_of_two_runs_that_find_change_sets_at_once_one_numbers_them() -> None:
-    """Delta ignores a transaction whose number is there: that of the first batch is the same for both, however many each found."""
-    state = {"exists": True, "version": 3, "app_id": "cdc_change_sets@0", "txn_version": 7, "notes": {"last_batch_id": 9, "run": "other"}}
-    rows = [{"batch_id": 9, "is_new": False}, {"batch_id": 10, "is_new": True}, {"batch_id": 11, "is_new": True}]
+    """Delta ignores a transaction whose number is there: the first batch's is the same for both, however many each found."""
+    state = {"exists": True, "version": 3, "app_id": "cdc_change_sets@0", "txn_version": 7,
+             "notes": {"last_batch_id": 9, "run": "other"}}
+    rows = [{"batch_id": number, "is_new": number > 9} for number in (9, 10, 11)]
     adapter, macros = recorded(state, rows)
     assert adapter.plan["txn"] == {"app_id": "cdc_change_sets@0", "version": 10}
     assert (adapter.plan["skip"], adapter.plan["notes"]) == (False, {"last_batch_id": 11, "run": "me"})

@@ -63,9 +63,9 @@ def build(jars: Sequence[str]) -> Path:
         made = Path(scratch) / archive.name
         command = [sys.executable, "-m", __name__, str(made), *jars]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if not made.is_file():
+        if done.returncode or not made.is_file():  # a JVM whose statements fail leaves an archive too, of little
             said = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["nothing"]
-            raise DbtRuntimeError(f"Java made no class-data archive; it said: {said[0]}")
+            raise DbtRuntimeError(f"Java made no class-data archive; the last that was said: {said[0]}")
         for old in archive.parent.glob("classes-*.jsa"):  # of another Java, Spark or Delta: 200 MB each
             old.unlink()
         os.replace(made, archive)
