@@ -238,11 +238,16 @@ where not exists (  -- only late and quarantined changes can have been staged be
   {%- do settings.update({'kept_changes': view, 'kept_sql': sql}) -%}
 {% endmacro %}
 
+{#- A kept view, and as a comment the SQL whose rows it has. -#}
+{% macro kept_rows(view, sql) %}
+  {{ return(delta_cdc.quoted(view) ~ ("  -- this run's rows of\n" ~ sql) | replace('\r', ' ') | replace('\n', '\n  -- ')) }}
+{% endmacro %}
+
 {#- The CTEs from lines to changes. told: with the SQL of those that are kept, as a comment. -#}
 {% macro _staging_ctes(settings, lines, told=false) %}
   {%- if settings.get('kept_changes') -%}
-    {%- set sql = '  -- this run\'s rows of\n' ~ settings.kept_sql if told else '' -%}
-    {{ return('changes as (\n  select * from ' ~ delta_cdc.quoted(settings.kept_changes) ~ sql | replace('\r', ' ') | replace('\n', '\n  -- ') ~ '\n)') }}
+    {{ return('changes as (\n  select * from '
+        ~ (delta_cdc.kept_rows(settings.kept_changes, settings.kept_sql) if told else delta_cdc.quoted(settings.kept_changes)) ~ '\n)') }}
   {%- endif -%}
   {{ return(delta_cdc.changes_of_snapshots(settings) if settings.get('snapshots') else delta_cdc._typed_ctes(settings, lines)) }}
 {% endmacro %}

@@ -27,7 +27,7 @@
   {%- set sql = delta_cdc._new_change_sets(feeds, known, last, now, none if lost else above) -%}
   {#- what is counted, what is written and what the other models are told are the rows of one moment -#}
   {%- do adapter.create_kept_view('cdc_change_sets__met', sql, small=true) -%}
-  {%- set most = delta_cdc.few_change_sets() * 2 -%}
+  {%- set most = delta_cdc._few_change_sets() * 2 -%}
   {%- set rows = adapter.query_rows('select * from cdc_change_sets__met order by batch_id limit ' ~ most) -%}
   {%- if rows | length < most -%}
     {%- set new = rows | selectattr('is_new') | list | length -%}
@@ -36,8 +36,8 @@
   {%- endif -%}
   {%- do adapter.remember('recorded', none if lost or rows is none else {'ledger': this | string, 'above': above, 'rows': rows,
         'version': state.version + (1 if new else 0), 'run': invocation_id if new else none}) -%}
-  {%- set sql = 'select feed, change_set, unit, size, modified_at, batch_id, discovered_at, status, retracted_at\nfrom cdc_change_sets__met  -- this run\'s rows of\n  -- '
-        ~ sql | replace('\r', ' ') | replace('\n', '\n  -- ') ~ '\nwhere is_new' -%}
+  {%- set sql = 'select feed, change_set, unit, size, modified_at, batch_id, discovered_at, status, retracted_at\nfrom '
+        ~ delta_cdc.kept_rows('cdc_change_sets__met', sql) ~ '\nwhere is_new' -%}
   {%- if lost and last > 0 -%}
     {%- set sql = 'select * from (' ~ known ~ ')\nunion all\n' ~ sql -%}
   {%- endif -%}
@@ -52,12 +52,12 @@
 {% endmacro %}
 
 
-{#- The highest batch id of the ledger: its newest commit notes it. One that somebody else wrote to last, or that an earlier version wrote, is asked. -#}
+{#- The highest batch id that the ledger ever gave: its newest commit notes it. One that somebody else wrote to last is asked too; what was
+    given before it was restored is not given again, for Delta would ignore that transaction. -#}
 {% macro _highest_recorded_batch(ledger, state) %}
-  {%- if state.txn_version is not none and not state.replaced -%}
-    {{ return([state.notes.get('last_batch_id', 0), state.txn_version] | max) }}
-  {%- endif -%}
-  {{ return(adapter.cached_query(ledger, 'select coalesce(max(batch_id), 0) as batch_id from ' ~ ledger)[0].batch_id) }}
+  {%- set given = [state.notes.get('last_batch_id', 0), state.txn_version or 0] | max -%}
+  {%- if state.txn_version is not none and not state.replaced -%}{{ return(given) }}{%- endif -%}
+  {{ return([given, adapter.cached_query(ledger, 'select coalesce(max(batch_id), 0) as batch_id from ' ~ ledger)[0].batch_id] | max) }}
 {% endmacro %}
 
 

@@ -100,8 +100,8 @@
 {% endmacro %}
 
 {#- So few that all tables can be served from one query's rows, so many that a table behind them is a rare one. -#}
-{% macro few_change_sets() %}{{ return(2000) }}{% endmacro %}
-{% macro _recent_batches_above(highest) %}{{ return([highest - delta_cdc.few_change_sets(), -1] | max) }}{% endmacro %}
+{% macro _few_change_sets() %}{{ return(2000) }}{% endmacro %}
+{% macro _recent_batches_above(highest) %}{{ return([highest - delta_cdc._few_change_sets(), -1] | max) }}{% endmacro %}
 
 
 {% macro _change_sets_above(ledger, batch_id, feed, folder) -%}

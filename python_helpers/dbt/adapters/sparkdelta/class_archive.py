@@ -66,7 +66,7 @@ def build(jars: Sequence[str]) -> Path:
         if done.returncode or not made.is_file():  # a JVM whose statements fail leaves an archive too, of little
             said = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["nothing"]
             raise DbtRuntimeError(f"Java made no class-data archive; the last that was said: {said[0]}")
-        for old in archive.parent.glob("classes-*.jsa"):  # of another Java, Spark or Delta: 200 MB each
+        for old in archive.parent.glob("classes-*.jsa"):  # of another Java, Spark or Delta: 240 MB each
             old.unlink()
         os.replace(made, archive)
     return archive
