@@ -12,7 +12,7 @@
   {%- set committed = state.txn_version if trusted else -1 -%}
   {%- set done = committed -%}
   {%- if trusted -%}
-    {%- set noted = delta_cdc._noted_batches() -%}
+    {%- set noted = delta_cdc.noted_runs().done -%}
     {%- set done = [done, noted.get(relation.identifier, -1), noted.get(relation.schema ~ '.' ~ relation.identifier, -1)] | max -%}
   {%- endif -%}
   {%- set generation = (state.version + 1) if state.exists else 0 -%}
@@ -45,20 +45,23 @@
 {% endmacro %}
 
 
-{#- {table: highest batch that a run found to hold nothing for it}. -#}
-{% macro _noted_batches() %}
-  {%- set noted = {} -%}
-  {%- for row in delta_cdc.noted_runs() if row['batch_id'] is not none %}{% do noted.update({row['table']: row['batch_id']}) %}{% endfor -%}
-  {{ return(noted) }}
-{% endmacro %}
-
-{#- What `cdc_runs` says of each table: batch_id, the highest that a run found to hold nothing for it, and how the last run that it tells
-    of ended. One query for all tables of a run. -#}
+{#- What the runs so far found: {done: {table: the highest batch that one found to hold nothing for it}, failed: {table: whether its
+    last run failed}}. The newest commit of `cdc_runs` notes it; where that is somebody else's, its rows are asked. -#}
 {% macro noted_runs() %}
   {%- set runs = delta_cdc._runs_relation() -%}
-  {{ return(adapter.cached_query(runs, "select `table`, max(if(status = 'success' and rows_written = 0, last_batch_id, null)) as batch_id, "
-      ~ "max_by(status, finished_at) as status from " ~ runs ~ " group by `table`")) }}
+  {%- set noted = adapter.newest_notes(runs) -%}
+  {%- if 'done' in noted -%}{{ return(noted) }}{%- endif -%}
+  {%- set done, failed = {}, {} -%}
+  {%- for row in adapter.cached_query(runs, "select `table`, max(if(status = 'success' and rows_written = 0, last_batch_id, null)) as batch_id, "
+        ~ "max_by(status, finished_at) as status from " ~ runs ~ " group by `table`") -%}
+    {%- if row.batch_id is not none %}{% do done.update({row.table: row.batch_id}) %}{% endif -%}
+    {%- if row.status not in delta_cdc._good_ends() %}{% do failed.update({row.table: true}) %}{% endif -%}
+  {%- endfor -%}
+  {{ return({'done': done, 'failed': failed}) }}
 {% endmacro %}
+
+{#- How a table's run ends where nothing is wrong (`cdc_runs.status`). -#}
+{% macro _good_ends() %}{{ return(['success', 'skipped', 'held']) }}{% endmacro %}
 
 
 {#- The recorded change sets above a batch that a table must load: [{batch_id, change_set, unit, size, modified_at}], checked to be

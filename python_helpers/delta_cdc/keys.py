@@ -196,11 +196,13 @@ def _at_keys(changes: DataFrame, linked: DataFrame) -> DataFrame:
 
 def _noted(dbt: Any, schema: str) -> int:
     """The highest batch that a run found to hold nothing for this table (S7). schema: that of `cdc_runs`."""
-    noted = (
-        f"select `table`, max(last_batch_id) as batch_id from {quoted(schema)}.cdc_runs"
-        " where status = 'success' and rows_written = 0 and last_batch_id is not null group by `table`"
-    )
-    found = {row["table"]: row["batch_id"] for row in dbt.cached_query(schema, "cdc_runs", noted)}
+    found = dbt.newest_notes(schema, "cdc_runs").get("done")
+    if found is None:  # as the macro noted_runs
+        noted = (
+            f"select `table`, max(last_batch_id) as batch_id from {quoted(schema)}.cdc_runs"
+            " where status = 'success' and rows_written = 0 and last_batch_id is not null group by `table`"
+        )
+        found = {row["table"]: row["batch_id"] for row in dbt.cached_query(schema, "cdc_runs", noted)}
     return max(int(found.get(name, -1)) for name in (dbt.this.identifier, f"{dbt.this.schema}.{dbt.this.identifier}"))
 
 

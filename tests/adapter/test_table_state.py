@@ -88,6 +88,24 @@ def test_the_newest_notes_are_handed_back(table: Table) -> None:
     assert (table.state()["notes"], table.state()["rows"]) == ({}, 0)
 
 
+def test_a_commit_keeps_notes_without_a_transaction_too(table: Table) -> None:
+    def newest() -> dict:
+        return delta_log.newest_notes(table.session, "state", table.name)
+
+    assert newest() == {}
+    table.write("app.x@1", 1, CREATE, notes={"n": 1})
+    assert newest() == {"n": 1}
+    with settings_on(table.session, WritePlan(notes={"n": 2}).settings):
+        table.sql("insert into {t} values (2)")
+    assert (newest(), table.state()["notes"], table.state()["txn_version"]) == ({"n": 2}, {"n": 1}, 1)
+    for said in ("null", "[1]", "no json", '{"notes": 1}'):
+        with settings_on(table.session, {"spark.databricks.delta.commitInfo.userMetadata": said}):
+            table.sql("insert into {t} values (3)")
+        assert (newest(), table.state()["app_id"]) == ({}, "app.x@1")
+    table.sql("insert into {t} values (4)")
+    assert newest() == {}
+
+
 def test_the_highest_generation_counts(table: Table) -> None:
     table.write("app.x@9", 70, CREATE)
     table.write("app.x@10", 2, CREATE)

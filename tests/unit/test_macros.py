@@ -246,30 +246,37 @@ def test_K8_staging_takes_other_keys_only_where_they_changed() -> None:
 
 
 class Adapter:
-    """Knows the state of tables and what the runs noted."""
+    """Knows the state of tables, what the newest commit noted, and rows of `cdc_runs`, which count if it noted nothing."""
 
-    def __init__(self, states: dict[str, dict], noted: list[dict]) -> None:
-        self.states, self.noted = states, noted
+    def __init__(self, states: dict[str, dict], noted: dict, rows: list[dict]) -> None:
+        self.states, self.noted, self.rows = states, noted, rows
 
     def table_state(self, relation: SimpleNamespace, prefix: str) -> dict:
         missing = no_state()
         return self.states.get(prefix, missing)
 
-    def cached_query(self, relation: SimpleNamespace, sql: str) -> list[dict]:
+    def newest_notes(self, relation: SimpleNamespace) -> dict:
         return self.noted
 
+    def cached_query(self, relation: SimpleNamespace, sql: str) -> list[dict]:
+        return self.rows
 
-def progress(state: dict | None, noted: int | None = None) -> dict:
-    states = {} if state is None else {"t": {**no_state(), "exists": True, "version": 9, "notes": {"n": 1}, **state}}
-    states["cdc_runs"] = {"exists": True}
-    notes = [] if noted is None else [{"table": "t", "batch_id": noted}]
+
+def with_runs(states: dict[str, dict], noted: dict, rows: list[dict]) -> dict:
+    """The macros, with `cdc_runs` as it is said."""
     ledger = SimpleNamespace(name="cdc_change_sets", alias="cdc_change_sets", resource_type="model", database=None, schema="s")
     relations = SimpleNamespace(create=lambda **parts: SimpleNamespace(**parts))
-    macros = load(
-        adapter=Adapter(states, notes),
+    return load(
+        adapter=Adapter(states, noted, rows),
         graph=SimpleNamespace(nodes={"ledger": ledger}),
         api=SimpleNamespace(Relation=relations),
     )
+
+
+def progress(state: dict | None, noted: int | None = None, asked: int | None = None) -> dict:
+    states = {} if state is None else {"t": {**no_state(), "exists": True, "version": 9, "notes": {"n": 1}, **state}}
+    rows = [{"table": "t", "batch_id": asked, "status": "success"}]
+    macros = with_runs(states, {} if noted is None else {"done": {"t": noted}, "failed": {}}, rows)
     return macros["progress"](SimpleNamespace(schema="s", identifier="t"))
 
 
@@ -278,6 +285,24 @@ def test_S7_a_batch_noted_as_empty_is_done_too() -> None:
     assert progress(ours)["batch_id"] == 4
     found = progress(ours, noted=6)
     assert (found["batch_id"], found["committed"], found["app_id"]) == (6, 4, "t@0")
+    assert progress(ours, asked=7)["batch_id"] == 7  # somebody else wrote to cdc_runs last
+    assert progress(ours, noted=6, asked=7)["batch_id"] == 6
+
+
+def test_S7_a_run_notes_where_it_found_nothing_and_what_failed() -> None:
+    rows = [{"table": "a", "batch_id": 3, "status": "error"}, {"table": "b", "batch_id": None, "status": "held"}]
+    macros = with_runs({}, {}, rows)
+    noted = macros["noted_runs"]()
+    assert noted == {"done": {"a": 3}, "failed": {"a": True}}
+    for table, status, batch, written in (
+        ("a", "success", 5, 0),  # mended, and nothing there up to 5
+        ("b", "held", 6, 0),
+        ("c", "error", None, 0),
+        ("d", "success", 7, 0), ("d", "success", 7, 2),  # replayed: the table itself knows
+        ("e", "success", 7, 0), ("e", "success", None, 1), ("e", "success", 6, 0),
+    ):
+        macros["_note_end"](noted, table, status, batch, written)
+    assert noted == {"done": {"a": 5, "e": 7}, "failed": {"c": True}}
 
 
 def test_S8_a_table_that_somebody_replaced_is_not_continued() -> None:
@@ -455,7 +480,7 @@ class LogAdapter(Adapter):
     """Notes what the model asks of the adapter."""
 
     def __init__(self, found: int, states: dict, noted: list) -> None:
-        super().__init__(states, noted)
+        super().__init__(states, {}, noted)
         self.found, self.asked, self.plan = found, [], {}
 
     def create_view_from_python(self, name: str, function: str, arguments: dict) -> None:

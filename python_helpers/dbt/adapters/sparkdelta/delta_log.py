@@ -271,6 +271,14 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
     return state
 
 
+def newest_notes(session: SparkSession, schema: str, identifier: str) -> dict[str, Any]:
+    """SparkdeltaAdapter.newest_notes."""
+    uri = location(session, schema, identifier)
+    commits = [] if uri is None else open_log(session, uri).history(session, 1)
+    said = _said(commits[0]) if commits else {}
+    return said["notes"] if isinstance(said.get("notes"), dict) else {}
+
+
 def size_in_bytes(session: SparkSession, schema: str, identifier: str) -> int:
     """Bytes of the data files of a table's newest version; 0 when there is no such table."""
     uri = location(session, schema, identifier)
@@ -400,13 +408,19 @@ def rows_of_commit(session: SparkSession, schema: str, identifier: str, app_id: 
     return DataFrame(log.createDataFrame(snapshot, scala_files, False, jvm.scala.Option.empty()), session)
 
 
-def _of_ours(commit: dict[str, Any], ours: re.Pattern[str]) -> dict[str, Any] | None:
-    """What a commit of ours says of itself (app_id, version, notes); None for any other commit."""
+def _said(commit: dict[str, Any]) -> dict[str, Any]:
+    """What a commit of a WritePlan says of itself (app_id, version, notes, each if it has it); {} for any other commit."""
     try:
-        said = json.loads(commit.get("userMetadata") or "null")
-        return said if ours.match(said["app_id"]) else None
-    except (ValueError, TypeError, KeyError):
-        return None
+        said = json.loads(commit.get("userMetadata") or "{}")
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _of_ours(commit: dict[str, Any], ours: re.Pattern[str]) -> dict[str, Any] | None:
+    """What a transaction of ours says of itself; None for any other commit."""
+    said = _said(commit)
+    return said if ours.match(str(said.get("app_id"))) else None
 
 
 def _newest_of_ours(commits: list[dict[str, Any]], ours: re.Pattern[str]) -> dict[str, Any] | None:

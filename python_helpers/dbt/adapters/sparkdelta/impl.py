@@ -163,7 +163,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         if self._in_process:
             session = self._session()
             kind, table = delta_log.written_table(sql)
-            if kind == "insert":
+            if kind == "insert" and plan.txn:
                 known_transactions.from_checksum(session, *delta_log.names_of(session, table))
             with settings_on(session, plan.settings):
                 return reported(self.execute(sql)[0], plan)
@@ -218,6 +218,11 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         if not _is_table(relation):
             return _no_state()
         return delta_log.table_state(self._session(), relation.schema, relation.identifier, app_prefix)
+
+    @available.parse(lambda *_: {})
+    def newest_notes(self, relation: BaseRelation) -> dict[str, Any]:
+        """What the newest commit of a Delta table noted (`WritePlan.notes`): {} where that is somebody else's, or nothing."""
+        return delta_log.newest_notes(self._session(), relation.schema, relation.identifier) if _is_table(relation) else {}
 
     @available.parse(lambda *_: {})
     def table_statistics(self, relation: BaseRelation, column: str | None = None) -> dict[str, Any]:

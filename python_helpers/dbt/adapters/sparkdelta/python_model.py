@@ -50,6 +50,7 @@ class SessionPythonModel(PythonJobHelper):
             dbt.table_state = partial(self._table_state, dbt)
             dbt.schema_of = lambda df: self._schema_and_name(df)[0]
             dbt.cached_query = partial(cached_query, self._session)
+            dbt.newest_notes = partial(delta_log.newest_notes, self._session)
             dbt.tune_for = lambda df: tuning.tune_for(self._session, [self._schema_and_name(df)])
             returned = names["model"](dbt, self._session)
             write = returned if isinstance(returned, Write) else Write(returned)

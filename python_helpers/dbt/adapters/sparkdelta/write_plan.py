@@ -23,7 +23,7 @@ class WritePlan:
     rebuild: create or replace the table, although it exists.
     txn: `{"app_id": str, "version": int}`; Delta ignores the write when it has already committed that
         version, or a later one, of that application.
-    notes: with txn: a small mapping that the commit keeps, for `table_state` to hand back in the next run.
+    notes: a small mapping that the commit keeps, for the next run: `newest_notes` hands it back, `table_state` that of a txn.
     predicates: SQL conditions, joined by AND: for merge added to its ON clause (aliases DBT_INTERNAL_DEST and
         DBT_INTERNAL_SOURCE), for replace_where the rows to replace (no alias).
     delete_unmatched: merge removes the rows that its source does not have: the source is the whole table.
@@ -54,8 +54,6 @@ class WritePlan:
         for name in ("report", "notes", "columns"):
             if getattr(self, name) is not None and not isinstance(getattr(self, name), Mapping):
                 problems.append(f"`{name}` is {getattr(self, name)!r}; it wants a mapping")
-        if self.notes and self.txn is None:
-            problems.append("`notes` are kept by a transaction; they want `txn` too")
         if self.txn is not None:
             txn = dict(self.txn) if isinstance(self.txn, Mapping) else {}
             version = txn.get("version")
@@ -86,16 +84,11 @@ class WritePlan:
     @property
     def settings(self) -> dict[str, str]:
         """Session settings that make the one writing statement idempotent and visible in the history."""
-        if self.txn is None:
-            return {}
-        app_id, version = self.txn["app_id"], self.txn["version"]
-        return {
-            TXN_APP_ID: app_id,
-            TXN_VERSION: str(version),
-            USER_METADATA: json.dumps(
-                {"app_id": app_id, "version": version, **({"notes": dict(self.notes)} if self.notes else {})}
-            ),
-        }
+        settings = {}
+        if self.txn is not None:
+            settings = {TXN_APP_ID: self.txn["app_id"], TXN_VERSION: str(self.txn["version"])}
+        said = {**(self.txn or {}), **({"notes": dict(self.notes)} if self.notes else {})}
+        return {**settings, USER_METADATA: json.dumps(said)} if said else {}
 
 
 class Write:
