@@ -320,82 +320,51 @@ def _placed(events: DataFrame) -> DataFrame:
 
     return _sql(
         f"""
-with steps as (
-  select *, if(kind = {_NONE}, 0, kind) as a, if(kind in ({_ARRIVES}, {_IN_PLACE}), 1, 0) as b from {{events}}
-),
+from {{events}}
+|> extend if(kind = {_NONE}, 0, kind) as a, if(kind in ({_ARRIVES}, {_IN_PLACE}), 1, 0) as b
 -- 1. Transactions: runs of neighbours at this key (K3).
-labelled as (
-  select *, sum(a) over {so_far} as total,
+|> extend sum(a) over {so_far} as total,
     lag(struct(_cdc_transaction, _cdc_sequence, _cdc_ordinal)) over ({at_key}) as last_one
-  from steps
-),
-runs as (
-  select * except (last_one),
+|> extend
     last_one is null or not (
       _cdc_transaction <=> last_one._cdc_transaction
       and (_cdc_transaction is not null or _cdc_sequence <=> last_one._cdc_sequence)) as starts,
     last_one is not null and {_same_position("last_one")} as tied
-  from labelled
-),
+|> drop last_one
 -- 2. Within each, prefix sums and maxima. The maxima of one run are kept 2^32 above those of the run before it, so
 -- that a running maximum starts afresh with each run. `floor` is of the events before this one: far below zero, or
 -- null, where it is the first of its run.
-summed as (
-  select *, shiftleft(count_if(starts) over {so_far}, 32) as run,
+|> extend shiftleft(count_if(starts) over {so_far}, 32) as run,
     last(if(starts, total - a, null), true) over {so_far} as total_before,
     lead(starts, 1, true) over ({at_key}) as ends
-  from runs
-),
-floored as (
-  select *, max(run + b - total) over {earlier} - run as floor from summed
-),
+|> extend max(run + b - total) over {earlier} - run as floor
 -- 3. The length at each run's start: what the last run gave that does not depend on its own start.
-started as (
-  select *, coalesce(last(if(ends and {at_end(0)} = {at_end(1)}, {at_end(0)}, null), true) over {earlier}, 0) as at_start
-  from floored
-),
+|> extend coalesce(last(if(ends and {at_end(0)} = {at_end(1)}, {at_end(0)}, null), true) over {earlier}, 0) as at_start
 -- 4. Occupants are numbered; an event acts on the oldest one.
-lengths as (
-  select *, greatest(at_start + total - a - total_before, total - a + floor) as length from started
-),
-acting as (
-  select *, kind = {_ARRIVES} or (kind = {_IN_PLACE} and length = 0) as comes, kind = {_LEAVES} and length > 0 as takes
-  from lengths
-),
-numbered as (
-  select *, count_if(comes) over {so_far} as come from acting
-),
-occupied as (
-  select {_ID}, _cdc_op, _cdc_sequence, _cdc_ordinal,
+|> extend greatest(at_start + total - a - total_before, total - a + floor) as length
+|> extend kind = {_ARRIVES} or (kind = {_IN_PLACE} and length = 0) as comes, kind = {_LEAVES} and length > 0 as takes
+|> extend count_if(comes) over {so_far} as come
+|> select {_ID}, _cdc_op, _cdc_sequence, _cdc_ordinal,
     number, kind, key, epoch, old_key, mover, departure, comes, takes, takes or kind = {_IN_PLACE} as acts,
     case when comes then come when takes or kind = {_IN_PLACE} then come - length + 1 end as occupant,
     case when comes then 0 when takes then 2 else 1 end as step,
     if(comes, {_ENTITY}, null) as root
-  from numbered
-),
 -- 5. By number: each placement, what acted on it, who took it away; then the next placement. One that comes right
 -- behind another which nobody took: an insert of a known key (A1), or a key change that displaces (K7).
-followed as (
-  select *, comes and lag(occupant is not null and not takes, 1, false) over ({by_number}) as behind from occupied
-),
-headed as (  -- a key change's entity is not known yet: `root` is only what it starts if its old key is nowhere known
-  select *, if(comes and (mover or not behind),
+|> extend comes and lag(occupant is not null and not takes, 1, false) over ({by_number}) as behind
+-- a key change's entity is not known yet: `root` is only what it starts if its old key is nowhere known
+|> extend if(comes and (mover or not behind),
     struct(number, mover, if(mover, null, root) as entity, struct({_ID}) as id), null) as own
-  from followed
-),
-linked as (
-  select *, last(own, true) over ({by_number} rows between unbounded preceding and 1 preceding) as head_below from headed
-)
-select {_ID}, _cdc_op, _cdc_sequence, _cdc_ordinal, number, kind, key, old_key, mover, departure, root,
-  case when own is not null then own when acts or comes then head_below end as head,
-  if(behind and mover, head_below, null) as displaced,
-  case
-    when mover then null  -- said once both halves are seen together
-    when kind = {_NONE} then 'absorbed'
-    when kind = {_IN_PLACE} then if(comes, 'unknown_update', 'update')
-    when kind = {_LEAVES} then if(takes, 'delete', 'unknown_delete')
-    else if(behind, 'known_insert', 'insert') end as origin
-from linked""",
+|> extend last(own, true) over ({by_number} rows between unbounded preceding and 1 preceding) as head_below
+|> select {_ID}, _cdc_op, _cdc_sequence, _cdc_ordinal, number, kind, key, old_key, mover, departure, root,
+    case when own is not null then own when acts or comes then head_below end as head,
+    if(behind and mover, head_below, null) as displaced,
+    case
+      when mover then null  -- said once both halves are seen together
+      when kind = {_NONE} then 'absorbed'
+      when kind = {_IN_PLACE} then if(comes, 'unknown_update', 'update')
+      when kind = {_LEAVES} then if(takes, 'delete', 'unknown_delete')
+      else if(behind, 'known_insert', 'insert') end as origin""",
         events=events,
     )
 
