@@ -45,6 +45,8 @@ def spark_settings(root: Path, overrides: Mapping[str, str], tuned_for: str = "s
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.warehouse.dir": str(root / "warehouse"),
         METASTORE: f"jdbc:derby:;databaseName={root}/metastore;create=true",
+        # else each process leaves an empty folder of its own in /tmp
+        "spark.hadoop.hive.downloaded.resources.dir": str(root / "hive_resources"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
