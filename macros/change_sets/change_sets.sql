@@ -21,8 +21,7 @@
     {%- endfor -%}
   {%- endfor -%}
   {#- a feed that cannot be listed fails in its own models: pending_change_sets -#}
-  {%- set listing = adapter.create_listing_view('cdc_listing', patterns) -%}
-  {%- do adapter.remember('unlisted', listing.unlisted) -%}
+  {%- do adapter.remember('unlisted', adapter.create_listing_view('cdc_listing', patterns)) -%}
   {%- set now = "timestamp'" ~ modules.datetime.datetime.now(modules.pytz.utc).strftime('%Y-%m-%d %H:%M:%S.%f') ~ "+00:00'" -%}
   {%- set sql = delta_cdc._new_change_sets(feeds, known, last, now, none if lost else above) -%}
   {#- what is counted, what is written and what the other models are told are the rows of one moment -#}

@@ -570,7 +570,7 @@ class Ledger:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return {
             "table_state": lambda relation, prefix: self.state,
-            "create_listing_view": lambda name, patterns: {"unlisted": {}},
+            "create_listing_view": lambda name, patterns: {},
             "query_rows": lambda sql: self.rows, "cached_query": lambda relation, sql: [{"batch_id": 5, "change_set": "asked"}],
             "remember": self.kept.__setitem__, "recall": self.kept.get,
             "plan_write": lambda relation, plan: self.plan.update(plan),

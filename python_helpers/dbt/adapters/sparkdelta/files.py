@@ -112,10 +112,11 @@ def _file(path: str, size: int, modified: int) -> dict[str, Any]:
     return {"path": path, "size": size, "modified_at": datetime.fromtimestamp(modified / 1000, tz=timezone.utc)}
 
 
-def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """A temporary view (feed string, path string, size bigint, modified_at timestamp) of the files that the patterns
-    ({feed, pattern, after}) match. Returns {files: how many, unlisted: {feed: why it cannot be listed}}."""
-    rows, unlisted = [], {}
+    ({feed, pattern, after}) match. Returns {feed: why it cannot be listed} of those that cannot."""
+    rows: list[tuple[Any, ...]] = []
+    unlisted: dict[str, str] = {}
     for entry in patterns:
         try:
             found = list_files(session, entry["pattern"], entry.get("after"))
@@ -124,7 +125,7 @@ def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Map
             continue
         rows += [(entry["feed"], each["path"], each["size"], each["modified_at"]) for each in found]
     session.createDataFrame(rows, LISTING).createOrReplaceTempView(quoted(name))
-    return {"files": len(rows), "unlisted": unlisted}
+    return unlisted
 
 
 def create_lines_view(
@@ -395,7 +396,7 @@ class FilesMixin(metaclass=AdapterMeta):
         return qualified_path(self._session(), self._in_project(path))
 
     @available.parse(lambda *_: {})
-    def create_listing_view(self, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def create_listing_view(self, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         located = [{**entry, "pattern": self._in_project(entry["pattern"])} for entry in patterns]
         return create_listing_view(self._session(), name, located)
 
