@@ -68,6 +68,7 @@ validate: $(STAMP) ## check the configuration of the feeds
 
 generate: $(STAMP) ## write the models of the feeds, the macros' defaults and docs/configuration.md
 	@$(VENV)/bin/delta-cdc generate
+	@$(VENV)/bin/delta-cdc generate --project-dir integration_tests
 	@$(VENV)/bin/delta-cdc settings --write docs/configuration.md
 
 lint: $(STAMP) ## ruff, mypy, generated files, and sqlfluff (which starts Spark)

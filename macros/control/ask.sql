@@ -1,7 +1,7 @@
 {#- What `delta-cdc status`, `report`, `log`, `explain`, `history` and `late` show, each as one JSON value; only `export` writes, and no table. -#}
 
-{#- {tables, runs, quarantine, holds}: lists of rows. Of the tables themselves only Delta's logs are read, and where these do not tell it
-    the newest moment of staging. -#}
+{#- {tables, runs, quarantine, holds}: lists of rows. Of the tables themselves only Delta's logs are read, and of staging the newest
+    moment: by delta-rs, or by Spark where that cannot. -#}
 {% macro status() %}{% do print(tojson(delta_cdc._status())) %}{% endmacro %}
 
 {#- The same, and `history`: what the last runs did, a row a run and table, oldest first. -#}
@@ -39,7 +39,7 @@
       {%- set staged, written = adapter.table_statistics(staging, '_cdc_occurred_at'), adapter.table_statistics(final) -%}
       {%- set marked = adapter.table_state(final, final.identifier).properties.get('delta.enableDeletionVectors') == 'true' -%}
       {%- do out.tables.append({'name': settings.feed ~ '.' ~ settings.table, 'batch_id': state.batch_id, 'changes': staged.get('rows'),
-            'newest': staged.get('highest') | string if staged.get('highest') is not none else none, 'files': written.get('files'),
+            'newest': delta_cdc._moment_as_json(staged.get('highest')), 'files': written.get('files'),
             'final_rows': written.get('rows'), 'final_rows_are_exact': not marked}) -%}
       {%- if staged.get('rows') and staged.get('highest') is none and '_cdc_occurred_at' in state.columns -%}
         {%- do untold.append('select ' ~ (out.tables | length - 1) ~ ' as place, ' ~ delta_cdc.json_of('struct(max(_cdc_occurred_at) as newest)') ~ ' as told from ' ~ staging) -%}
@@ -72,6 +72,9 @@
   {{ return(out) }}
 {% endmacro %}
 
+
+{#- A moment as `json_of` writes it; anything else as it is. -#}
+{% macro _moment_as_json(value) %}{{ return(value.strftime('%Y-%m-%dT%H:%M:%S.%fZ') if value.strftime is defined else value) }}{% endmacro %}
 
 {#- {table: what Delta's log tells of it} of the tables that these models write. -#}
 {% macro table_logs(models, limit=20) %}

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from delta_cdc.cli import main
 from tests.scenarios.project import PACKAGE, SPARK_SETTINGS
 
 pytestmark = pytest.mark.dbt
@@ -29,11 +27,6 @@ def consumer(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Path:
     profiles["integration_tests"]["outputs"]["dev"] |= {"root": str(lake), "server_side_parameters": SPARK_SETTINGS}
     (folder / "profiles.yml").write_text(yaml.safe_dump(profiles))
     return folder
-
-
-def test_its_generated_files_are_current(consumer: Path) -> None:
-    said = CliRunner().invoke(main, ["generate", "--check", "--project-dir", str(consumer)])
-    assert said.exit_code == 0, said.output
 
 
 def test_all_of_it_builds_and_nothing_of_the_demo_does(consumer: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,8 +124,9 @@ def test_the_project_itself_gets_the_macros_defaults(tmp_path: Path) -> None:
     ]
 
 
-def test_the_project_s_own_files_are_current() -> None:
-    found = load_project(ROOT)
+@pytest.mark.parametrize("folder", [ROOT, ROOT / "integration_tests"], ids=["the demo's", "the consumer's"])
+def test_the_project_s_own_files_are_current(folder: Path) -> None:
+    found = load_project(folder)
     comparison = scaffold.compare(found, scaffold.plan(found))
     assert comparison.is_current, comparison
 

@@ -512,13 +512,25 @@ class _LocalLog:
         def of_each(name: str) -> list[Any]:
             return files[name].to_pylist() if name in files.column_names else [None] * files.num_rows
 
-        rows, highest = of_each("num_records"), of_each(f"max.{column}")
+        rows = of_each("num_records")
         return {
             "files": files.num_rows,
             "bytes": sum(of_each("size_bytes")),
             "rows": None if None in rows else sum(rows),
-            "highest": None if None in highest else max(highest, default=None),
+            "highest": self._highest(column) if column in self.columns else None,
         }
+
+    def _highest(self, column: str) -> Any:
+        """A column's greatest value; None too where delta-rs cannot read the table. It reads the column: of the statistics of
+        columns that `delta.dataSkippingStatsColumns` names it shows none whose name begins with an underscore."""
+        from deltalake import QueryBuilder
+
+        name = column.replace('"', '""')
+        try:
+            found = QueryBuilder().register("t", self._table).execute(f'select max("{name}") as highest from t')
+            return found.read_all()["highest"][0].as_py()
+        except Exception:  # a type or a table feature that it does not know
+            return None
 
 
 class _SparkLog:

@@ -228,8 +228,8 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
     def table_statistics(self, relation: BaseRelation, column: str | None = None) -> dict[str, Any]:
         """What Delta's log knows of a table's newest version; empty for one that is not there. Read as `table_state` is.
 
-        Returns files and bytes; rows (those that deletion vectors mark included) and highest (a column's highest value), each
-        None where not every file has statistics.
+        Returns files and bytes; rows (those that deletion vectors mark included), None where not every file has statistics;
+        highest (a column's highest value), None where neither delta-rs can read the column nor every file's statistics tell it.
         """
         if not _is_table(relation):
             return {}
