@@ -932,10 +932,12 @@ class Table:
         return tuple(partition_column(entry, self.columns) for entry in self.settings.partition_by)
 
     def type_of(self, expression: str) -> str | None:
-        """The Spark type of a column or of a field of the format; None for an SQL expression."""
-        types = dict(FORMATS.get(self.settings.format or "", Format()).fields)
-        types.update({c.name: c.data_type for c in self.columns})
-        return types.get(unquoted(expression) or "")
+        """The Spark type of a column or of a field of the format; None for an SQL expression, and for a name that both have:
+        which of them it means hangs on who wrote it (the macro `_with_shadowed_fields`)."""
+        name = (unquoted(expression) or "").casefold()
+        fields = {field.casefold(): type_ for field, type_ in FORMATS.get(self.settings.format or "", Format()).fields.items()}
+        columns = {column.name.casefold(): column.data_type for column in self.columns}
+        return None if name in fields and name in columns else fields.get(name, columns.get(name))
 
 
 @dataclass(frozen=True)
@@ -980,6 +982,16 @@ _ALIASED = re.compile(
     r"^(?P<expression>.*\S)\s+as\s+(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<name>[A-Za-z_][A-Za-z0-9_]*))\s*$",
     re.IGNORECASE | re.DOTALL,
 )
+
+
+def sequence_name(part: str, place: int) -> str:
+    """The field of `_cdc_sequence` for a part of `sequence_by`, at that place (from 1), as the macro `_sequence_name` names it.
+
+    >>> sequence_name("`lsn`", 1), sequence_name("`commit time`", 1), sequence_name("a + b", 2)
+    ('lsn', 'sequence_1', 'sequence_2')
+    """
+    plain = re.fullmatch(r"`?(\w+)`?", part)
+    return plain[1] if plain else f"sequence_{place}"
 
 
 def partition_column(entry: str, columns: Iterable[Column]) -> PartitionColumn:

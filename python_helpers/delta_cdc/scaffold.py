@@ -20,12 +20,14 @@ import yaml
 
 from delta_cdc.config import (
     FORMATS,
+    IDENTIFIER,
     Column,
     Feed,
     PartitionColumn,
     Project,
     Settings,
     Table,
+    sequence_name,
     setting_defaults,
     settings_naming_columns,
 )
@@ -328,7 +330,8 @@ def _keys_argument(table: Table) -> str:
 
 
 def _key_columns(table: Table) -> list[Column]:
-    return [column for column in table.columns if column.name in table.settings.keys]
+    columns = {column.name.casefold(): column for column in table.columns}
+    return [columns[key.casefold()] for key in table.settings.keys]
 
 
 def _looked_up_in_staging(table: Table) -> list[str]:
@@ -343,8 +346,9 @@ def _looked_up_in_staging(table: Table) -> list[str]:
         return data_type is not None and has_statistics(data_type)
 
     first = next(iter(table.settings.sequence_by), "")
-    keys = [name for name in map(_sql_name, table.settings.keys) if has(name)]
-    position = [f"_cdc_sequence.{_sql_name(first)}"] if has(first) else []  # where copies of late changes may be
+    keys = [_sql_name(column.name) for column in _key_columns(table) if has_statistics(column.data_type)]
+    # where copies of late changes may be
+    position = [f"_cdc_sequence.{_sql_name(sequence_name(first, 1))}"] if has(first) else []
     moment = ["_cdc_occurred_at"] if has(table.settings.occurred_at or first) else []
     return [*keys, "_cdc_batch_id", "_cdc_error", *position, *moment]
 
@@ -414,7 +418,7 @@ def _escaped(text: str, quote: str) -> str:
 
 
 def _sql_name(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else "`" + name.replace("`", "``") + "`"
+    return name if IDENTIFIER.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 # yml
@@ -513,8 +517,7 @@ def _type_of_added(table: Table, name: str) -> str:
             data_type = table.type_of(expression)
             if data_type is None:
                 return ""
-            plain = re.fullmatch(r"`?(\w+)`?", expression)
-            parts.append((plain[1] if plain else f"sequence_{place}", data_type))
+            parts.append((sequence_name(expression, place), data_type))
         return _struct(parts)
     time = settings.occurred_at or (settings.sequence_by[0] if settings.sequence_by else "")
     return table.type_of(time) or ""

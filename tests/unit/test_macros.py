@@ -10,6 +10,7 @@ import pytest
 from tests.unit.macros import CompilerError, load
 
 from dbt.adapters.sparkdelta.delta_log import no_state
+from delta_cdc.config import sequence_name
 
 MACROS = load()
 SETTINGS = {
@@ -31,6 +32,11 @@ def test_A7_names_are_quoted(name: str, quoted: str) -> None:
 @pytest.mark.parametrize(("text", "literal"), [("a", "'a'"), ("it's", "'it\\'s'"), ("back\\slash", "'back\\\\slash'")])
 def test_text_of_a_feed_stays_text(text: str, literal: str) -> None:
     assert MACROS["literal"](text) == literal
+
+
+@pytest.mark.parametrize("part", ["seq", "`seq`", "SEQ", "größe", "`commit time`", "`a``b`", "a + b", "1", "coalesce(a, b)"])
+def test_parts_of_the_sequence_are_named_as_the_generated_files_name_them(part: str) -> None:
+    assert MACROS["_sequence_name"](part, 2) == sequence_name(part, 2)
 
 
 def test_A7_keys_join_null_safe() -> None:

@@ -273,16 +273,28 @@ def test_column_mapping_only_where_delta_needs_it(tmp_path: Path) -> None:
     assert "columnMapping" not in files["models/shop/final/final_t.sql"]
 
 
+_BATCH = "_cdc_batch_id,_cdc_error"
+
+
 @pytest.mark.parametrize(
-    ("columns", "statistics"),
+    ("more", "settings", "statistics"),
     [
-        ({}, "id,_cdc_batch_id,_cdc_error,_cdc_sequence.seq,_cdc_occurred_at"),
-        ({"seq": "binary"}, "id,_cdc_batch_id,_cdc_error"),
+        ({}, TABLE, f"id,{_BATCH},_cdc_sequence.seq,_cdc_occurred_at"),
+        ({}, {"keys": ["ID"], "sequence_by": ["SEQ"]}, f"id,{_BATCH},_cdc_sequence.SEQ,_cdc_occurred_at"),
+        ({}, {"keys": ["id"], "sequence_by": ["`seq`"]}, f"id,{_BATCH},_cdc_sequence.seq,_cdc_occurred_at"),
+        ({}, {"keys": ["id"], "sequence_by": ["`total amount`"]}, f"id,{_BATCH},_cdc_sequence.sequence_1,_cdc_occurred_at"),
+        ({}, {"keys": ["id"], "sequence_by": ["seq + 1"]}, f"id,{_BATCH}"),
+        ({"raw": "binary"}, {"keys": ["id"], "sequence_by": ["raw"]}, f"id,{_BATCH}"),
+        ({}, {"keys": ["id"]}, f"id,{_BATCH},_cdc_sequence._timestamp,_cdc_occurred_at"),
+        ({"_timestamp": "string"}, {"keys": ["id"]}, f"id,{_BATCH},_cdc_occurred_at"),  # the format's field is _cdc_timestamp then
     ],
 )
-def test_delta_keeps_statistics_of_what_staging_is_read_by(tmp_path: Path, columns: Any, statistics: str | None) -> None:
-    declared = [c for c in COLUMNS if c["name"] not in columns] + [{"name": n, "data_type": t} for n, t in columns.items()]
-    files = generated(tmp_path, source(columns=declared))
+def test_delta_keeps_statistics_of_what_staging_is_read_by(
+    tmp_path: Path, more: dict[str, str], settings: dict[str, Any], statistics: str
+) -> None:
+    columns = [*COLUMNS, *({"name": name, "data_type": type_} for name, type_ in more.items())]
+    feed = FEED if "sequence_by" in settings else FEED | {"format": "dms"}
+    files = generated(tmp_path, source(feed=feed, tables={"invoice": settings}, columns=columns))
     config, _ = rendered(files["models/shop/staging/stg_shop__invoice.sql"])
     assert config.get("tblproperties", {}).get("delta.dataSkippingStatsColumns") == statistics
 

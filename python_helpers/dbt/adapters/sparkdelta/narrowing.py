@@ -36,7 +36,7 @@ def narrowed(session: SparkSession, schema: str, identifier: str, view: str, key
     told = [key for key in keys if _is_told(source, target, key)]
     if not told:
         return []
-    source, conditions = _conditions(session, source.localCheckpoint(), told, dest)
+    source, conditions = _conditions(session, source, told, dest)
     source.createOrReplaceTempView(quoted(view))
     return conditions
 
@@ -47,38 +47,44 @@ def narrowed_to(session: SparkSession, schema: str, identifier: str, sql: str, k
         return []
     source, target = session.sql(sql), session.table(f"{quoted(schema)}.{quoted(identifier)}")
     told = [key for key in keys if _is_told(source, target, key)]
-    return _conditions(session, source.select(*map(quoted, keys)).distinct().localCheckpoint(), told, dest)[1] if told else []
+    return _conditions(session, source.select(*map(quoted, keys)).distinct(), told, dest)[1] if told else []
 
 
 def _conditions(session: SparkSession, source: DataFrame, told: Sequence[str], dest: str) -> tuple[DataFrame, list[str]]:
-    """The source, held by the driver where it is small, and what its values of some keys ask of the other side's."""
+    """The source, worked out once and held by the driver where it is small, and what its values of some keys ask of the other
+    side's."""
+    source = source.localCheckpoint(eager=False)  # by the job that asks for its rows
+    held = _held(session, source)
+    if held is None:
+        return source, [_between(source, key, dest) for key in told]
+    out = []
+    rows = held.select(*(_value(held, key) for key in told)).collect()
+    for place, key in enumerate(told):
+        type_, values = held.schema[key].dataType, {row[place] for row in rows}
+        few = sorted(values - {None})
+        conditions = [f"{dest}.{quoted(key)} is null"] if None in values else []
+        if len(few) > VALUES:
+            conditions.append(_range(key, dest, few[0], few[-1], type_))
+        elif few:
+            conditions.append(f"{dest}.{quoted(key)} in ({', '.join(_literal(value, type_) for value in few)})")
+        out.append(" or ".join(conditions))
+    return held, out if rows else ["false"]
+
+
+def _between(source: DataFrame, key: str, dest: str) -> str:
+    """What a key's values in many rows, at least one, ask of the other side's."""
     from pyspark.sql import functions as F
 
-    lowest_and_highest = [each(_value(source, key)) for key in told for each in (F.min, F.max)]
-    nulls = [F.count_if(F.col(quoted(key)).isNull()) for key in told]
-    count, *found = source.agg(F.count("*"), *lowest_and_highest, *nulls).collect()[0]
-    if count == 0:
-        return source, ["false"]
-    values: list[set[Any]] = [set() for _ in told]
-    if count <= HELD_ROWS:
-        source = _held(session, source)
-        for row in source.select(*(_value(source, key) for key in told)).collect():
-            for seen, value in zip(values, row, strict=True):
-                seen.add(value)
+    value = _value(source, key)
+    lowest, highest, nulls = source.agg(F.min(value), F.max(value), F.count_if(value.isNull())).collect()[0]
+    conditions = [f"{dest}.{quoted(key)} is null"] if nulls else []
+    if lowest is not None:
+        conditions.append(_range(key, dest, lowest, highest, source.schema[key].dataType))
+    return " or ".join(conditions)
 
-    out = []
-    for place, key in enumerate(told):
-        column, type_ = f"{dest}.{quoted(key)}", source.schema[key].dataType
-        lowest, highest, some_are_null = found[2 * place], found[2 * place + 1], found[2 * len(told) + place] > 0
-        conditions = [f"{column} is null"] if some_are_null else []
-        if lowest is not None:
-            few = sorted(values[place] - {None})
-            if few and len(few) <= VALUES:
-                conditions.append(f"{column} in ({', '.join(_literal(value, type_) for value in few)})")
-            else:
-                conditions.append(f"{column} between {_literal(lowest, type_)} and {_literal(highest, type_)}")
-        out.append(" or ".join(conditions))
-    return source, out
+
+def _range(key: str, dest: str, lowest: Any, highest: Any, type_: DataType) -> str:
+    return f"{dest}.{quoted(key)} between {_literal(lowest, type_)} and {_literal(highest, type_)}"
 
 
 def _is_told(source: DataFrame, target: DataFrame, key: str) -> bool:
@@ -117,9 +123,12 @@ def _literal(value: Any, type_: DataType) -> str:
     return f"cast({literal(str(value))} as {sql_of(type_)})"
 
 
-def _held(session: SparkSession, frame: DataFrame) -> DataFrame:
-    """The same rows as part of the plan: Spark knows how few they are, and does not sort the large table to join them."""
+def _held(session: SparkSession, frame: DataFrame) -> DataFrame | None:
+    """The same rows as part of the plan: Spark knows how few they are, and does not sort the large table to join them. None for
+    more than `HELD_ROWS`."""
     from pyspark.sql import DataFrame
 
-    rows = frame._jdf.collectAsList()
+    rows = frame.limit(HELD_ROWS + 1)._jdf.collectAsList()
+    if rows.size() > HELD_ROWS:
+        return None
     return DataFrame(session._jsparkSession.createDataFrame(rows, frame._jdf.schema()), session)
