@@ -385,7 +385,7 @@ def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
 
 @main.command()
 @click.argument("table")
-@click.option("--against", required=True, help="A table (schema.table), or a file or folder: Parquet, CSV, JSON lines.")
+@click.option("--against", required=True, help="A table (schema.table), or a file or folder: Parquet, ORC, CSV, JSON lines.")
 @click.option("--file-format", help="Of the file, if its name does not tell it.")
 @click.option("--limit", default=10, show_default=True, help="So many differing rows are shown.")
 @with_dbt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -153,18 +153,26 @@ class _Reader:
         for source in _list(sources):
             told = source.get("name") if isinstance(source, Lined) else source
             if isinstance(source, Lined) and isinstance(told, str):
-                if not _disabled(source):
+                if not self.is_disabled(source):
                     self.read_source(source, file.path)
             elif block := next(blocks_in(source), None):
                 message = f"a source's name is {shown(told)}. It takes text: - name: \"{told or 'shop'}\"."
                 self.problems.append(Problem(message, file=file.path, line=block[0].lines.get(block[1])))
+
+    def is_disabled(self, node: Lined) -> bool:
+        config = node.get("config")
+        try:
+            enabled = self.renderer.render(config.get("enabled")) if isinstance(config, dict) else True
+        except ValueError:  # dbt says what is missing
+            return False
+        return enabled is False or str(enabled).strip().casefold() == "false"
 
     def read_source(self, source: Lined, file: str) -> None:
         name = source["name"]
         tables = [
             t for t in _list(source.get("tables")) if isinstance(t, Lined) and isinstance(t.get("name"), str)
         ]
-        tables = [table for table in tables if not _disabled(table)]
+        tables = [table for table in tables if not self.is_disabled(table)]
         feed_block = self.cdc_block(source, file, name, None)
         table_blocks = [self.cdc_block(table, file, name, table["name"]) for table in tables]
         for node, table in ((source, None), *((table, table["name"]) for table in tables)):
@@ -180,7 +188,8 @@ class _Reader:
                 "a feed's name is made of letters, digits and underscores, not beginning with a digit; "
                 f"`{name}` is not."
             )
-        if name.casefold() in self.seen:
+        is_again = name.casefold() in self.seen
+        if is_again:
             problem(f"the feed is already in {self.seen[name.casefold()]}. Give each feed one source.")
         self.seen[name.casefold()] = file
         if not tables:
@@ -190,15 +199,18 @@ class _Reader:
         for table in _list(source.get("tables")):
             told = table.get("name") if isinstance(table, Lined) else table
             if not isinstance(table, Lined) or not isinstance(told, str):
-                message = f"a table's name is {shown(told)}. It takes text: - name: \"{told}\"."
-                problem(message, table.lines.get("name") if isinstance(table, Lined) else source.lines.get("tables"))
+                message = f"a table's name is {shown(told)}. It takes text: - name: \"{told or 'invoice'}\"."
+                lines = table.lines if isinstance(table, Lined) else {}
+                problem(message, lines.get("name") or min(lines.values(), default=source.lines.get("tables")))
         feed_block = feed_block or _Block(file)
         self.check_feed(name, feed_block, len(tables), source.lines.get("name"))
         tables_read = [
             self.read_table(name, table, feed_block, block or _Block(file), file)
             for table, block in zip(tables, table_blocks, strict=True)
         ]
-        self.check_feed_lists(name, feed_block, [columns for _, columns in tables_read])
+        self.check_feed_lists(name, feed_block, [column for _, columns in tables_read for column in columns])
+        if is_again:  # it has no models of its own to be told of
+            return
         self.feeds.append(
             Feed(
                 name=name,
@@ -226,6 +238,11 @@ class _Reader:
             if key != "cdc" or all(holder is not place for place in (meta, deep)):
                 message = f"`{key}` is read by nobody here. A source's or table's stands under `config: {{meta: {{cdc: …}}}}`."
                 self.problems.append(Problem(message, feed, table, file, holder.lines.get(key)))
+        for holder in (meta, deep):
+            for key in holder if isinstance(holder, Lined) and "cdc" in holder else ():
+                if key in Settings.model_fields and key not in _WORDS_OF_OTHERS:
+                    message = f"`{key}` stands beside `cdc`, where nobody reads it. Indent it, so that it stands under `cdc`."
+                    self.problems.append(Problem(message, feed, table, file, holder.lines[key]))
         for mapping, place in ((node, ""), (config, "config: "), (meta, "meta: "), (deep, "config: meta: ")):
             for key, line in mapping.twice.items() if isinstance(mapping, Lined) else ():
                 message = f"`{place}{key}` is given twice, and the first is lost. Make it one."
@@ -289,6 +306,11 @@ class _Reader:
                 inner[setting] = inner.get(setting, "") + _inside(detail)
             for name in dict.fromkeys(str(detail["loc"][0]) for detail in error.errors()):
                 value = block.given.pop(name)
+                if name in LANDED_BY and isinstance(value, dict):  # it may hold a secret: only what is wrong in it is shown
+                    problem(name, f"`{name}` is not right. It takes {wants(name)}.{inner[name]}")
+                    for message in _plain_secrets(name, value):
+                        problem(name, message)
+                    continue
                 better = inner[name] or did_you_mean_value(name, value)
                 if isinstance(value, str) and isinstance(raw.get(name), str) and is_template(raw[name]):
                     better += " What a template gives is text: end it with `| as_bool`, `| as_number` or `| as_native`."
@@ -384,14 +406,10 @@ class _Reader:
         landed, location = given[name], given.get("location") or ""
         if given.get("file_format") != "delta" and "file_format" not in block.broken:
             problem(f"`{name}` lands in a Delta table. Set `file_format: delta`.", name)
-        for option, value in landed.get("options", {}).items():
+        for option in landed.get("options", {}):
             if option.casefold() in _NO_OPTIONS[name]:
                 problem(f"`{name}.options` names `{option}`, which `delta-cdc land` sets itself. Take it out.", name)
-            if is_plain_secret(option, value):
-                message = f"`{name}.options` has `{option}` in plain text. Put it into the environment, and `${{NAME}}` here."
-                problem(message, name)
-        if _SECRET_IN_TEXT.search(landed.get("url", "")):
-            message = "`jdbc.url` has a password in plain text. Put it into the environment, and `${NAME}` here."
+        for message in _plain_secrets(name, landed):
             problem(message, name)
         if name == "kafka":
             topics = landed.get("topics")
@@ -409,23 +427,30 @@ class _Reader:
                 name,
             )
 
-    def check_feed_lists(self, feed: str, block: _Block, columns: list[list[str]]) -> None:
+    def check_feed_lists(self, feed: str, block: _Block, columns: list[str]) -> None:
         """Column lists that hold for all tables: each name must be a column of at least one of them."""
-        known = {name.casefold(): name for names in columns for name in names}
+
+        def problem(setting: str, message: str) -> None:
+            self.problems.append(Problem(message, feed=feed, file=block.file, line=block.lines.get(setting)))
+
+        never = block.given.get("never_store", [])
+        listed = {name.casefold(): name for name in columns}
+        for name in never:
+            if name.casefold() not in listed and (close := nearest(name, listed.values())):
+                problem("never_store", _may_be_misspelled(name, close))
+        known = {folded: name for folded, name in listed.items() if folded not in [each.casefold() for each in never]}
         for setting in _FEED_COLUMN_LISTS:
             for name in _column_list(block.given.get(setting)):
                 if name.casefold() not in known:
                     hint = did_you_mean(name, known.values())
-                    message = f"`{setting}` names `{name}`, a column of none of its tables. {hint}"
-                    line = block.lines.get(setting)
-                    self.problems.append(Problem(message, feed=feed, file=block.file, line=line))
+                    problem(setting, f"`{setting}` names `{name}`, a column of none of its tables. {hint}")
 
     # a table
 
     def read_table(
         self, feed: str, node: Lined, feed_block: _Block, block: _Block, file: str
     ) -> tuple[Table | None, list[str]]:
-        """The table, and the names of its columns. None where it cannot even be named."""
+        """The table, and the names of its columns, those of `never_store` too. None where it cannot even be named."""
         name = str(node["name"])
         line = node.lines.get("name")
         if not IDENTIFIER.fullmatch(name):
@@ -451,7 +476,7 @@ class _Reader:
             line=line,
         )
         _TableCheck(table, [column.name for column in listed], feed_block, block, self.problems).run()
-        return (table if IDENTIFIER.fullmatch(name) else None), [column.name for column in columns]
+        return (table if IDENTIFIER.fullmatch(name) else None), [column.name for column in listed]
 
     def read_columns(self, feed: str, node: Lined, file: str) -> tuple[Column, ...]:
         table = str(node["name"])
@@ -546,6 +571,8 @@ class _Reader:
         self.problems.append(Problem(message, feed, table, file, line))
 
 
+# Settings whose names somebody else's `meta` may have too.
+_WORDS_OF_OTHERS = {"columns", "format", "history", "location", "ordinal", "paused", "ready", "tags", "transaction", "unit"}
 # Column lists that a feed may give for all its tables at once.
 _FEED_COLUMN_LISTS = ("columns", "except_columns", "track_columns", "ignore_null_updates", "set_on_insert")
 
@@ -708,24 +735,17 @@ class _TableCheck:
             seen.add(bare)
         named = {(unquoted(name) or "").casefold() for name in settings.sequence_by}
         self.comparable("sequence_by", [name for name in self.names if name.casefold() in named])
-        for setting in ("deleted_when", "truncated_when"):
+        for setting in ("deleted_when", "truncated_when", "ordinal", "transaction", "occurred_at"):
             expression = getattr(settings, setting)
-            if expression is not None:
-                self.known_expression(setting, expression)
-        for setting in ("ordinal", "transaction", "occurred_at"):
-            expression = getattr(settings, setting)
-            if expression is not None:
+            if expression is not None and not (settings.format == "snapshots" and setting in _NOT_OF_SNAPSHOTS):
                 self.known_expression(setting, expression)
 
     def operations(self) -> None:
         settings = self.settings
         if self.format is not None and self.format.knows_operations:
             for setting in ("operation", "old_keys"):
-                if self.level(setting):
-                    message = (
-                        f"`{setting}` is for flat rows; {settings.format} says that itself. Take it out."
-                    )
-                    self.problem(message, setting)
+                if self.level(setting) and settings.format != "snapshots":
+                    self.problem(f"`{setting}` is for flat rows; {settings.format} says that itself. Take it out.", setting)
         elif settings.operation is not None:
             self.known_columns("operation", [settings.operation])
         elif settings.operation_codes and self.format is not None and "operation" not in self.broken:
@@ -743,15 +763,20 @@ class _TableCheck:
             self.problem(message, "columns" if self.level("columns") == 2 else "except_columns")
             return
         self.known_columns("ignore_null_updates", _column_list(settings.ignore_null_updates))
+        for name in settings.ignore_null_updates if isinstance(settings.ignore_null_updates, list) else ():
+            if name in settings.keys and self.level("ignore_null_updates") == 2:
+                self.problem(f"`ignore_null_updates` names `{name}`, which is one of `keys`. Take it out.", "ignore_null_updates")
         self.known_columns("columns", settings.columns or [])
         self.known_columns("except_columns", settings.except_columns)
         published = [column.name for column in table.published_columns]
         shaped_by = "columns" if settings.columns is not None else "except_columns"
         for key in settings.keys:
             if key in self.names and key not in published:
-                self.problem(
-                    f"`{shaped_by}` leaves out the key column `{key}`. History and final need it.", shaped_by
-                )
+                message = f"`{shaped_by}` leaves out the key column `{key}`. History and final need it."
+                if settings.columns is None and not settings.except_columns:
+                    shaped_by = "operation" if key == settings.operation else "old_keys"
+                    message = f"`{shaped_by}` names the key column `{key}`. It takes a column that is not one of `keys`."
+                self.problem(message, shaped_by)
         self.known_columns("track_columns", _column_list(settings.track_columns))
         for name in _column_list(settings.track_columns):
             if name in self.names and name not in published and self.level("track_columns") == 2:
@@ -777,13 +802,16 @@ class _TableCheck:
             # it need not be listed, so one that is misspelled would store what must not be stored
             known = name.casefold() in [each.casefold() for each in self.listed]
             if not known and self.level("never_store") == 2 and (close := nearest(name, self.listed)):
-                message = f"`never_store` names `{name}`, which is not listed. Did you mean `{close}`? If not, list `{name}` too."
-                self.problem(message, "never_store")
+                self.problem(_may_be_misspelled(name, close), "never_store")
         for key, old in settings.old_keys.items():
             if key in settings.mask and old not in settings.mask:
                 self.problem(
                     f"`mask` names the key column `{key}`, and `{old}` holds its old value. Mask that too.", "mask"
                 )
+        for setting, made in (("mask", settings.mask), ("expressions", settings.expressions)):
+            for sql in made.values():
+                if sql.strip().casefold() not in _BARE_WORDS_OF_SQL:
+                    self.known_expression(setting, sql)
         for name in settings.expressions:
             if name in settings.keys:
                 self.problem(
@@ -895,7 +923,10 @@ class _TableCheck:
                 self.problem(message, setting)
             taken[name.casefold()] = f"given by `{setting}`"
         self.known_columns("set_on_insert", settings.set_on_insert)
+        published = [column.name for column in table.published_columns]
         for name in settings.set_on_insert:
+            if name in self.names and name not in published and self.level("set_on_insert") == 2:
+                self.problem(f"`set_on_insert` names `{name}`, which final does not have.", "set_on_insert")
             if name in settings.keys:
                 message = f"`set_on_insert` names `{name}`, which is one of `keys`. A key is always the row's own."
                 self.problem(message, "set_on_insert")
@@ -947,6 +978,10 @@ class _TableCheck:
                     self.problem(message, setting)
 
 
+def _may_be_misspelled(name: str, close: str) -> str:
+    return f"`never_store` names `{name}`, which is not listed. Did you mean `{close}`? If not, list `{name}` too."
+
+
 _NO_COLUMN = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\bas\s+\w+|::\s*\w+|\bextract\s*\(\s*\w+\s+from\b|\w+\s*\(""", re.IGNORECASE
 )
@@ -959,10 +994,22 @@ def _named_in(expression: str, names: Iterable[str]) -> str | None:
     return next((n for n in sorted(names) if re.search(rf"(?<![\w.]){re.escape(n)}(?!\w)", sql, re.IGNORECASE)), None)
 
 
+_BARE_WORDS_OF_SQL = ("null", "true", "false", "current_date", "current_timestamp", "current_user", "localtimestamp", "user")
 _NOT_OF_SNAPSHOTS = (
-    "sequence_by", "ordinal", "transaction", "operation_codes", "deleted_when", "truncated_when", "key_changes",
-    "split_key_changes", "ignore_null_updates", "insert_only", "keyless", "alternate_keys",
+    "sequence_by", "ordinal", "transaction", "operation", "old_keys", "operation_codes", "deleted_when", "truncated_when",
+    "key_changes", "split_key_changes", "ignore_null_updates", "insert_only", "keyless", "alternate_keys",
 )
+
+
+def _plain_secrets(name: str, landed: Mapping[str, Any]) -> Iterator[str]:
+    """What `kafka` or `jdbc` says that only the environment should."""
+    remedy = "in plain text. Put it into the environment, and `${NAME}` here."
+    options = landed.get("options")
+    for option, value in options.items() if isinstance(options, Mapping) else ():
+        if is_plain_secret(str(option), value):
+            yield f"`{name}.options` has `{option}` {remedy}"
+    if _SECRET_IN_TEXT.search(str(landed.get("url", ""))):
+        yield f"`{name}.url` has a password {remedy}"
 
 
 def _inside(detail: Mapping[str, Any]) -> str:
@@ -973,7 +1020,10 @@ def _inside(detail: Mapping[str, Any]) -> str:
     place = ".".join((name, *inside))
     if detail["type"] == "extra_forbidden":
         return f" `{place}` is not known. {did_you_mean(inside[-1], _WITH_OPTIONS[name].__annotations__)}"
-    return f" `{place}` is missing." if detail["type"] == "missing" else f" `{place}` is {shown(detail['input'])}."
+    if detail["type"] == "missing":
+        return f" `{place}` is missing."
+    is_secret = is_plain_secret(inside[-1], detail["input"])
+    return f" `{place}` is {'no text' if is_secret else shown(detail['input'])}."
 
 
 def did_you_mean_value(name: str, value: object) -> str:
@@ -981,7 +1031,7 @@ def did_you_mean_value(name: str, value: object) -> str:
     nothing."""
     annotation = str(Settings.model_fields[name].annotation)
     if isinstance(value, str) and annotation.startswith("list["):
-        return f" Write [{value}]."
+        return f" Write [{value}]." if len(value) <= 60 else " Write it in brackets."
     if annotation.startswith("typing.Literal") and isinstance(value, str):
         close = nearest(value, re.findall(r"'([^']+)'", annotation))
         return f" Did you mean `{close}`?" if close else ""
@@ -1018,6 +1068,3 @@ def _text(value: object) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _disabled(node: Lined) -> bool:
-    config = node.get("config")
-    return isinstance(config, dict) and config.get("enabled") is False

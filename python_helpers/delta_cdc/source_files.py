@@ -191,6 +191,9 @@ def _of_type(kinds: tuple[type, ...], text: Any) -> Any:
     return value
 
 
+_NOT_GIVEN = object()
+
+
 class Renderer:
     """Gives `{{ env_var(…) }}` and `{{ var(…) }}` their values, as dbt does with settings; all else stays
     as it is."""
@@ -227,9 +230,9 @@ class Renderer:
             raise ValueError(f"the environment variable {name} is not set. Set it, or give env_var a default")
         return found
 
-    def _var(self, name: str, default: Any = None) -> Any:
+    def _var(self, name: str, default: Any = _NOT_GIVEN) -> Any:
         found = self._variables.get(name, default)
-        if found is None:
+        if found is _NOT_GIVEN:
             raise ValueError(
                 f"the variable {name} is not in dbt_project.yml. Put it under vars:, or give var a default"
             )

@@ -309,6 +309,10 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ),
         ({"set_on_insert": ["opp"]}, "`set_on_insert` names `opp`, which is no column. Did you mean `op`?"),
         ({"set_on_insert": ["id"]}, "`set_on_insert` names `id`, which is one of `keys`."),
+        ({"set_on_insert": ["op"], "except_columns": ["op"]}, "`set_on_insert` names `op`, which final does not have."),
+        ({"ignore_null_updates": ["id"]}, "`ignore_null_updates` names `id`, which is one of `keys`."),
+        ({"operation": "id"}, "`operation` names the key column `id`."),
+        ({"old_keys": {"id": "id"}}, "`old_keys` names the key column `id`."),
         (
             {"insert_only": True, "delete_mode": "soft"},
             "`delete_mode` has no meaning with `insert_only: true`",
@@ -321,6 +325,8 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ({"never_store": ["ID"]}, "`keys` names `id`, which `never_store` keeps out."),
         ({"mask": {"emial": "1"}}, "`mask` names `emial`, which is no column."),
         ({"mask": {"id": "1"}, "old_keys": {"id": "old_id"}}, "`old_id` holds its old value. Mask that too."),
+        ({"mask": {"op": "opp"}}, "`mask` names `opp`, which is no column. Did you mean `op`?"),
+        ({"expressions": {"x": "opp"}}, "`expressions` names `opp`, which is no column. Did you mean `op`?"),
         ({"expressions": {"id": "1"}}, "`expressions` names the key column `id`"),
         ({"expressions": {"_cdc_x": "1"}}, "`expressions` names `_cdc_x`: names with _cdc_ are taken."),
         ({"on_schema_change": "sync"}, "`on_schema_change` is 'sync'. It takes `append_new_columns`, `ignore`"),
@@ -430,6 +436,7 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
             {"track_columns": {"except": ["opp"]}},
             "`track_columns` names `opp`, a column of none of its tables.",
         ),
+        ({"never_store": ["old_idd"]}, "`never_store` names `old_idd`, which is not listed. Did you mean `old_id`?"),
         ("rows", "`cdc` is 'rows'. It takes a mapping of settings"),
     ],
 )
@@ -473,6 +480,44 @@ def test_Q5_a_mistake_in_what_is_landed(tmp_path: Path, feed: Any, expected: str
     (problem,) = problems(tmp_path, source(feed=landed | feed, tables={"invoice": {"keys": ["id"]}}))
     assert problem.startswith("feed shop: ")
     assert expected in problem
+
+
+@pytest.mark.parametrize("url", ["jdbc:postgresql://u:geheim@h/db", "jdbc:x://h/d?password=geheim"])
+def test_a_block_that_is_not_right_tells_of_its_secrets_and_shows_none(tmp_path: Path, url: str) -> None:
+    landed = {"format": "debezium", "location": "landing", "file_format": "delta"}
+    jdbc = {"url": url, "tabel": "audit", "serial": "id", "overlap": 10, "options": {"password": "geheim"}}
+    found = problems(tmp_path, source(feed=landed | {"jdbc": jdbc}, tables={"invoice": {"keys": ["id"]}}))
+    assert not any("geheim" in problem for problem in found)
+    for told in ("`jdbc.tabel` is not known", "`jdbc.options` has `password` in", "`jdbc.url` has a password in plain text"):
+        assert any(told in problem for problem in found), (told, found)
+
+
+def test_a_feed_that_is_there_twice_is_one_mistake(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, source(), source())
+    assert "the feed is already in models/shop/_sources.yml. Give each feed one source." in problem
+
+
+@pytest.mark.parametrize(("key", "is_told"), [("mask", True), ("never_store", True), ("keys", True), ("tags", False)])
+def test_a_setting_beside_its_block_is_told(tmp_path: Path, key: str, is_told: bool) -> None:
+    feed = source()
+    feed["tables"][0]["config"]["meta"][key] = ["op"]
+    if is_told:
+        (problem,) = problems(tmp_path, feed)
+        assert f"`{key}` stands beside `cdc`, where nobody reads it." in problem
+    else:
+        assert loaded(tmp_path, feed)
+
+
+@pytest.mark.parametrize(("template", "there"), [("{{ var('x', false) }}", 0), ("{{ var('x', true) }}", 1), (False, 0)])
+def test_a_table_that_dbt_leaves_out_is_left_out(tmp_path: Path, template: Any, there: int) -> None:
+    feed = source(tables={"invoice": TABLE, "customer": TABLE})
+    feed["tables"][0]["config"]["enabled"] = template
+    assert [table.name for table in loaded(tmp_path, feed).tables] == ["customer", "invoice"][: 1 + there]
+
+
+def test_none_is_a_default_of_a_variable(tmp_path: Path) -> None:
+    (table,) = loaded(tmp_path, source(tables={"invoice": TABLE | {"max_errors": "{{ var('x', none) }}"}})).tables
+    assert table.settings.max_errors is None
 
 
 def test_what_is_landed_may_hold_variables_of_the_environment(tmp_path: Path) -> None:

@@ -286,7 +286,7 @@ _BATCH = "_cdc_batch_id,_cdc_error"
         ({}, {"keys": ["id"], "sequence_by": ["seq + 1"]}, f"id,{_BATCH}"),
         ({"raw": "binary"}, {"keys": ["id"], "sequence_by": ["raw"]}, f"id,{_BATCH}"),
         ({}, {"keys": ["id"]}, f"id,{_BATCH},_cdc_sequence._timestamp,_cdc_occurred_at"),
-        ({"_timestamp": "string"}, {"keys": ["id"]}, f"id,{_BATCH},_cdc_occurred_at"),  # the format's field is _cdc_timestamp then
+        ({"_timestamp": "string"}, {"keys": ["id"]}, f"id,{_BATCH},_cdc_occurred_at"),  # the field is _cdc_timestamp
     ],
 )
 def test_delta_keeps_statistics_of_what_staging_is_read_by(
