@@ -52,7 +52,7 @@
   {%- set types = {} -%}
   {%- set never = settings.never_store | map('lower') | list -%}
   {%- for column in node.columns.values() if column.name | lower not in never -%}
-    {%- do types.update({column.name: column.data_type}) -%}
+    {%- do types.update({column.name: delta_cdc._spelled_type(column.data_type)}) -%}
   {%- endfor -%}
   {%- do settings.update(delta_cdc._as_spelled(settings, types)) -%}
   {%- do settings.update(delta_cdc._with_shadowed_fields(settings, given, types)) -%}
@@ -70,6 +70,13 @@
   {%- endif -%}
   {%- do settings.update({'tracked': delta_cdc._tracked_columns(settings), 'filled_by_field': delta_cdc._filled_by_field(settings)}) -%}
   {{ return(settings) }}
+{% endmacro %}
+
+
+{#- A type as the formats know it: Spark has other words for some of them. -#}
+{% macro _spelled_type(type) %}
+  {%- set words = {'byte': 'tinyint', 'short': 'smallint', 'integer': 'int', 'long': 'bigint', 'real': 'float', 'timestamp_ltz': 'timestamp'} -%}
+  {{ return(words.get(type | lower | trim) or modules.re.sub('(?i)^\\s*(dec|numeric)(?=\\s*(\\(|$))', 'decimal', type)) }}
 {% endmacro %}
 
 

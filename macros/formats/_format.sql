@@ -164,10 +164,11 @@ where not coalesce(image in ({{ befores }}) and image_below in ({{ afters }}), f
 {% endmacro %}
 
 
-{#- PostgreSQL's X/Y in hexadecimal, a place in the write-ahead log, as one number. -#}
+{#- PostgreSQL's X/Y in hexadecimal, a place in the write-ahead log, as one number; null for anything else, and beyond a bigint. -#}
 {% macro _lsn(text) -%}
-try_cast(conv(split_part({{ text }}, '/', 1), 16, 10) as bigint) * 4294967296
-    + try_cast(conv(split_part({{ text }}, '/', 2), 16, 10) as bigint)
+case when {{ text }} rlike '^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$' then
+    try_add(try_multiply(cast(conv(split_part({{ text }}, '/', 1), 16, 10) as bigint), 4294967296),
+      cast(conv(split_part({{ text }}, '/', 2), 16, 10) as bigint)) end
 {%- endmacro %}
 
 

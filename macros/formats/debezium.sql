@@ -29,33 +29,50 @@ select
   struct(batch_id as batch, row_number as row) as _arrival,
   coalesce(source.txId, source.gtid, regexp_replace(event.transaction.id, '^([0-9]+):[0-9]+$', '$1')) as _txid,  -- PostgreSQL: id:lsn
   event.transaction.total_order as _total_order,
-  coalesce(timestamp_micros(source.ts_us), {{ delta_cdc._of_millis('source.ts_ms') }}, {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
-  semantic_types as _semantic_types
+  coalesce(timestamp_micros(nullif(source.ts_us, 0)), {{ delta_cdc._of_millis('nullif(source.ts_ms, 0)') }}, {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
+  {{ delta_cdc._debezium_types(settings) }} as _semantic_types
 from (
   select *, event.source as source,
     -- PostgreSQL gives [last commit, this change], also for the rows of an incremental snapshot, which have no lsn
     try_cast(try_variant_get(try_parse_json(event.source.sequence), '$[1]', 'string') as decimal(38, 0)) as pg_position,
-    try_cast(coalesce(event.source.lsn, event.source.pos, event.source.scn, event.source.event_serial_no) as decimal(38, 0)) as offset,
+    -- of TiCDC's all else is the same in every message
+    try_cast(coalesce(if(event.source.connector = 'TiCDC', event.source.commit_ts, null), event.source.lsn, event.source.pos, event.source.scn, event.source.event_serial_no) as decimal(38, 0)) as offset,
     coalesce({{ delta_cdc._padded('event.source.file') }}, concat_ws('/', {{ delta_cdc._padded('event.source.commit_lsn') }}, {{ delta_cdc._padded('event.source.change_lsn') }})) as log,
-    cast(event.source.row as bigint) as log_row
+    try_cast(event.source.row as bigint) as log_row
   from (
     select batch_id, change_set, row_number, message, old_key, record_key, semantic_types,
       try_cast(envelope as struct<
         op string, before variant, after variant, ts_ms bigint,
         `transaction` struct<id string, total_order bigint>,
         source struct<lsn string, sequence string, txId string, gtid string, ts_ms bigint, ts_us bigint, file string, pos string,
-          row string, scn string, commit_lsn string, change_lsn string, event_serial_no string>>) as event
-    from ({{ delta_cdc._debezium_envelopes(lines) }})
+          row string, scn string, commit_lsn string, change_lsn string, event_serial_no string, connector string, commit_ts string>>) as event
+    from ({{ delta_cdc._debezium_envelopes(lines, delta_cdc._known_columns(settings)) }})
   )
 )
 {%- endmacro %}
 
 
+{#- Of each column the schema's {type, scale}, both null where the schema names no type, and for each number in a decimal column: what is
+    written as `precise` is text. -#}
+{% macro _debezium_types(settings) -%}
+{%- set decimals = [] -%}
+{%- for column, type in settings.column_types.items() if (type | lower | trim).startswith('decimal') %}{% do decimals.append(column) %}{% endfor -%}
+{%- if not decimals or settings.decimal_handling != 'precise' -%}{{ return('semantic_types') }}{%- endif -%}
+{%- set images = [] -%}
+{%- for image in ('event.after', 'event.before', 'old_key', 'record_key') %}{% do images.append('try_cast(' ~ image ~ ' as map<string, variant>)') %}{% endfor -%}
+transform(array(map_filter(coalesce({{ images | join(', ') }}), (name, value) -> name in ({{ delta_cdc._literals(decimals) }}) and schema_of_variant(value) rlike '^(BIGINT|DECIMAL|DOUBLE)')),
+    numbers -> if(not coalesce(size(numbers) > 0, false), semantic_types, map_concat(
+      coalesce(map_filter(semantic_types, (name, type) -> not map_contains_key(numbers, name)), map()),
+      transform_values(numbers, (name, value) -> struct(cast(null as string) as type, cast(null as int) as scale)))))[0]
+{%- endmacro %}
+
+
 {#- Takes a message apart: batch_id, change_set, row_number, message, envelope variant, record_key, old_key variant,
-    semantic_types map<column, struct<type, scale>> (null without a schema). What changes no row is left out. -#}
-{% macro _debezium_envelopes(lines) -%}
+    semantic_types map<column, struct<type, scale>> (null without a schema). What changes no row is left out.
+    listed: the columns of the table, where it is of one. -#}
+{% macro _debezium_envelopes(lines, listed=[]) -%}
     {%- set has = "try_variant_get(envelope, '{}', 'variant') is not null" -%}
-    {%- set envelope = 'if(is_row, ' ~ delta_cdc._debezium_wrapped('try_cast(payload as map<string, variant>)') ~ ', payload)' %}
+    {%- set envelope = 'if(is_row, ' ~ delta_cdc._debezium_wrapped('try_cast(payload as map<string, variant>)', listed) ~ ', payload)' %}
     select * from (
       select batch_id, change_set, row_number, message, message_is_json, record_key, old_key, envelope,
         {{ delta_cdc._map_of('columns.field', 'transform(columns, column -> struct(column.name as type, try_cast(column.parameters.scale as int) as scale))') }} as semantic_types
@@ -127,12 +144,16 @@ from (
 {% endmacro %}
 
 
-{#- The envelope of a row without one, from its map<string, variant>: what begins with `__` is of the envelope or its source. -#}
-{% macro _debezium_wrapped(row) -%}
+{#- The envelope of a row without one, from its map<string, variant>: what begins with `__` is of the envelope or its source; a column
+    that is listed is the row's too. -#}
+{% macro _debezium_wrapped(row, listed) -%}
+{%- set own = [] -%}
+{%- for column in listed if column.startswith('__') %}{% do own.append(column) %}{% endfor -%}
+{%- set is_own = " or name in (" ~ delta_cdc._literals(own) ~ ")" if own else "" -%}
 transform(array({{ row }}), row -> to_variant_object(named_struct(
           'op', if(cast(row['__deleted'] as string) = 'true', 'd', coalesce(cast(row['__op'] as string), 'u')),
           'ts_ms', row['__ts_ms'],
-          'after', to_variant_object(map_filter(row, (name, value) -> not startswith(name, '__'))),
+          'after', to_variant_object(map_filter(row, (name, value) -> not startswith(name, '__'){{ is_own }})),
           'transaction', named_struct('id', row['__transaction_id'], 'total_order', row['__transaction_total_order']),
           'source', to_variant_object(transform_keys(
             map_filter(row, (name, value) -> startswith(name, '__source_') or (startswith(name, '__') and not map_contains_key(row, '__source_' || substr(name, 3)))),
@@ -148,14 +169,14 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
     {%- set scale = type.split(',')[1].rstrip(') ') | int if ',' in type else 0 -%}
     {#- whole numbers come as such: MySQL's BIGINT UNSIGNED, Oracle's NUMBER(9) -#}
     {{ return("try_cast(case when " ~ semantic ~ " is not null and " ~ semantic ~ ".type is null then " ~ text
-        ~ " when " ~ semantic ~ ".type = 'io.debezium.data.Bits' then conv(" ~ delta_cdc._bits(text) ~ ", 16, 10) else "
+        ~ " when " ~ semantic ~ ".type = 'io.debezium.data.Bits' then " ~ delta_cdc._bits_as_number(text) ~ " else "
         ~ delta_cdc._precise(text, semantic, scale) ~ " end as " ~ type ~ ")") }}
   {%- elif type in ('date', 'timestamp', 'timestamp_ntz') -%}
     {%- set unit = {'seconds': 1, 'millis': 1000, 'micros': 1000000, 'nanos': 1000000000}[settings.time_unit] -%}
     {%- set per_second = "coalesce(case " ~ semantic ~ ".type when 'io.debezium.time.Timestamp' then 1000 when 'org.apache.kafka.connect.data.Timestamp' then 1000"
         ~ " when 'io.debezium.time.MicroTimestamp' then 1000000 when 'io.debezium.time.NanoTimestamp' then 1000000000 end, " ~ unit ~ ")" -%}
     {#- 24 digits: their product with a million, divided, still fits a decimal -#}
-    {%- set micros = "timestamp_micros(try_cast(try_cast(" ~ text ~ " as decimal(24, 0)) * 1000000 / " ~ per_second ~ " as bigint))" -%}
+    {%- set micros = "timestamp_micros(try_cast(floor(try_cast(" ~ text ~ " as decimal(24, 0)) * 1000000 / " ~ per_second ~ ") as bigint))" -%}
     {%- set is_date = semantic ~ ".type in ('io.debezium.time.Date', 'org.apache.kafka.connect.data.Date')" -%}
     {%- if type == 'date' -%}
       {#- a year is no day -#}
@@ -163,13 +184,15 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
       {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.time.Year', null, coalesce(if(" ~ semantic ~ ".type like '%Timestamp', cast("
           ~ delta_cdc._in_utc(micros) ~ " as date), " ~ days ~ "), try_cast(rtrim('Z', " ~ text ~ ") as date)))") }}
     {%- endif -%}
-    {%- set micros = "if(" ~ is_date ~ ", timestamp_micros(try_cast(" ~ text ~ " as int) * 86400000000L), " ~ micros ~ ")" -%}
-    {{ return("coalesce(" ~ (delta_cdc._in_utc(micros) if type == 'timestamp_ntz' else micros) ~ ", try_cast(" ~ text ~ " as " ~ type ~ "))") }}
+    {%- set micros = "if(" ~ is_date ~ ", timestamp_micros(try_multiply(try_cast(" ~ text ~ " as int), 86400000000L)), " ~ micros ~ ")" -%}
+    {#- io.debezium.time.IsoDate ends in Z and has no time, which Spark does not read -#}
+    {%- set written = "regexp_replace(" ~ text ~ ", '^([^T ]+)Z$', '$1T00:00:00Z')" -%}
+    {{ return("coalesce(" ~ (delta_cdc._in_utc(micros) if type == 'timestamp_ntz' else micros) ~ ", try_cast(" ~ written ~ " as " ~ type ~ "))") }}
   {%- elif type == 'binary' -%}
     {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.data.Bits', unhex(" ~ delta_cdc._bits(text) ~ "), try_to_binary(" ~ text ~ ", 'base64'))") }}
   {%- elif type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'float', 'real', 'double') -%}
     {#- Oracle's FLOAT and INTEGER come as decimals -#}
-    {{ return("case when " ~ semantic ~ ".type = 'io.debezium.data.Bits' then try_cast(conv(" ~ delta_cdc._bits(text) ~ ", 16, 10) as " ~ type ~ ")"
+    {{ return("case when " ~ semantic ~ ".type = 'io.debezium.data.Bits' then try_cast(" ~ delta_cdc._bits_as_number(text) ~ " as " ~ type ~ ")"
         ~ " when " ~ delta_cdc._is_decimal(semantic) ~ " or startswith(" ~ text ~ ", '{') then try_cast("
         ~ delta_cdc._whole(delta_cdc._precise(text, semantic, 0), type) ~ " as " ~ type ~ ") else " ~ delta_cdc._plain_value(text, type) ~ " end") }}
   {%- elif type in ('string', 'text') and settings.decimal_handling == 'precise' -%}
@@ -190,12 +213,20 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
 {% endmacro %}
 
 
+{#- The same in decimal digits, of up to 128 bits; null beyond. -#}
+{% macro _bits_as_number(text) %}
+  {%- set part = "cast(conv({}(lpad(digits, 32, '0'), 16), 16, 10) as decimal(20, 0))" -%}
+  {{ return("transform(array(" ~ delta_cdc._bits(text) ~ "), digits -> case when length(digits) <= 32 then cast(try_add(try_multiply("
+      ~ part.format('left') ~ ", 18446744073709551616BD), " ~ part.format('right') ~ ") as string) end)[0]") }}
+{% endmacro %}
+
+
 {#- A decimal of `decimal.handling.mode` precise as struct<digits: string, scale: int>: Kafka Connect's Decimal, or Debezium's
     VariableScaleDecimal with its own scale. scale: where no schema tells it. unscaled: a macro that reads the digits. -#}
 {% macro _unscaled_and_scale(text, semantic, scale, unscaled) %}
   {%- set has_scale, number = "startswith(" ~ text ~ ", '{')", "try_parse_json(" ~ text ~ ")" -%}
   {{ return("struct(" ~ unscaled("if(" ~ has_scale ~ ", try_variant_get(" ~ number ~ ", '$.value', 'string'), " ~ text ~ ")")
-      ~ " as digits, if(" ~ has_scale ~ ", try_variant_get(" ~ number ~ ", '$.scale', 'int'), coalesce(" ~ semantic ~ ".scale, " ~ scale ~ ")) as scale)") }}
+      ~ " as digits, if(" ~ has_scale ~ ", cast(try_variant_get(" ~ number ~ ", '$.scale', 'decimal(4, 0)') as int), coalesce(" ~ semantic ~ ".scale, " ~ scale ~ ")) as scale)") }}
 {% endmacro %}
 
 {#- Such a decimal as text that Spark casts to a decimal: 2490E-2. -#}

@@ -229,8 +229,7 @@ class Settings(BaseModel):
     )
     decimal_handling: Literal["precise", "string", "double"] = _setting(
         "precise",
-        "How a Debezium feed writes decimals: its own setting decimal.handling.mode; `string` also for numbers in the JSON "
-        "(the converter's decimal.format is NUMERIC).",
+        "How a Debezium feed writes decimals: its own setting decimal.handling.mode. Numbers in the JSON are read as such.",
         wants="`precise`, `string` or `double`",
         example="string",
     )

@@ -238,11 +238,11 @@ class _Reader:
             if key != "cdc" or all(holder is not place for place in (meta, deep)):
                 message = f"`{key}` is read by nobody here. A source's or table's stands under `config: {{meta: {{cdc: …}}}}`."
                 self.problems.append(Problem(message, feed, table, file, holder.lines.get(key)))
-        for holder in (meta, deep):
-            for key in holder if isinstance(holder, Lined) and "cdc" in holder else ():
+        for beside_cdc in (place for place in (meta, deep) if isinstance(place, Lined) and "cdc" in place):
+            for key in beside_cdc:
                 if key in Settings.model_fields and key not in _WORDS_OF_OTHERS:
                     message = f"`{key}` stands beside `cdc`, where nobody reads it. Indent it, so that it stands under `cdc`."
-                    self.problems.append(Problem(message, feed, table, file, holder.lines[key]))
+                    self.problems.append(Problem(message, feed, table, file, beside_cdc.lines[key]))
         for mapping, place in ((node, ""), (config, "config: "), (meta, "meta: "), (deep, "config: meta: ")):
             for key, line in mapping.twice.items() if isinstance(mapping, Lined) else ():
                 message = f"`{place}{key}` is given twice, and the first is lost. Make it one."

@@ -990,6 +990,12 @@ def unscaled(number: int) -> str:
         ("io.debezium.data.VariableScaleDecimal", {"scale": 0, "value": unscaled(10**63)}, "string", str(10**63)),
         ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "double", -1.38),
         ("int32", 5, "int", 5),
+        ("io.debezium.data.Bits", "////////////", "decimal(38,0)", Decimal(2**72 - 1)),
+        ("io.debezium.data.Bits", "xwc=", "long", 0x07C7),
+        ("org.apache.kafka.connect.data.Decimal", "APk=", "dec(10,2)", Decimal("24.90")),
+        ("io.debezium.time.IsoDate", "2023-03-23Z", "timestamp", dt.datetime(2023, 3, 23)),
+        ("io.debezium.time.IsoDate", "2023-03-23Z", "timestamp_ntz", dt.datetime(2023, 3, 23)),
+        ("io.debezium.time.NanoTimestamp", -100, "timestamp_ltz", dt.datetime(1969, 12, 31, 23, 59, 59, 999999)),
     ],
 )
 def test_debezium_types(spark, semantic, value, type_, expected):
@@ -998,6 +1004,81 @@ def test_debezium_types(spark, semantic, value, type_, expected):
     message = {"schema": schema, "payload": {"op": "c", "after": {"id": 1, "v": value}, "source": {"lsn": 1}}}
     (row,) = staged(spark, "debezium", [message], {"id": "int", "v": type_})
     assert (row["v"], row["_cdc_error"]) == (expected, None)
+
+
+@pytest.mark.parametrize(
+    ("semantic", "value", "type_"),
+    [
+        ("io.debezium.data.Bits", "/" * 48, "bigint"),
+        ("io.debezium.data.Bits", "/" * 48, "decimal(38,0)"),
+        ("io.debezium.time.Date", 2**31 - 1, "timestamp"),
+        ("io.debezium.data.VariableScaleDecimal", {"scale": -(2**31), "value": "AQ=="}, "decimal(10,2)"),
+        ("io.debezium.data.VariableScaleDecimal", {"scale": 2**31 - 1, "value": "AQ=="}, "decimal(10,2)"),
+    ],
+)
+def test_Q2_debezium_a_value_beyond_all_bounds_stops_nothing(spark, semantic, value, type_):
+    columns = [{"field": "id"}, {"field": "v", "name": semantic}]
+    schema = {"fields": [{"field": "before"}, {"field": "after", "fields": columns}]}
+    message = {"schema": schema, "payload": {"op": "c", "after": {"id": 1, "v": value}, "source": {"lsn": 1}}}
+    (row,) = staged(spark, "debezium", [message], {"id": "int", "v": type_})
+    assert row["_cdc_error"] == "cast:v"
+
+
+def test_debezium_a_number_in_a_decimal_column_is_one(spark):
+    """What is written as `precise` is text: APk= is 249 hundredths, and so is 1234 as text some number, but not as a number."""
+    messages = [
+        {"op": "c", "after": {"id": number, "v": value}, "source": {"lsn": 1}}
+        for number, value in enumerate([1234, 12.5, "APk=", {"scale": 1, "value": "APk="}, None], start=1)
+    ]
+    messages.append({"op": "d", "before": {"id": 6, "v": 1234}, "after": None, "source": {"lsn": 2}})
+    found = staged(spark, "debezium", messages, {"id": "decimal(10,0)", "v": "decimal(10,2)"})
+    assert {row["_cdc_error"] for row in found} == {None}
+    assert [row["id"] for row in found] == [Decimal(number) for number in range(1, 7)]
+    assert [row["v"] for row in found][:5] == [Decimal("1234.00"), Decimal("12.50"), Decimal("2.49"), Decimal("24.90"), None]
+    decimal = {"name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
+    schema = {"fields": [{"field": "before"}, {"field": "after", "fields": [{"field": "id"}, {"field": "v", **decimal}]}]}
+    with_schema = [{"schema": schema, "payload": message} for message in messages[:3]]  # the converter's decimal.format: NUMERIC
+    found = staged(spark, "debezium", with_schema, {"id": "decimal(10,0)", "v": "decimal(10,2)"})
+    assert [(row["id"], row["v"]) for row in found] == [
+        (Decimal(1), Decimal("1234.00")), (Decimal(2), Decimal("12.50")), (Decimal(3), Decimal("2.49")),
+    ]
+
+
+def test_debezium_of_tidb_the_commit_is_the_position(spark):
+    """https://docs.pingcap.com/tidb/stable/ticdc-debezium/: file and pos are the same in every message."""
+    source = {"connector": "TiCDC", "ts_ms": 1707103832263, "db": "test", "table": "t", "file": "", "pos": 0, "row": 0}
+    commits = (447507027004751877, 447507027004751878)
+    messages = [{"op": "c", "after": {"id": 1}, "source": source | {"commit_ts": commit}} for commit in commits]
+    found = staged(spark, "debezium", messages, {"id": "int"})
+    assert [row["_cdc_sequence"]["_position"]["offset"] for row in found] == [Decimal(commit) for commit in commits]
+
+
+def test_debezium_a_listed_column_may_begin_as_the_envelope_does(spark):
+    """The version key of Mongoose in a document's columns; a field of the envelope is one too where somebody lists it."""
+    message = {"_id": "1", "__v": 3, "__op": "u", "__source_lsn": 7, "__source_ts_ms": 1000, "__other": 1}
+    (row,) = staged(spark, "debezium", [message], {"_id": "string", "__v": "int", "__source_lsn": "bigint"}, keys=["_id"])
+    assert values([row], "_id", "__v", "__source_lsn", "_cdc_error", "_cdc_undeclared") == [("1", 3, 7, None, None)]
+    assert row["_cdc_sequence"]["_position"]["offset"] == 7
+
+
+def test_debezium_what_is_no_number_of_a_row_or_no_time_stops_nothing(spark):
+    source = {"db": "d", "table": "t", "file": "b.000001", "pos": 4, "row": "x", "ts_ms": 0}
+    (row,) = staged(spark, "debezium", [{"op": "c", "after": {"id": 1}, "source": source, "ts_ms": 2000}], {"id": "int"})
+    assert (row["_cdc_error"], row["_cdc_occurred_at"]) == (None, dt.datetime(1970, 1, 1, 0, 0, 2))
+
+
+@pytest.mark.parametrize(("lsn", "position"), [
+    ("0/16B3748", 0x16B3748), ("1/0", 2**32), ("7FFFFFFF/FFFFFFFF", 2**63 - 1), ("FFFFFFFF/FFFFFFFF", None), ("x/y", None),
+    ("123456789/0", None), ("/", None), ("1", None), ("", None),
+])
+@pytest.mark.parametrize("format_", ["wal2json_v1", "wal2json_v2"])
+def test_Q2_a_position_that_is_none_stops_nothing(spark, format_, lsn, position):
+    message = {"action": "I", "lsn": lsn, "columns": [{"name": "id", "value": 1}]}
+    if format_ == "wal2json_v1":
+        message = {"nextlsn": lsn, "change": [{"kind": "insert", "columnnames": ["id"], "columnvalues": [1]}]}
+    (row,) = staged(spark, format_, [message], {"id": "int"})
+    assert row["_cdc_error"] == (None if position is not None else "null_sequence")
+    assert position is None or row["_cdc_sequence"]["_lsn"] == position
 
 
 def test_a_column_may_have_the_name_of_a_field(spark):
