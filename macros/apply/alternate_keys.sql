@@ -20,12 +20,23 @@
 {#- SQL that is true where two relations agree on an alternate key. -#}
 {% macro _same_alternate_key(settings, left, right) %}
   {%- set out = [] -%}
-  {%- for alternate in settings.alternate_keys -%}
-    {%- set all = [] -%}
-    {%- for column in alternate %}{% do all.append(left ~ '.' ~ delta_cdc.quoted(column) ~ ' = ' ~ right ~ '.' ~ delta_cdc.quoted(column)) %}{% endfor -%}
-    {%- do out.append('(' ~ all | join(' and ') ~ ')') -%}
-  {%- endfor -%}
+  {%- for alternate in settings.alternate_keys %}{% do out.append(delta_cdc._same_values_of(alternate, left, right)) %}{% endfor -%}
   {{ return('(' ~ out | join(' or ') ~ ')') }}
+{% endmacro %}
+
+{% macro _same_values_of(columns, left, right) %}
+  {%- set all = [] -%}
+  {%- for column in columns %}{% do all.append(left ~ '.' ~ delta_cdc.quoted(column) ~ ' = ' ~ right ~ '.' ~ delta_cdc.quoted(column)) %}{% endfor -%}
+  {{ return('(' ~ all | join(' and ') ~ ')') }}
+{% endmacro %}
+
+{#- SQL that is true where the event `d` gave the row of `held` other values of each alternate key by which `e` names it. -#}
+{% macro _gives_up(settings) %}
+  {%- set out = [] -%}
+  {%- for alternate in settings.alternate_keys -%}
+    {%- do out.append('(not coalesce(' ~ delta_cdc._same_values_of(alternate, 'e', 'held') ~ ', false) or coalesce(not ' ~ delta_cdc._same_values_of(alternate, 'd', 'held') ~ ', false))') -%}
+  {%- endfor -%}
+  {{ return(out | join(' and ')) }}
 {% endmacro %}
 
 
@@ -66,9 +77,10 @@ meant as (  -- what another batch brought for the very position of the event cou
   join held on {{ delta_cdc._same_alternate_key(settings, 'e', 'held') }} and not held._cdc_ends
     and held._cdc_from < e._cdc_place and not {{ delta_cdc._is_elsewhere('held._cdc_from') }}
     and (held._cdc_to is null or e._cdc_place <= held._cdc_to or {{ delta_cdc._is_elsewhere('held._cdc_to') }})
-  where not exists (  -- deleted by such an event
+  where not exists (  -- deleted by such an event, or called otherwise since
     select 1 from nameless as d
-    where d._cdc_op = 'D' and {{ delta_cdc._same_alternate_key(settings, 'd', 'held') }} and held._cdc_from < d._cdc_place and d._cdc_position < e._cdc_position
+    where (d._cdc_op = 'D' or {{ delta_cdc._gives_up(settings) }})
+      and {{ delta_cdc._same_alternate_key(settings, 'd', 'held') }} and held._cdc_from < d._cdc_place and d._cdc_position < e._cdc_position
   )
   group by all
 ),

@@ -78,7 +78,7 @@
 {% endmacro %}
 
 {% macro _unlisted(settings, staged) %}
-  {%- set known, out = delta_cdc._known_columns(settings) | map('lower') | list, [] -%}
+  {%- set known, out = (delta_cdc._known_columns(settings) + (settings.get('renamed_before') or {}).values() | list) | map('lower') | list, [] -%}
   {%- for column in staged if column | lower not in known and not column.startswith('_cdc_') %}{% do out.append(column) %}{% endfor -%}
   {{ return(out) }}
 {% endmacro %}

@@ -13,6 +13,7 @@
   {%- do delta_cdc.read_as_multiset(settings) -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
   {%- if state.exists -%}
+    {%- do delta_cdc._note_renaming(settings, state) -%}
     {%- do delta_cdc._note_joining(settings, state, evolved) -%}
     {%- do delta_cdc._grow_rows_before(settings, state) -%}
   {%- endif -%}
@@ -367,7 +368,7 @@ checked as (
   {%- for key in keys if key not in (settings.get('nullable_keys') or []) and settings.keyless == 'none' %}
       when _cdc_op <> 'T' and {{ delta_cdc.quoted(key) }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key) }}{{ ' and not _cdc_is_nameless' if settings.get('alternate_keys') }} then 'null_key'
   {%- endfor %}
-      when _cdc_misfit is not null{% if keys and settings.keyless == 'none' %} and (_cdc_op <> 'D' or _cdc_misfit in ({{ delta_cdc._literals(of_deletes) }})){% endif %} then concat('cast:', _cdc_misfit)
+      when _cdc_misfit is not null and {{ delta_cdc._is_needed('_cdc_misfit', settings, keys) }} then concat('cast:', _cdc_misfit)
       when _cdc_op <> 'R' and _cdc_sequence is null then 'null_sequence'
   {%- if settings.get('ordinal') %}
       when {{ settings.ordinal }} is not null and {{ delta_cdc._ordinal(settings) }} is null then {{ delta_cdc.literal('cast:' ~ settings.ordinal.strip('`')) }}
@@ -418,7 +419,9 @@ checked as (
 {% macro _ordinal(settings) %}
   {%- set given = settings.get('ordinal') or 'null' -%}
   {%- set whole = 'try_cast(' ~ given ~ ' as bigint)' -%}
-  {%- set type = settings.column_types.get(given.strip('`'), 'bigint' if modules.re.match('`?\\w+`?$', given) else '') | lower -%}
+  {%- set types = {} -%}
+  {%- for column, type in settings.column_types.items() %}{% do types.update({column | lower: type}) %}{% endfor -%}
+  {%- set type = types.get(given.strip('`') | lower, 'bigint' if modules.re.match('`?\\w+`?$', given) else '') | lower -%}
   {{ return(whole if type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'long', 'string') else 'if(' ~ whole ~ ' = try_cast(' ~ given ~ ' as double), ' ~ whole ~ ', null)') }}
 {% endmacro %}
 
@@ -426,6 +429,19 @@ checked as (
 {% macro _needed_by_deletes(settings, keys) %}
   {%- set told_by = settings.sequence_by + [settings.get('ordinal'), settings.get('transaction'), settings.get('occurred_at'), settings.get('deleted_when')] -%}
   {{ return((keys + (settings.get('alternate_keys') or []) | sum(start=[]) + delta_cdc.columns_named(settings.column_types, told_by)) | unique | list) }}
+{% endmacro %}
+
+{#- SQL that is true where a change's operation needs the value of a column: a truncate needs none of a row. -#}
+{% macro _is_needed(column, settings, keys) %}
+  {%- set row_alone = {} -%}
+  {%- do row_alone.update(settings) -%}
+  {%- do row_alone.update({'alternate_keys': none, 'deleted_when': settings.get('truncated_when')}) -%}
+  {%- set of_truncates = delta_cdc._needed_by_deletes(row_alone, []) -%}
+  {%- set out = ["case _cdc_op when 'T' then " ~ (column ~ ' in (' ~ delta_cdc._literals(of_truncates) ~ ')' if of_truncates else 'false')] -%}
+  {%- if keys and settings.keyless == 'none' -%}
+    {%- do out.append("when 'D' then " ~ column ~ ' in (' ~ delta_cdc._literals(delta_cdc._needed_by_deletes(settings, keys)) ~ ')') -%}
+  {%- endif -%}
+  {{ return(out | join(' ') ~ ' else true end') }}
 {% endmacro %}
 
 {% macro _first(names, types) %}

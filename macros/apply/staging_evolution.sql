@@ -80,8 +80,8 @@ select {{ as_new | join(', ') }} from (
 {%- endmacro %}
 
 
-{#- Notes what staging says of its columns: their types; which of them it has under an old name too (E2); and up to which batch one was
-    not listed (E1). staged: its state. new: the columns that it is about to gain. -#}
+{#- Notes what staging says of its columns: their types; which of them it has under an old name too (E2), and what that was called before;
+    and up to which batch one was not listed (E1). staged: its state. new: the columns that it is about to gain. -#}
 {% macro note_columns(settings, staged, new=[]) %}
   {%- set there = staged.columns.keys() | list + new -%}
   {%- set renamed = {} -%}
@@ -90,7 +90,28 @@ select {{ as_new | join(', ') }} from (
   {%- for column, batch in delta_cdc._joined_after(staged).items() if column in settings.column_types and column in there and column not in renamed -%}
     {%- do joined.update({column: batch}) -%}
   {%- endfor -%}
-  {%- do settings.update({'staged_types': staged.columns, 'renamed_in_staging': renamed, 'joined_after': joined}) -%}
+  {%- set older = {} -%}
+  {%- for column, old in delta_cdc._renamed_so_far(staged).items() if old in there %}{% do older.update({column: old}) %}{% endfor -%}
+  {%- do settings.update({'staged_types': staged.columns, 'renamed_in_staging': renamed, 'renamed_before': older, 'joined_after': joined}) -%}
+{% endmacro %}
+
+{% macro _renamed_so_far(staged) %}{{ return(fromjson(staged.properties.get('delta_cdc.renamed', '{}'))) }}{% endmacro %}
+
+{#- Says in staging what its columns were called: the configuration knows their last names alone. -#}
+{% macro _note_renaming(settings, state) %}
+  {%- set renamed = delta_cdc._renamed_so_far(state) -%}
+  {%- set new = settings.get('renamed_in_staging') or {} -%}
+  {%- if new.items() | reject('in', renamed.items() | list) | list -%}
+    {%- do renamed.update(new) -%}
+    {%- do delta_cdc.write_before('alter table ' ~ this ~ " set tblproperties ('delta_cdc.renamed' = " ~ delta_cdc.literal(tojson(renamed)) ~ ')') -%}
+  {%- endif -%}
+{% endmacro %}
+
+{#- The names that a column has had in staging, newest first. -#}
+{% macro _old_names(settings, column) %}
+  {%- set out, older = [settings.renamed_in_staging[column]], settings.get('renamed_before') or {} -%}
+  {%- for _ in older if older.get(out[-1]) and older[out[-1]] not in out + [column] %}{% do out.append(older[out[-1]]) %}{% endfor -%}
+  {{ return(out) }}
 {% endmacro %}
 
 {% macro _joined_after(staged) %}{{ return(fromjson(staged.properties.get('delta_cdc.joined_after', '{}'))) }}{% endmacro %}
@@ -105,7 +126,8 @@ select {{ as_new | join(', ') }} from (
     {%- for column in new %}{% do joined.update({column: state.committed}) %}{% endfor -%}
     {%- set property = tojson(joined) -%}
     {%- do delta_cdc.write_before('alter table ' ~ this ~ " set tblproperties ('delta_cdc.joined_after' = " ~ delta_cdc.literal(property) ~ ')') -%}
-    {%- do delta_cdc.note_columns(settings, {'columns': state.columns, 'properties': {'delta_cdc.joined_after': property}}, evolved.new) -%}
+    {%- do state.properties.update({'delta_cdc.joined_after': property}) -%}
+    {%- do delta_cdc.note_columns(settings, state, evolved.new) -%}
   {%- endif -%}
 {% endmacro %}
 
@@ -129,16 +151,17 @@ select {{ as_new | join(', ') }} from (
 {% macro staged_rows(settings, staging) %}
   {%- set renamed = settings.get('renamed_in_staging') or {} -%}
   {%- if not renamed and not settings.get('joined_after') -%}{{ return(staging) }}{%- endif -%}
-  {%- set names, values, missing = [], [], '_cdc_missing' -%}
-  {%- for new, old in renamed.items() -%}
-    {%- do names.extend([old, new]) -%}
-    {%- set types = settings.staged_types -%}
-    {%- set type = types.get(new, settings.column_types.get(new)) -%}
-    {%- set before = delta_cdc.quoted(old) if type == types[old] or type is not string else 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')' -%}
-    {%- do values.append('coalesce(' ~ delta_cdc.quoted(new) ~ ', ' ~ before ~ ') as ' ~ delta_cdc.quoted(new)) -%}
+  {%- set names, values, missing, types = {}, [], '_cdc_missing', settings.staged_types -%}
+  {%- for new in renamed -%}
+    {%- set type, all = types.get(new, settings.column_types.get(new)), [delta_cdc.quoted(new)] -%}
+    {%- for old in delta_cdc._old_names(settings, new) -%}
+      {%- do names.update({old: new}) -%}
+      {%- do all.append(delta_cdc.quoted(old) if type == types[old] or type is not string else 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')') -%}
+    {%- endfor -%}
+    {%- do values.append('coalesce(' ~ all | join(', ') ~ ') as ' ~ delta_cdc.quoted(new)) -%}
   {%- endfor -%}
-  {%- if renamed %}{% set missing = 'transform(_cdc_missing, name -> coalesce(map(' ~ delta_cdc._literals(names) ~ ')[name], name))' %}{% endif -%}
-  {%- set made_anew = ['_cdc_missing'] + ([delta_cdc.column_list(renamed.keys() | list + renamed.values() | list)] if renamed else []) -%}
+  {%- if renamed %}{% set missing = 'transform(_cdc_missing, name -> coalesce(map(' ~ delta_cdc._literals(names.items() | sum(start=())) ~ ')[name], name))' %}{% endif -%}
+  {%- set made_anew = ['_cdc_missing'] + ([delta_cdc.column_list(renamed.keys() | list + names.keys() | list)] if renamed else []) -%}
   {{ return('(select * except (' ~ made_anew | join(', ') ~ '), ' ~ (values + [delta_cdc._unsaid(settings, missing) ~ ' as _cdc_missing']) | join(', ') ~ ' from ' ~ staging ~ ')') }}
 {% endmacro %}
 

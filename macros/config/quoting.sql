@@ -25,6 +25,7 @@
   {%- do types.update(settings.get('column_types') or {}) -%}
   {%- for column in columns -%}
     {%- set value, type = prefix ~ delta_cdc.quoted(column), types.get(column) or '' -%}
+    {%- if column in (settings.get('expressions') or {}) %}{% set value, type = 'struct(' ~ value ~ ')', 'struct' %}{% endif -%}  {#- of whatever type that is -#}
     {%- do out.append(delta_cdc.json_of(value) if type is mapping or (type | lower).startswith(('struct', 'array', 'map', 'variant')) else value) -%}
   {%- endfor -%}
   {{ return(out) }}

@@ -109,69 +109,98 @@
 {% endmacro %}
 
 
-{#- A row a change set of the load: {batch_id, change_set, rows_read, errors, deletes, live_rows}. A row of final counts as deleted
-    where the last that the change set says of its key is a delete that no newer change stands above, or where a truncate is above
-    all that was ever said of it. -#}
+{#- A row a change set of the load: {batch_id, change_set, rows_read, errors, deletes, live_rows}. Each set finds the rows live that
+    final and the sets before it leave so. A row counts as deleted where it lived before the set, or was moved by it, and the newest
+    that is known of its key after the set is a delete or a truncate. -#}
 {% macro _about_change_sets(settings, staging, lines, state, plan) -%}
 {%- set keys = settings['keys'] -%}
+{%- set key_list = delta_cdc.column_list(keys) -%}
 {%- set final = delta_cdc._model_of(settings, 'final') -%}
-{%- set order = delta_cdc.order_columns() -%}
+{%- set position = 'struct(' ~ delta_cdc.order_columns() | join(', ') ~ ')' -%}
 {%- set counted = settings.get('max_delete_share') is not none and state.exists -%}
 {%- set final_state = adapter.table_state(final, final.identifier) if counted else {'exists': false} -%}
 {%- set live = final_state.exists -%}
 with {{ delta_cdc._staging_ctes(settings, lines) }}
 {%- if live %},
 live as (
-  select {{ delta_cdc.column_list(keys) }} from {{ final }}{% if '_cdc_is_deleted' in final_state.columns %} where not _cdc_is_deleted{% endif %}
+  select {{ key_list }} from {{ final }}{% if '_cdc_is_deleted' in final_state.columns %} where not _cdc_is_deleted{% endif %}
 ),
 usable as (
-  select * from changes where _cdc_error is null
+  select *, {{ position }} as _cdc_position, _cdc_key_before is not null and not _cdc_key_before <=> struct({{ key_list }}) as _cdc_moves
+  from changes where _cdc_error is null
 ),
-newest as (
-  select * from (
-    select *, row_number() over (partition by _cdc_batch_id, {{ delta_cdc.column_list(keys) }} order by {{ delta_cdc.order_by('desc') }}) as _cdc_newest_first
-    from usable where _cdc_op <> 'T'
-  ) where _cdc_newest_first = 1
+{%- if settings.get('split_key_changes') %}
+inserted as (
+  select distinct _cdc_sequence, _cdc_transaction, true as _cdc_is_half from usable where _cdc_op = 'I'
 ),
-deleted as (
-  select d._cdc_batch_id, {{ delta_cdc.column_list(keys, 'live.') }}
-  from newest as d
-  join live on {{ delta_cdc.same_columns(keys, 'live', 'd') }}
-  where d._cdc_op = 'D'
-  {%- if plan.late %}
-    and not exists (
-      select 1 from {{ staging }} as s
-      where s._cdc_error is null and s._cdc_op <> 'T' and {{ delta_cdc.same_columns(keys, 's', 'd') }}
-        and struct(s.{{ order | join(', s.') }}) > struct(d.{{ order | join(', d.') }}))
-  {%- endif %}
-  {%- if settings.get('split_key_changes') %}
-    and not exists (  -- the half of a key change
-      select 1 from usable as i
-      where i._cdc_op = 'I' and i._cdc_sequence <=> d._cdc_sequence and i._cdc_transaction <=> d._cdc_transaction)
-  {%- endif %}
+{%- endif %}
+said as (  -- of the row at a key: that it lives there, or ends, or goes elsewhere
+  select u._cdc_batch_id, {{ delta_cdc.column_list(keys, 'u.') }}, u._cdc_position, u._cdc_op = 'D' as _cdc_ends,
+    {{ "u._cdc_op = 'D' and i._cdc_is_half is not null" if settings.get('split_key_changes') else 'false' }} as _cdc_goes, u._cdc_moves
+  from usable as u
+{%- if settings.get('split_key_changes') %}
+  left join inserted as i on i._cdc_sequence <=> u._cdc_sequence and i._cdc_transaction <=> u._cdc_transaction
+{%- endif %}
+  where u._cdc_op <> 'T'
+  union all
+  select _cdc_batch_id, {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, _cdc_position, true, true, false from usable where _cdc_moves
+),
+touched as (
+  select {{ key_list }} from said
 {%- if plan.truncates %}
   union
-  select t._cdc_batch_id, {{ delta_cdc.column_list(keys, 'live.') }}
-  from (select _cdc_batch_id, max(struct({{ order | join(', ') }})) as at from usable where _cdc_op = 'T' group by _cdc_batch_id) as t
-  cross join live
-  where not exists (
-    select 1 from (
-      select _cdc_op, {{ order | join(', ') }}, {{ delta_cdc.column_list(keys) }} from usable
-      union all
-      select _cdc_op, {{ order | join(', ') }}, {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_error is null
-    ) as c
-    where c._cdc_op not in ('T', 'D') and {{ delta_cdc.same_columns(keys, 'c', 'live') }} and c._cdc_batch_id <= t._cdc_batch_id
-      and struct(c.{{ order | join(', c.') }}) > t.at)
+  select {{ key_list }} from live
 {%- endif %}
+  group by all
+),
+{%- if plan.late %}
+staged as (
+  select {{ delta_cdc.column_list(keys, 's.') }}, max({{ position }}) as _cdc_position
+  from {{ staging }} as s left semi join touched on {{ delta_cdc.same_columns(keys, 's', 'touched') }}
+  where s._cdc_error is null and s._cdc_op <> 'T'
+  group by all
+),
+{%- endif %}
+known as (
+  select * from said
+  union all
+  select -1, {{ delta_cdc.column_list(keys, 'live.') }}, {{ 'staged._cdc_position' if plan.late else 'null' }}, false, false, false
+  from live left semi join touched on {{ delta_cdc.same_columns(keys, 'live', 'touched') }}
+{%- if plan.late %}
+  left join staged on {{ delta_cdc.same_columns(keys, 'staged', 'live') }}
+{%- endif %}
+{%- if plan.truncates %}
+  union all
+  select t._cdc_batch_id, {{ delta_cdc.column_list(keys, 'touched.') }}, t._cdc_position, true, false, false
+  from usable as t cross join touched where t._cdc_op = 'T'
+{%- endif %}
+),
+by_set as (
+  select _cdc_batch_id, max(_cdc_moves) over (partition by {{ key_list }}, _cdc_batch_id) as _cdc_moved,
+    max(struct(_cdc_position, _cdc_ends, _cdc_goes)) over so_far as after,
+    max(struct(_cdc_position, _cdc_ends, _cdc_goes)) over earlier as before,
+    row_number() over (partition by {{ key_list }}, _cdc_batch_id order by _cdc_position) as _cdc_place
+  from known
+  window so_far as (partition by {{ key_list }} order by _cdc_batch_id),
+    earlier as (partition by {{ key_list }} order by _cdc_batch_id range between unbounded preceding and 1 preceding)
+),
+deleted as (
+  select _cdc_batch_id as batch_id,
+    count_if(after._cdc_ends and not after._cdc_goes and (_cdc_moved or coalesce(not before._cdc_ends, false))) as deletes,
+    count_if(not after._cdc_ends) - count_if(not before._cdc_ends) as more
+  from by_set where _cdc_place = 1 and _cdc_batch_id >= 0
+  group by _cdc_batch_id
 )
 {%- endif %}
-select batch_id, change_set, rows_read, errors, {{ 'coalesce(deletes, 0)' if live else '0L' }} as deletes, {{ '(select count(*) from live)' if live else '0L' }} as live_rows
+select batch_id, change_set, rows_read, errors,
+  {{ 'coalesce(deletes, 0)' if live else '0L' }} as deletes,
+  {{ '(select count(*) from live) + coalesce(sum(more) over (order by batch_id rows between unbounded preceding and 1 preceding), 0)' if live else '0L' }} as live_rows
 from (
   select _cdc_batch_id as batch_id, any_value(_cdc_change_set) as change_set, count(*) as rows_read, count(_cdc_error) as errors
   from changes group by _cdc_batch_id
 )
 {%- if live %}
-left join (select _cdc_batch_id as batch_id, count(*) as deletes from deleted group by _cdc_batch_id) using (batch_id)
+left join deleted using (batch_id)
 {%- endif %}
 order by batch_id
 {%- endmacro %}

@@ -9,15 +9,16 @@ select
   {{ delta_cdc._text_of(settings.operation, settings, 'row_values') if settings.get('operation') else "cast(null as string)" }} as op_code,
   row_values as after,
   {%- if settings.get('old_keys') %}
-  map(
-  {%- for key, old in settings.old_keys.items() %}
-    {{ delta_cdc.literal(key) }}, {{ delta_cdc._text_of(old, settings, 'row_values') }}{{ ',' if not loop.last }}
-  {%- endfor %}
-  ) as before
+  {{ delta_cdc._columns_where(delta_cdc._old_keys_of_row(settings), 'value is not null') }} as before  -- null: the key is as it was
   {%- else %}
   cast(null as map<string, string>) as before
   {%- endif %}
 from {{ delta_cdc._flat_rows(lines) }}
+{%- endmacro %}
+
+
+{% macro _old_keys_of_row(settings) -%}
+map({% for key, old in settings.old_keys.items() %}{{ delta_cdc.literal(key) }}, {{ delta_cdc._text_of(old, settings, 'row_values') }}{{ ', ' if not loop.last }}{% endfor %})
 {%- endmacro %}
 
 

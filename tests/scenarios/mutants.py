@@ -298,8 +298,8 @@ MUTANTS = (
     Mutant(
         "Q1",
         "macros/apply/staging.sql",
-        "when _cdc_misfit is not null{% if",
-        "when false{% if",
+        "when _cdc_misfit is not null and {{",
+        "when false and {{",
         ("column_retyped", "held_for_its_errors", "quarantine"),
     ),
     Mutant(

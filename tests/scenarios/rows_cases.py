@@ -15,7 +15,7 @@ FEED = "cases"
 SETTINGS = (
     "operation", "split_key_changes", "alternate_keys", "history", "delete_mode", "soft_delete_nulls", "created_at", "updated_at",
     "set_on_insert", "partition_by", "apply", "keyless", "surrogate", "nullable_keys", "insert_only", "occurred_at",
-    "key_changes", "renamed_columns", "mask", "max_errors", "max_delete_share",
+    "key_changes", "renamed_columns", "mask", "max_errors", "max_delete_share", "expressions", "full_images",
 )
 
 
@@ -48,6 +48,8 @@ class RowsCase:
                  "ordinal": "ordinal", "transaction": "transaction"}
         cdc |= {ours: c[theirs] for theirs, ours in names.items() if c.get(theirs)}
         cdc |= {name: c[name] for name in SETTINGS if c.get(name) not in (None, "", [], {})}
+        if isinstance(c.get("renamed_columns"), list):  # one a batch
+            cdc["renamed_columns"] = c["renamed_columns"][min(batch, len(c["renamed_columns"]) - 1)]
         if c.get("ignore_null"):
             silent = _columns_of(c["ignore_null"], [name for name in c["schema"] if name not in cdc["keys"]])
             not_yet = set(c["schema"]) - set(schema)
