@@ -17,7 +17,7 @@ DRIVER_MB = 4096
 HEAD = """\
 <!-- written by make bench -->
 # Benchmarks
-`make bench` measures all of this in one sitting of about an hour, and writes this page and `bench/results.json`. `SIZE=full`
+`make bench` measures all of this, in one sitting of about an hour, and writes this page and `bench/results.json`. `SIZE=full`
 has the sizes of the goals, and takes a day. `ONLY=B1,B4` measures some sections and leaves the others' figures;
 `SET='rows=20000 repeats=1'` has other sizes. It needs Linux and a machine that does nothing else: what others used meanwhile
 is measured too, and told.
