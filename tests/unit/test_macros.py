@@ -208,6 +208,16 @@ def test_H4_as_of_finds_what_final_is_made_from() -> None:
         macros["_parents_of_final"]("s.int_shop__t_keys")
 
 
+def test_E2_a_column_is_read_under_all_the_names_that_it_had() -> None:
+    types = dict.fromkeys(["id", "a", "b", "c"], "int")
+    settings = {"staged_types": types, "column_types": {"id": "int", "c": "int"}, "renamed_in_staging": {"c": "b"},
+                "renamed_before": {"b": "a", "a": "b"}}  # renamed there and back
+    sql = MACROS["staged_rows"](settings, "s")
+    assert "coalesce(`c`, `b`, `a`) as `c`" in sql
+    assert "except (_cdc_missing, `c`, `b`, `a`)" in sql
+    assert "map('b', 'c', 'a', 'c')[name]" in sql
+
+
 def test_H4_as_of_takes_the_changes_up_to_a_moment() -> None:
     macros = load()
     settings = {**SETTINGS, "columns": ["id", "a"], "partition_by": []}
