@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 # A smaller table is merged into, or read, as fast as its keys' values are looked up (bytes, docs/performance.md).
-LARGE = {"merge": 2**30, "read": 2**26}
+LARGE = {"merge": 2**25, "read": 2**26}
 VALUES = 2000  # of a column; more are told as the range from the lowest to the highest
+# a cast of each of a thousand values takes Spark a while
+_SUFFIXES = {"ByteType": "Y", "ShortType": "S", "IntegerType": "", "LongType": "L"}
 HELD_ROWS = 20_000  # by the driver, as part of the plan: more stay with the executors
 
 
@@ -120,7 +122,8 @@ def _literal(value: Any, type_: DataType) -> str:
         return f"date_from_unix_date({value})"
     if isinstance(type_, T.StringType):
         return literal(value)
-    return f"cast({literal(str(value))} as {sql_of(type_)})"
+    suffix = _SUFFIXES.get(type(type_).__name__)
+    return f"cast({literal(str(value))} as {sql_of(type_)})" if suffix is None else f"{value}{suffix}"
 
 
 def _held(session: SparkSession, frame: DataFrame) -> DataFrame | None:
