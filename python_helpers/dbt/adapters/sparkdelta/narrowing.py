@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 # A smaller table is merged into, or read, as fast as its keys' values are looked up (bytes, docs/performance.md).
-LARGE = {"merge": 2**25, "read": 2**26}
+LARGE = {"merge": 2**24, "read": 2**26}
 VALUES = 2000  # of a column; more are told as the range from the lowest to the highest
 # a cast of each of a thousand values takes Spark a while
 _SUFFIXES = {"ByteType": "Y", "ShortType": "S", "IntegerType": "", "LongType": "L"}
