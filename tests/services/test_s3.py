@@ -173,7 +173,7 @@ def test_the_commands_tell_of_tables_in_s3(project: UserProject, s3: Bucket) -> 
     assert told["folders.t"]["state"] == "ok"
     assert told["folders.t"]["changes"] == 4
     assert told["folders.t"]["final_rows"] == 3
-    assert told["folders.t"]["newest"] == "2024-01-01 00:00:04.500000+00:00"
+    assert told["folders.t"]["newest"] == "2024-01-01T00:00:04.500000Z"
     project.rows("alter table {schema}.final_files add columns (extra int)")
     logs = json.loads(command(project, "log", "files.t", "--json"))
     newest, before, *_ = logs["s3.final_files"]["commits"]
