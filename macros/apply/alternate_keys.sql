@@ -20,21 +20,16 @@
 {#- SQL that is true where two relations agree on an alternate key. -#}
 {% macro _same_alternate_key(settings, left, right) %}
   {%- set out = [] -%}
-  {%- for alternate in settings.alternate_keys %}{% do out.append(delta_cdc._same_values_of(alternate, left, right)) %}{% endfor -%}
+  {%- for alternate in settings.alternate_keys %}{% do out.append('(' ~ delta_cdc.same_columns(alternate, left, right, '=') ~ ')') %}{% endfor -%}
   {{ return('(' ~ out | join(' or ') ~ ')') }}
-{% endmacro %}
-
-{% macro _same_values_of(columns, left, right) %}
-  {%- set all = [] -%}
-  {%- for column in columns %}{% do all.append(left ~ '.' ~ delta_cdc.quoted(column) ~ ' = ' ~ right ~ '.' ~ delta_cdc.quoted(column)) %}{% endfor -%}
-  {{ return('(' ~ all | join(' and ') ~ ')') }}
 {% endmacro %}
 
 {#- SQL that is true where the event `d` gave the row of `held` other values of each alternate key by which `e` names it. -#}
 {% macro _gives_up(settings) %}
   {%- set out = [] -%}
   {%- for alternate in settings.alternate_keys -%}
-    {%- do out.append('(not coalesce(' ~ delta_cdc._same_values_of(alternate, 'e', 'held') ~ ', false) or coalesce(not ' ~ delta_cdc._same_values_of(alternate, 'd', 'held') ~ ', false))') -%}
+    {%- do out.append('(not coalesce((' ~ delta_cdc.same_columns(alternate, 'e', 'held', '=') ~ '), false) or coalesce(not ('
+          ~ delta_cdc.same_columns(alternate, 'd', 'held', '=') ~ '), false))') -%}
   {%- endfor -%}
   {{ return(out | join(' and ')) }}
 {% endmacro %}

@@ -56,7 +56,7 @@
     there, they are looked at again. -#}
 {% macro _note_filled(state, new) %}
   {%- set filled = fromjson(state.properties.get('delta_cdc.filled', '[]')) + new.keys() | list -%}
-  {%- do delta_cdc.write_before('alter table ' ~ this ~ " set tblproperties ('delta_cdc.filled' = " ~ delta_cdc.literal(tojson(filled | unique | list)) ~ ')') -%}
+  {%- do delta_cdc.note_property('delta_cdc.filled', filled | unique | list) -%}
 {% endmacro %}
 
 

@@ -368,7 +368,7 @@ checked as (
   {%- for key in keys if key not in (settings.get('nullable_keys') or []) and settings.keyless == 'none' %}
       when _cdc_op <> 'T' and {{ delta_cdc.quoted(key) }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key) }}{{ ' and not _cdc_is_nameless' if settings.get('alternate_keys') }} then 'null_key'
   {%- endfor %}
-      when _cdc_misfit is not null and {{ delta_cdc._is_needed('_cdc_misfit', settings, keys) }} then concat('cast:', _cdc_misfit)
+      when _cdc_misfit is not null and {{ delta_cdc._misfit_is_needed(settings, keys, of_deletes) }} then concat('cast:', _cdc_misfit)
       when _cdc_op <> 'R' and _cdc_sequence is null then 'null_sequence'
   {%- if settings.get('ordinal') %}
       when {{ settings.ordinal }} is not null and {{ delta_cdc._ordinal(settings) }} is null then {{ delta_cdc.literal('cast:' ~ settings.ordinal.strip('`')) }}
@@ -427,20 +427,20 @@ checked as (
 
 {#- The columns of which a delete needs the values: its key, and what its place and time are made of. -#}
 {% macro _needed_by_deletes(settings, keys) %}
-  {%- set told_by = settings.sequence_by + [settings.get('ordinal'), settings.get('transaction'), settings.get('occurred_at'), settings.get('deleted_when')] -%}
-  {{ return((keys + (settings.get('alternate_keys') or []) | sum(start=[]) + delta_cdc.columns_named(settings.column_types, told_by)) | unique | list) }}
+  {{ return((keys + (settings.get('alternate_keys') or []) | sum(start=[]) + delta_cdc._needed_by_any(settings, settings.get('deleted_when'))) | unique | list) }}
 {% endmacro %}
 
-{#- SQL that is true where a change's operation needs the value of a column: a truncate needs none of a row. -#}
-{% macro _is_needed(column, settings, keys) %}
-  {%- set row_alone = {} -%}
-  {%- do row_alone.update(settings) -%}
-  {%- do row_alone.update({'alternate_keys': none, 'deleted_when': settings.get('truncated_when')}) -%}
-  {%- set of_truncates = delta_cdc._needed_by_deletes(row_alone, []) -%}
-  {%- set out = ["case _cdc_op when 'T' then " ~ (column ~ ' in (' ~ delta_cdc._literals(of_truncates) ~ ')' if of_truncates else 'false')] -%}
-  {%- if keys and settings.keyless == 'none' -%}
-    {%- do out.append("when 'D' then " ~ column ~ ' in (' ~ delta_cdc._literals(delta_cdc._needed_by_deletes(settings, keys)) ~ ')') -%}
-  {%- endif -%}
+{#- The columns that a change's place, time and operation are made of. condition: the SQL that tells the operation. -#}
+{% macro _needed_by_any(settings, condition) %}
+  {{ return(delta_cdc.columns_named(settings.column_types,
+      settings.sequence_by + [settings.get('ordinal'), settings.get('transaction'), settings.get('occurred_at'), condition])) }}
+{% endmacro %}
+
+{#- SQL that is true where a change's operation needs the value of the column `_cdc_misfit`: a truncate needs none of a row. -#}
+{% macro _misfit_is_needed(settings, keys, of_deletes) %}
+  {%- set of_truncates = delta_cdc._needed_by_any(settings, settings.get('truncated_when')) | unique | list -%}
+  {%- set out = ["case _cdc_op when 'T' then " ~ ('_cdc_misfit in (' ~ delta_cdc._literals(of_truncates) ~ ')' if of_truncates else 'false')] -%}
+  {%- if keys and settings.keyless == 'none' %}{% do out.append("when 'D' then _cdc_misfit in (" ~ delta_cdc._literals(of_deletes) ~ ')') %}{% endif -%}
   {{ return(out | join(' ') ~ ' else true end') }}
 {% endmacro %}
 

@@ -97,13 +97,18 @@ select {{ as_new | join(', ') }} from (
 
 {% macro _renamed_so_far(staged) %}{{ return(fromjson(staged.properties.get('delta_cdc.renamed', '{}'))) }}{% endmacro %}
 
+{#- Keeps a value, as JSON, in a property of the model's table. -#}
+{% macro note_property(name, value) %}
+  {%- do delta_cdc.write_before('alter table ' ~ this ~ " set tblproperties ('" ~ name ~ "' = " ~ delta_cdc.literal(tojson(value)) ~ ')') -%}
+{% endmacro %}
+
 {#- Says in staging what its columns were called: the configuration knows their last names alone. -#}
 {% macro _note_renaming(settings, state) %}
   {%- set renamed = delta_cdc._renamed_so_far(state) -%}
   {%- set new = settings.get('renamed_in_staging') or {} -%}
   {%- if new.items() | reject('in', renamed.items() | list) | list -%}
     {%- do renamed.update(new) -%}
-    {%- do delta_cdc.write_before('alter table ' ~ this ~ " set tblproperties ('delta_cdc.renamed' = " ~ delta_cdc.literal(tojson(renamed)) ~ ')') -%}
+    {%- do delta_cdc.note_property('delta_cdc.renamed', renamed) -%}
   {%- endif -%}
 {% endmacro %}
 
@@ -124,9 +129,8 @@ select {{ as_new | join(', ') }} from (
   {%- set new = evolved.new | select('in', settings.column_types) | list if settings.format != 'snapshots' else [] -%}
   {%- if new and state.committed >= 0 -%}
     {%- for column in new %}{% do joined.update({column: state.committed}) %}{% endfor -%}
-    {%- set property = tojson(joined) -%}
-    {%- do delta_cdc.write_before('alter table ' ~ this ~ " set tblproperties ('delta_cdc.joined_after' = " ~ delta_cdc.literal(property) ~ ')') -%}
-    {%- do state.properties.update({'delta_cdc.joined_after': property}) -%}
+    {%- do delta_cdc.note_property('delta_cdc.joined_after', joined) -%}
+    {%- do state.properties.update({'delta_cdc.joined_after': tojson(joined)}) -%}
     {%- do delta_cdc.note_columns(settings, state, evolved.new) -%}
   {%- endif -%}
 {% endmacro %}

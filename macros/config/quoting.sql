@@ -11,10 +11,10 @@
   {{ return(out | join(', ')) }}
 {% endmacro %}
 
-{#- Null-safe equality of the columns of two relations: `a.x <=> b.x and …`. -#}
-{% macro same_columns(columns, left, right) %}
+{#- Null-safe equality of the columns of two relations: `a.x <=> b.x and …`. operator: another one, such as `=`. -#}
+{% macro same_columns(columns, left, right, operator='<=>') %}
   {%- set out = [] -%}
-  {%- for column in columns %}{% do out.append(left ~ '.' ~ delta_cdc.quoted(column) ~ ' <=> ' ~ right ~ '.' ~ delta_cdc.quoted(column)) %}{% endfor -%}
+  {%- for column in columns %}{% do out.append(left ~ '.' ~ delta_cdc.quoted(column) ~ ' ' ~ operator ~ ' ' ~ right ~ '.' ~ delta_cdc.quoted(column)) %}{% endfor -%}
   {{ return(out | join(' and ')) }}
 {% endmacro %}
 

@@ -146,12 +146,11 @@ said as (  -- of the row at a key: that it lives there, or ends, or goes elsewhe
   select _cdc_batch_id, {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, _cdc_position, true, true, false from usable where _cdc_moves
 ),
 touched as (
-  select {{ key_list }} from said
+  select distinct {{ key_list }} from said
 {%- if plan.truncates %}
   union
   select {{ key_list }} from live
 {%- endif %}
-  group by all
 ),
 {%- if plan.late %}
 staged as (

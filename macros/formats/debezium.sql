@@ -215,9 +215,14 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
 
 {#- The same in decimal digits, of up to 128 bits; null beyond. -#}
 {% macro _bits_as_number(text) %}
-  {%- set part = "cast(conv({}(lpad(digits, 32, '0'), 16), 16, 10) as decimal(20, 0))" -%}
-  {{ return("transform(array(" ~ delta_cdc._bits(text) ~ "), digits -> case when length(digits) <= 32 then cast(try_add(try_multiply("
-      ~ part.format('left') ~ ", 18446744073709551616BD), " ~ part.format('right') ~ ") as string) end)[0]") }}
+  {{ return("transform(array(" ~ delta_cdc._bits(text) ~ "), bytes -> " ~ delta_cdc._of_hexadecimal("lpad(bytes, 32, '0')", 10) ~ ")[0]") }}
+{% endmacro %}
+
+{#- What `bytes`, hexadecimal digits, tells as decimal digits; null for more than 32. padded: the same in 32 digits. base: 10, or -10 where
+    the first half has a sign. -#}
+{% macro _of_hexadecimal(padded, base) %}
+  {{ return("cast(case when length(bytes) <= 32 then try_add(try_multiply(cast(conv(left(" ~ padded ~ ", 16), 16, " ~ base
+      ~ ") as decimal(20, 0)), 18446744073709551616BD), cast(conv(right(" ~ padded ~ ", 16), 16, 10) as decimal(20, 0))) end as string)") }}
 {% endmacro %}
 
 
@@ -249,10 +254,8 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
 
 {#- Kafka Connect's Decimal: the unscaled value in base64, big-endian two's complement, here up to 16 bytes, as decimal text. -#}
 {% macro _unscaled(base64_text) %}
-  {%- set padded = "lpad(bytes, 32, if(bytes >= '8', 'F', '0'))" -%}
-  {{ return("transform(array(hex(try_to_binary(" ~ base64_text ~ ", 'base64'))), bytes -> cast(case when length(bytes) <= 32 then"
-      ~ " try_add(try_multiply(cast(conv(left(" ~ padded ~ ", 16), 16, -10) as decimal(20, 0)), 18446744073709551616BD),"
-      ~ " cast(conv(right(" ~ padded ~ ", 16), 16, 10) as decimal(20, 0))) end as string))[0]") }}
+  {{ return("transform(array(hex(try_to_binary(" ~ base64_text ~ ", 'base64'))), bytes -> "
+      ~ delta_cdc._of_hexadecimal("lpad(bytes, 32, if(bytes >= '8', 'F', '0'))", -10) ~ ")[0]") }}
 {% endmacro %}
 
 {#- The same of any length: Horner's scheme, six hexadecimal digits at a time, on limbs of nine decimal digits with the lowest

@@ -1066,5 +1066,3 @@ def _list(value: object) -> list[Any]:
 
 def _text(value: object) -> str:
     return "" if value is None else str(value).strip()
-
-

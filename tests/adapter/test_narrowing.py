@@ -58,6 +58,19 @@ def test_null_is_a_value_of_a_key(spark, target, monkeypatch):
     assert sorted(row[0] for row in rest) == [-2147483648, 0]
 
 
+@pytest.mark.parametrize("held", [20_000, 0], ids=["few", "many"])
+def test_each_of_several_keys_lets_its_rows_through_nulls_included(spark, target, monkeypatch, held):
+    monkeypatch.setitem(narrowing.LARGE, "merge", 0)
+    monkeypatch.setattr(narrowing, "HELD_ROWS", held)
+    keys = [target["int"], target["string"], target["date"]]
+    rows = f"{keys[0]} >= 0 or {keys[1]} = 'DBT'"
+    conditions = narrowed(spark, keys, f"select {', '.join(keys)} from narrowing.t where {rows}")
+    assert ["is null" in condition for condition in conditions] == [True, True, True]
+    assert conditions[2] == f"t.`{keys[2]}` is null"  # none of them has a date
+    met = spark.sql(f"select t.{keys[0]} from narrowing.t as t where ({') and ('.join(conditions)}) and ({rows})")
+    assert met.count() == 3
+
+
 def test_the_source_is_worked_out_once(spark, target, monkeypatch):
     monkeypatch.setitem(narrowing.LARGE, "merge", 0)
     key = target["int"]

@@ -233,7 +233,7 @@ MUTANTS = (
         "found.late > 0 or revised",
         ("keys_chain", "keys_displaced_row_changes_once_more", "keys_split_key_change", "life_created_and_updated"),
     ),
-    Mutant("A7", "macros/config/quoting.sql", "' <=> ' ~ right", "' = ' ~ right", ("nullable_keys",)),
+    Mutant("A7", "macros/config/quoting.sql", "operator='<=>'", "operator='='", ("nullable_keys",)),
     Mutant(
         "A10",
         "macros/apply/shape.sql",

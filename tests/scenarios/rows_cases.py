@@ -48,8 +48,8 @@ class RowsCase:
                  "ordinal": "ordinal", "transaction": "transaction"}
         cdc |= {ours: c[theirs] for theirs, ours in names.items() if c.get(theirs)}
         cdc |= {name: c[name] for name in SETTINGS if c.get(name) not in (None, "", [], {})}
-        if isinstance(c.get("renamed_columns"), list):  # one a batch
-            cdc["renamed_columns"] = c["renamed_columns"][min(batch, len(c["renamed_columns"]) - 1)]
+        if "renamed_columns" in cdc:
+            cdc["renamed_columns"] = _of_batch(c["renamed_columns"], batch)
         if c.get("ignore_null"):
             silent = _columns_of(c["ignore_null"], [name for name in c["schema"] if name not in cdc["keys"]])
             not_yet = set(c["schema"]) - set(schema)
@@ -113,9 +113,9 @@ class RowsCase:
         return None if None in differences else differences[0]
 
 
-def _of_batch(type_: str | Sequence[str], batch: int) -> str:
-    """A column's type when a batch arrives: its only one, or that of the batch."""
-    return type_ if isinstance(type_, str) else type_[min(batch, len(type_) - 1)]
+def _of_batch(given: Any, batch: int) -> Any:
+    """What holds when a batch arrives: the only one, or of a list that of the batch."""
+    return given[min(batch, len(given) - 1)] if isinstance(given, list) else given
 
 
 def _selection(given: Any, batch: int, include: str, leave_out: str, *, all_columns: list[str]) -> dict[str, Any]:

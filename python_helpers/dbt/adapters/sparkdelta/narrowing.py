@@ -57,36 +57,36 @@ def _conditions(session: SparkSession, source: DataFrame, told: Sequence[str], d
     side's."""
     source = source.localCheckpoint(eager=False)  # by the job that asks for its rows
     held = _held(session, source)
-    if held is None:
-        return source, [_between(source, key, dest) for key in told]
-    out = []
-    rows = held.select(*(_value(held, key) for key in told)).collect()
-    for place, key in enumerate(told):
-        type_, values = held.schema[key].dataType, {row[place] for row in rows}
-        few = sorted(values - {None})
-        conditions = [f"{dest}.{quoted(key)} is null"] if None in values else []
-        if len(few) > VALUES:
-            conditions.append(_range(key, dest, few[0], few[-1], type_))
-        elif few:
-            conditions.append(f"{dest}.{quoted(key)} in ({', '.join(_literal(value, type_) for value in few)})")
-        out.append(" or ".join(conditions))
-    return held, out if rows else ["false"]
+    rows = _ends(source, told) if held is None else held.select(*(_value(held, key) for key in told)).collect()
+    if not rows:
+        return source, ["false"]
+    named = VALUES if held is not None else 0
+    conditions = [
+        _condition(f"{dest}.{quoted(key)}", source.schema[key].dataType, set(values), named)
+        for key, values in zip(told, zip(*rows, strict=True), strict=True)
+    ]
+    return source if held is None else held, conditions
 
 
-def _between(source: DataFrame, key: str, dest: str) -> str:
-    """What a key's values in many rows, at least one, ask of the other side's."""
+def _ends(source: DataFrame, told: Sequence[str]) -> list[Any]:
+    """Three rows of the keys' values: the lowest, the highest, and nulls where there are some (else the lowest again)."""
     from pyspark.sql import functions as F
 
-    value = _value(source, key)
-    lowest, highest, nulls = source.agg(F.min(value), F.max(value), F.count_if(value.isNull())).collect()[0]
-    conditions = [f"{dest}.{quoted(key)} is null"] if nulls else []
-    if lowest is not None:
-        conditions.append(_range(key, dest, lowest, highest, source.schema[key].dataType))
+    values = {key: _value(source, key) for key in told}
+    nulls = [F.when(F.count_if(value.isNull()) == 0, F.min(value)) for value in values.values()]
+    found = source.agg(*map(F.min, values.values()), *map(F.max, values.values()), *nulls).collect()[0]
+    return [found[place : place + len(told)] for place in range(0, len(found), len(told))]
+
+
+def _condition(column: str, type_: DataType, values: set[Any], named: int) -> str:
+    """What some values ask of a column. named: so many of them are named, more are told as their range."""
+    known = sorted(values - {None})
+    conditions = [f"{column} is null"] if None in values else []
+    if len(known) > named:
+        conditions.append(f"{column} between {_literal(known[0], type_)} and {_literal(known[-1], type_)}")
+    elif known:
+        conditions.append(f"{column} in ({', '.join(_literal(value, type_) for value in known)})")
     return " or ".join(conditions)
-
-
-def _range(key: str, dest: str, lowest: Any, highest: Any, type_: DataType) -> str:
-    return f"{dest}.{quoted(key)} between {_literal(lowest, type_)} and {_literal(highest, type_)}"
 
 
 def _is_told(source: DataFrame, target: DataFrame, key: str) -> bool:
