@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from delta_cdc import ask, operations, scaffold
+from delta_cdc import ask, flat_files, operations, scaffold
 from delta_cdc import discover as discovery
 from delta_cdc import land as landing
 from delta_cdc import plan as plans
@@ -201,6 +201,7 @@ def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--jdbc", metavar="URL", help="Ask this database for tables, keys and types; ${NAME} is of the environment.")
 @click.option("--schema", help="With --jdbc: the schema. By default the one that a connection begins with.")
 @click.option("--option", "jdbc_options", multiple=True, metavar="NAME=VALUE", help="With --jdbc: of Spark's JDBC source.")
+@click.option("--file-format", type=click.Choice(flat_files.KINDS), help="What the files are, where their names do not tell.")
 @click.option(
     "--from-csv", "table_list", type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Settings of its tables, a row a table: `table`, and names of settings. Only these tables are taken.",
@@ -208,7 +209,7 @@ def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
 @with_dbt
 def init(
     dbt: operations.Dbt, feed: str, message_format: str, location: str, jdbc: str | None, schema: str | None,
-    jdbc_options: tuple[str, ...], table_list: Path | None,
+    jdbc_options: tuple[str, ...], file_format: str | None, table_list: Path | None,
 ) -> None:
     """Begin with a feed: look at its change sets, or at the tables of its database; write its source (models/FEED/_sources.yml)
     and its models."""
@@ -222,7 +223,7 @@ def init(
     if path.exists() or feed in {known.name for known in project.feeds}:
         raise OperationError(f"There is a feed {feed} already. Add tables to {path}, or give the new feed another name.")
     if jdbc is None:
-        found, where = _told_by_files(project, feed, message_format, location, path)
+        found, where = _told_by_files(dbt, project, feed, message_format, location, file_format, path)
     else:
         options = dict(option.partition("=")[::2] for option in jdbc_options)
         for option, value in {**options, "--jdbc": jdbc}.items():
@@ -253,7 +254,7 @@ def init(
 
 
 def _told_by_files(
-    project: Project, feed: str, message_format: str, location: str, source: Path
+    dbt: operations.Dbt, project: Project, feed: str, message_format: str, location: str, file_format: str | None, source: Path
 ) -> tuple[discovery.Discovery, str]:
     """What the change sets in a folder tell, and the feed's `location`."""
     if "://" in location:
@@ -262,13 +263,28 @@ def _told_by_files(
             f"and put {location} into {source} afterwards. Or let a database tell its tables: `--jdbc`."
         )
     location = location.removesuffix("/").removesuffix("/{table}")  # it finds out by itself whether tables have folders
-    found, own_folders = discovery.discover_folder(message_format, project.root / location, feed)
+    folder = project.root / location
+    change_sets = discovery.change_sets_in(folder)
+    kind = file_format or flat_files.kind_of_all(folder, change_sets)
+    tell: Callable[[Iterable[Path], str], discovery.Discovery]
+    if kind == "json":
+        tell = functools.partial(discovery.discover_files, message_format)
+    elif message_format in flat_files.FORMATS:
+        tell = flat_files.teller(
+            kind, message_format, lambda kind, paths: dbt.ask("columns_of_files", {"file_format": kind, "paths": paths})
+        )
+    else:
+        raise OperationError(
+            f"The files in {folder} are {kind}; init looks into such files of the formats {', '.join(flat_files.FORMATS)}, and "
+            f"`--format` is {message_format}. Write the source by hand: docs/formats/files.md."
+        )
+    found = discovery.discover_folder(folder, change_sets, tell, feed)
     if not found.tables:
         raise OperationError(
-            f"No line in {location} could be read as a message (JSON) of `{message_format}`. A feed of other files, such as CSV "
-            "or Parquet, is written by hand: docs/formats/files.md."
+            f"No line in {location} could be read as a message (JSON) of `{message_format}`. Of files of another kind their "
+            f"names tell it, or `--file-format` ({', '.join(flat_files.KINDS[1:])})."
         )
-    return found, f"{location.rstrip('/')}/{{table}}" if own_folders else location
+    return found, location if "" in change_sets else f"{location.rstrip('/')}/{{table}}"
 
 
 def _interval(_ctx: click.Context, _option: click.Parameter, text: str | None) -> int | None:

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from delta_cdc.errors import OperationError
+from delta_cdc.value_types import Looks
 
 Message = Mapping[str, Any]
 
@@ -26,13 +27,14 @@ Message = Mapping[str, Any]
 @dataclass
 class Sighting:
     """What one message tells of one table. columns: name to Spark type, None where the message tells none. identity: the
-    keys are a replica identity, which may as well be the whole row."""
+    keys are a replica identity, which may as well be the whole row. values: the columns', where the format tells no type."""
 
     table: str | None
     columns: Mapping[str, str | None]
     keys: Sequence[str] = ()
     identity: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] | None = None
 
 
 @dataclass
@@ -43,6 +45,7 @@ class FoundTable:
     keys: list[str] = field(default_factory=list)
     columns: dict[str, str | None] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    looks: Looks = field(default_factory=Looks)
 
     def add(self, seen: Sighting) -> None:
         spelled = {name.lower(): name for name in self.columns}
@@ -53,15 +56,19 @@ class FoundTable:
         if seen.keys and not (seen.identity and len(seen.keys) == len(self.columns)):
             self.keys = [spelled.get(key.lower(), key) for key in seen.keys]
         self.settings.update(seen.settings)
+        if seen.values is not None:
+            self.looks.add(seen.values)
 
 
 @dataclass
 class Discovery:
-    """tables: in the order in which they were first seen. unread: messages that are not of the format. teller: who says it."""
+    """tables: in the order in which they were first seen. unread: messages that are not of the format. teller: who says it.
+    settings: what the files say of the feed."""
 
     tables: dict[str, FoundTable] = field(default_factory=dict)
     unread: int = 0
     teller: str = "messages"
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 def of_database(tables: Iterable[Mapping[str, Any]]) -> Discovery:
@@ -101,6 +108,11 @@ def discover(message_format: str, lines: Iterable[str], *, whole: str = "") -> D
     return found
 
 
+def discover_files(message_format: str, paths: Iterable[Path], whole: str) -> Discovery:
+    """`discover`, of the lines of files."""
+    return discover(message_format, lines_of(paths), whole=whole)
+
+
 def lines_of(paths: Iterable[Path]) -> Iterator[str]:
     """The lines of text files, plain or gzipped. Raises OperationError for a file that is none."""
     for path in paths:
@@ -112,36 +124,51 @@ def lines_of(paths: Iterable[Path]) -> Iterator[str]:
             raise OperationError(why) from None
 
 
-def discover_folder(message_format: str, folder: Path, whole: str) -> tuple[Discovery, bool]:
-    """The tables of the change sets in a folder, and whether each has a folder of its own in it, named as the table.
+def change_sets_in(folder: Path) -> dict[str, list[Path]]:
+    """The files that a run would take from a folder: of the folder itself under the name "", else those of each folder in it.
+    Raises OperationError where there are none."""
 
-    whole: as `discover` takes it.
-
-    A folder's files are those that a run would take: not those whose name begins with `_` or `.`.
-    """
     def files(of: Path) -> list[Path]:
         return sorted(path for path in of.iterdir() if path.is_file() and path.name[0] not in "._") if of.is_dir() else []
 
-    flat = files(folder) if folder.is_dir() else []
-    folders = sorted(each for each in folder.iterdir() if files(each)) if folder.is_dir() and not flat else []
-    if not flat and not folders:
+    flat = files(folder)
+    found = {"": flat} if flat else {each.name: files(each) for each in sorted(folder.iterdir())} if folder.is_dir() else {}
+    found = {name: paths for name, paths in found.items() if paths}
+    if not found:
         raise OperationError(f"There is no change set in {folder}, nor in a folder in it. Name the folder that the feed fills.")
-    if flat:
-        return discover(message_format, lines_of(flat), whole=whole), False
+    return found
+
+
+def discover_folder(
+    folder: Path, change_sets: Mapping[str, Sequence[Path]], tell: Callable[[Iterable[Path], str], Discovery], whole: str
+) -> Discovery:
+    """The tables of the change sets of a folder, or of folders in it that each hold one table's and are named as it.
+
+    change_sets: of `change_sets_in`. tell: what files tell, by their paths and the name of a table that they do not name;
+    whole: that name, where the folder has no others in it.
+    """
+    if "" in change_sets:
+        return tell(change_sets[""], whole)
     found = Discovery()
-    for each in folders:
-        part = discover(message_format, lines_of(files(each)), whole=each.name)
-        found.unread += part.unread
+    for name, paths in change_sets.items():
+        part = tell(paths, name)
         if len(part.tables) > 1 or set(part.tables) & set(found.tables):
             raise OperationError(
-                f"The folders in {folder} are not one for each table: {each.name} holds {', '.join(part.tables)}. Give the "
-                f"folder of one change set ({each}); then say `unit: folder` and `location: {folder}` in the source."
+                f"The folders in {folder} are not one for each table: {name} holds {', '.join(part.tables)}. Give the "
+                f"folder of one change set ({folder / name}); then say `unit: folder` and `location: {folder}` in the source."
             )
-        for name, table in part.tables.items():
-            found.tables[name] = table
-            if short_names([name])[name] != each.name:
-                table.settings["source_table"] = each.name
-    return found, True
+        found.unread, found.teller = found.unread + part.unread, part.teller
+        for what, value in part.settings.items():
+            if found.settings.setdefault(what, value) != value:
+                raise OperationError(
+                    f"{folder}: the files of {name} have `{what}` {value}, those before it {found.settings[what]}. What is "
+                    "written in different ways is two feeds: give each its own folder."
+                )
+        for told, table in part.tables.items():
+            found.tables[told] = table
+            if short_names([told])[told] != name:
+                table.settings["source_table"] = name
+    return found
 
 
 def source_yml(
@@ -154,7 +181,7 @@ def source_yml(
         described["config"]["meta"]["cdc"].update((given or {}).get(name, {}))
     source = {
         "name": feed,
-        "config": {"meta": {"cdc": {"format": message_format, "location": location}}},
+        "config": {"meta": {"cdc": {"format": message_format, "location": location, **found.settings}}},
         "tables": tables,
     }
     text = yaml.safe_dump({"version": 2, "sources": [source]}, sort_keys=False, allow_unicode=True, width=120)
@@ -175,6 +202,10 @@ def source_yml(
     if untyped:
         some = ", ".join(untyped[:3]) + (" …" if len(untyped) > 3 else "")
         todo += f"# No type is told of {len(untyped)} columns, which are strings here: {some}\n"
+    for told in found.tables.values():
+        types = ", ".join(f"{name} {kind}" for name, kind in told.looks.types().items())
+        if types:
+            todo += f"# {names[told.name]}, by the values of {told.looks.rows} rows alone, perhaps {types}.\n"
     return todo + text
 
 
@@ -360,7 +391,7 @@ def _aliyun(message: Message) -> Iterator[Sighting]:
 
 
 def _rows(message: Message) -> Iterator[Sighting]:
-    yield Sighting(None, dict.fromkeys(message))
+    yield Sighting(None, dict.fromkeys(message), values=message)
 
 
 def _trigger_audit(message: Message) -> Iterator[Sighting]:
@@ -382,7 +413,8 @@ def _rows_with(flag: str, is_column: Callable[[str], bool]) -> Callable[[Message
 
     def read(message: Message) -> Iterator[Sighting]:
         if message[flag] is not None:
-            yield Sighting(None, {name: None for name in message if is_column(name)})
+            row = {name: value for name, value in message.items() if is_column(name)}
+            yield Sighting(None, dict.fromkeys(row), values=row)
 
     return read
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
 import threading
 import time
-from datetime import timezone
+from datetime import datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import polars
 import pytest
 import yaml
 from click.testing import CliRunner, Result
@@ -397,6 +400,29 @@ def test_the_log_of_all_tables_has_each_commit_once_also_of_a_table_that_was_mad
     assert recorded("plain")[:-1] == before
     assert recorded("final_moving")[-1]["schema_changes"] == ["added extra int"]
     assert record().startswith("SKIP")
+
+
+def test_init_takes_columns_and_types_of_parquet_files(shop: Shop) -> None:
+    folder = shop.project.path / "exports" / "visit [1]"
+    folder.mkdir(parents=True)
+    sums = polars.Series([Decimal("1.50")], dtype=polars.Decimal(12, 2))
+    polars.DataFrame({"visit_id": [1], "total": sums, "page": ["a"]}).write_parquet(folder / "1.parquet")
+    polars.DataFrame({"visit_id": [2], "seen": [datetime(2026, 1, 1, tzinfo=timezone.utc)]}).write_parquet(folder / "2.parquet")
+    sheet = shop.project.path / "tables.csv"
+    sheet.write_text("table,keys,sequence_by\nvisit [1],visit_id,seen\n")
+    asked = ("init", "exports", "--format", "rows", "--location", "exports", "--from-csv", str(sheet))
+    (folder / "3.parquet").write_text("cut off")
+    assert "3.parquet: no Parquet file can be read there: " in shop.command(*asked).output
+    (folder / "3.parquet").unlink()
+    try:
+        assert "wrote models/exports/_sources.yml: 1 table" in (done := shop.command(*asked)).output, done.output
+        (source,) = yaml.safe_load((shop.project.path / "models" / "exports" / "_sources.yml").read_text())["sources"]
+        assert source["config"]["meta"]["cdc"] == {"format": "rows", "location": "exports/{table}", "file_format": "parquet"}
+        assert {column["name"]: column["data_type"] for column in source["tables"][0]["columns"]} == {
+            "visit_id": "bigint", "total": "decimal(12,2)", "page": "string", "seen": "timestamp",
+        }  # fmt: skip
+    finally:
+        shutil.rmtree(shop.project.path / "models" / "exports", ignore_errors=True)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("15m", 900), ("1h", 3600)])

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -373,6 +374,62 @@ def test_init_names_the_only_table_of_flat_rows_after_the_feed_and_what_its_colu
     assert "- name: customer\n    config:" in source
     assert "feed customer, table customer: `keys` is missing." in done.stderr
     assert done.stderr.endswith("fill them in in models/customer/_sources.yml, then `delta-cdc generate`.\n")
+
+
+def test_init_takes_the_columns_of_csv_files_from_their_headers(new_project):
+    (new_project / "landing/1.csv").write_text('id;total;"wher;e";op\n1;2.50;a;I\n')
+    with gzip.open(new_project / "landing/2.csv.gz", "wt") as file:
+        file.write('id;total;op;changed_at\n3000000000;-13;"U\n;";2026-01-31T10:00:00Z\nno row\n')
+    done = init(new_project, "invoice", "rows")
+    source = (new_project / "models/invoice/_sources.yml").read_text()
+    assert yaml.safe_load(source)["sources"][0]["config"]["meta"]["cdc"] == {
+        "format": "rows", "location": "landing", "file_format": "csv", "csv_options": {"sep": ";"},
+    }  # fmt: skip
+    (table,) = yaml.safe_load(source)["sources"][0]["tables"]
+    assert [column["name"] for column in table["columns"]] == ["id", "total", "wher;e", "op", "changed_at"]
+    assert {column["data_type"] for column in table["columns"]} == {"string"}
+    assert "# The files tell no key of: invoice." in source
+    assert "# invoice, by the values of 2 rows alone, perhaps id bigint, total decimal(4,2), changed_at timestamp.\n" in source
+    assert "feed invoice, table invoice: `keys` is missing." in done.stderr
+
+
+def test_init_says_that_a_csv_file_has_no_header(new_project):
+    (new_project / "landing/1.csv").write_text("1,2026-01-01,a\n2,2026-01-02,b\n")
+    done = init(new_project, "f", "rows")
+    assert done.exit_code == 1
+    assert "1.csv: its first line (1,2026-01-01,a) is no header." in done.stderr
+
+
+def test_init_takes_columns_and_types_of_avro_files(new_project):
+    fields = [
+        {"name": "id", "type": "long"},
+        {"name": "total", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}]},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "__$operation", "type": "int"},
+    ]
+    for table in ("one", "two"):
+        (new_project / "landing" / table).mkdir()
+        with (new_project / "landing" / table / "0001.avro").open("wb") as file:
+            fastavro.writer(file, {"type": "record", "name": "r", "fields": fields}, [])
+    done = init(new_project, "f", "sqlserver_ct", "landing/{table}")
+    source = (new_project / "models/f/_sources.yml").read_text()
+    one, two = yaml.safe_load(source)["sources"][0]["tables"]
+    assert (one["name"], two["name"]) == ("one", "two"), done.output
+    assert {each["name"]: each["data_type"] for each in one["columns"]} == {
+        "id": "bigint", "total": "decimal(9,2)", "at": "timestamp",
+    }  # fmt: skip
+    (new_project / "landing/two/0001.avro").write_bytes(b"Obj")
+    (new_project / "models/f/_sources.yml").unlink()
+    broken = init(new_project, "f", "sqlserver_ct", "landing/{table}")
+    assert "two/0001.avro cannot be read as Avro: " in broken.stderr
+
+
+def test_init_says_which_formats_files_of_other_kinds_may_have(new_project):
+    (new_project / "landing/1.parquet").write_bytes(b"PAR1")
+    done = init(new_project, "f", "debezium")
+    assert "are parquet; init looks into such files of the formats rows, snapshots, " in done.stderr
+    (new_project / "landing/2.csv").write_text("id\n")
+    assert "are not all of one kind: 1.parquet, 2.csv. " in init(new_project, "f", "rows").stderr
 
 
 def test_init_takes_settings_from_a_csv_file_with_a_row_a_table(new_project):

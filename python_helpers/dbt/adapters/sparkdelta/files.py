@@ -443,6 +443,14 @@ class FilesMixin(metaclass=AdapterMeta):
         schema = ", ".join(f"{quoted(column)} string" for column in columns)
         self._session().createDataFrame([tuple(row) for row in rows], schema).createOrReplaceTempView(quoted(name))
 
+    @available.parse(lambda *_: [])
+    def columns_of_files(self, paths: Sequence[str], file_format: str) -> list[dict[str, str]]:
+        """`row_messages.columns_of_files`, of paths as they are."""
+        if not self._in_process:  # type: ignore[attr-defined]
+            raise DbtRuntimeError("Files are looked at with `method: session` in the profile only.")
+        session = self.connections.get_thread_connection().handle.begin("columns of files")  # type: ignore[attr-defined]
+        return row_messages.columns_of_files(session, map(_escaped, paths), file_format)
+
     @available.parse_list
     def create_other_view(self, name: str, what: str, file_format: str | None = None) -> list[str]:
         """A temporary view of a table, or of a file or folder (its kind as given, or as its name ends); returns its columns."""

@@ -64,6 +64,12 @@ def _schema(session: SparkSession, path: str, feed: Mapping[str, Any]) -> Struct
         raise _unreadable(path, feed, _reason(error)) from error
 
 
+def columns_of_files(session: SparkSession, paths: Iterable[str], file_format: str) -> list[dict[str, str]]:
+    """The columns of each Parquet or ORC file: {name: Spark type}. Raises DbtRuntimeError, which names a file that is none."""
+    schemas = [_schema(session, path, {"file_format": file_format}) for path in paths]
+    return [{each.name: each.dataType.simpleString() for each in schema} for schema in schemas]
+
+
 def _typed_messages(session: SparkSession, paths: list[str], schema: StructType, feed: Mapping[str, Any]) -> DataFrame:
     frame = session.read.format(feed["file_format"]).schema(schema).load(paths)
     return frame.withColumn("message", message_of(frame, schema.fieldNames(), feed, paths[0]))
@@ -190,6 +196,8 @@ def _csv_messages(session: SparkSession, paths: list[str], names: list[str], fee
 def _unreadable(path: str, feed: Mapping[str, Any], reason: str) -> DbtRuntimeError:
     kind = {"csv": "CSV", "parquet": "Parquet", "orc": "ORC", "avro": "Avro"}[feed["file_format"]]
     plain = re.sub(r"\\(.)", r"\1", path)
+    if "feed" not in feed:  # it is only looked at
+        return DbtRuntimeError(f"{plain}: no {kind} file can be read there: {reason}. Take it away, or name another folder.")
     return DbtRuntimeError(
         f"feed {feed['feed']}, file {plain}: `file_format` is {feed['file_format']}, and no {kind} file can be read there: "
         f"{reason}.\nNothing of it was loaded. Put a whole {kind} file in its place and run again; `delta-cdc retract` goes on "

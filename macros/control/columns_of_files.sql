@@ -1,0 +1,4 @@
+{#- `delta-cdc init`, of Parquet and ORC files: the columns of each. Prints a JSON list, as `adapter.columns_of_files` says. -#}
+{% macro columns_of_files(paths, file_format) %}
+  {%- do print(tojson(adapter.columns_of_files(paths, file_format))) -%}
+{% endmacro %}

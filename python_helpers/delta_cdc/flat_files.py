@@ -1,0 +1,124 @@
+"""What files that are not lines of JSON tell of their tables, for `delta-cdc init`: columns, types, how a CSV file is written."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from delta_cdc.discover import READERS, Discovery, FoundTable, lines_of
+from delta_cdc.errors import OperationError
+
+# of which messages are flat rows: the file's columns are the table's
+FORMATS = ("rows", "snapshots", "oracle_cdc", "powerexchange", "sqlserver_ct")
+KINDS = ("json", "csv", "parquet", "orc", "avro")
+# of a table so many files are looked at, the newest by name, and of a CSV file so many rows
+FILES, ROWS = 20, 1000
+
+# the columns of each of these files, as Spark has them: (kind, paths) → [{name: type}]
+AskSpark = Callable[[str, Sequence[str]], list[dict[str, str]]]
+
+
+def kind_of_all(folder: Path, change_sets: Mapping[str, Sequence[Path]]) -> str:
+    """`kind_of` the files of `change_sets_in` a folder. Raises OperationError where they are not of one."""
+    first = {kind_of(path): path.relative_to(folder) for paths in change_sets.values() for path in reversed(paths)}
+    if len(first) > 1:
+        raise OperationError(
+            f"The files in {folder} are not all of one kind: {', '.join(map(str, sorted(first.values())))}. Take away those that "
+            "are no change sets, or say what they are with --file-format."
+        )
+    return next(iter(first))
+
+
+def kind_of(path: Path) -> str:
+    """The `file_format` that a file's name tells.
+
+    >>> kind_of(Path("a/1.csv.gz")), kind_of(Path("part-0.snappy.parquet")), kind_of(Path("0001"))
+    ('csv', 'parquet', 'json')
+    """
+    endings = [each.lstrip(".").lower() for each in path.suffixes]
+    return next((each for each in reversed(endings) if each in KINDS), "json")
+
+
+def teller(kind: str, message_format: str, spark: AskSpark) -> Callable[[Iterable[Path], str], Discovery]:
+    """What finds the one table of such files: a function of their paths and of the table's name."""
+
+    def tell(paths: Iterable[Path], whole: str) -> Discovery:
+        newest = list(paths)[-FILES:]
+        found, table = Discovery(teller="files", settings={"file_format": kind}), FoundTable(whole)
+        if kind == "csv":
+            for path in newest:
+                separator, rows = _csv_rows(path)
+                if separator != ",":
+                    found.settings["csv_options"] = {"sep": separator}
+                for row in rows:
+                    _add(table, row)
+        else:
+            shapes = map(_avro_columns, newest) if kind == "avro" else spark(kind, [str(path) for path in newest])
+            for types in shapes:
+                _add(table, dict.fromkeys(types, ""), types)
+        found.tables[whole] = table
+        return found
+
+    def _add(table: FoundTable, row: Mapping[str, str], types: Mapping[str, str] | None = None) -> None:
+        for seen in READERS[message_format](row):  # it knows which columns are the table's own
+            typed = seen if types is None else replace(seen, columns={name: types[name] for name in seen.columns}, values=None)
+            table.add(typed)
+
+    return tell
+
+
+def _csv_rows(path: Path) -> tuple[str, Iterator[dict[str, str]]]:
+    """How a CSV file separates its fields, and its first rows; one of empty fields where there is none."""
+    lines = lines_of([path])
+    header = next(lines, "")
+    separator = max(",;\t|", key=header.count)  # the first of equals
+    names = next(csv.reader([header], delimiter=separator), [])
+    if not names or any(re.fullmatch(r"\s*|-?\d[\d.:TZ -]*", name) for name in names):
+        raise OperationError(
+            f"{path}: its first line ({header.strip()[:60]}) is no header. `delta-cdc init` finds the columns of CSV files in "
+            "their headers; files without are written by hand: `csv_options: {header: false}` (docs/formats/files.md)."
+        )
+    fields = csv.reader(lines, delimiter=separator)
+    rows = (dict(zip(names, row, strict=True)) for row in islice(fields, ROWS) if len(row) == len(names))
+    return separator, chain([dict.fromkeys(names, "")], rows)
+
+
+_AVRO = {
+    "boolean": "boolean", "int": "int", "long": "bigint", "float": "float", "double": "double", "bytes": "binary",
+    "fixed": "binary", "date": "date",
+    **{f"timestamp-{unit}": "timestamp" for unit in ("millis", "micros", "nanos")},
+    **{f"local-timestamp-{unit}": "timestamp_ntz" for unit in ("millis", "micros", "nanos")},
+}  # fmt: skip
+
+
+def _avro_columns(path: Path) -> dict[str, str]:
+    import fastavro
+
+    try:
+        with path.open("rb") as file:
+            schema: Any = fastavro.reader(file).writer_schema
+        return {each["name"]: _avro_type(each["type"]) for each in schema["fields"]}
+    except Exception as error:  # whatever fastavro meets in bytes that are no Avro
+        raise OperationError(f"{path} cannot be read as Avro: {error}. Take it away, or name others.") from None
+
+
+def _avro_type(described: Any) -> str:
+    """
+    >>> _avro_type(["null", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}]), _avro_type("long")
+    ('decimal(9,2)', 'bigint')
+    """
+    if isinstance(described, list):
+        told = [each for each in described if each != "null"]
+        return _avro_type(told[0]) if len(told) == 1 else "string"
+    if isinstance(described, Mapping):
+        logical = described.get("logicalType")
+        if logical == "decimal":
+            return f"decimal({described['precision']},{described.get('scale', 0)})"
+        known = _AVRO.get(logical) if logical else _AVRO.get(described["type"]) if isinstance(described["type"], str) else None
+        return known or "string"
+    return _AVRO.get(described, "string")
