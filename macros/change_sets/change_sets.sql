@@ -16,8 +16,10 @@
   {%- set patterns = [] -%}
   {%- set newest = {} if lost else delta_cdc._newest_names(feeds) -%}
   {%- for feed in feeds.values() -%}
-    {%- for pattern in delta_cdc._listing_patterns(feed) -%}
-      {%- do patterns.append({'feed': feed.feed, 'pattern': pattern, 'after': newest.get(feed.feed, {})}) -%}
+    {#- the commits of a Delta table: twenty digits, and no checkpoint or checksum -#}
+    {%- set names = '?' * 20 ~ '.json' if feed.file_format == 'delta' else '*/*' if feed.unit == 'folder' else '*' -%}
+    {%- for table in (feed.tables if '{table}' in feed.location else ['']) -%}
+      {%- do patterns.append({'feed': feed.feed, 'folder': delta_cdc._folder_of_change_sets(feed, table), 'names': names, 'after': newest.get(feed.feed, {})}) -%}
     {%- endfor -%}
   {%- endfor -%}
   {#- a feed that cannot be listed fails in its own models: pending_change_sets -#}
@@ -98,17 +100,6 @@ where false
     {%- do feeds[table.feed].tables.append(table.source_table) -%}
   {%- endfor -%}
   {{ return(feeds) }}
-{% endmacro %}
-
-
-{% macro _listing_patterns(feed) %}
-  {#- the commits of a Delta table: twenty digits, and no checkpoint or checksum -#}
-  {%- set names = '?' * 20 ~ '.json' if feed.file_format == 'delta' else '*/*' if feed.unit == 'folder' else '*' -%}
-  {%- set out = [] -%}
-  {%- for table in (feed.tables if '{table}' in feed.location else ['']) -%}
-    {%- do out.append(delta_cdc._folder_of_change_sets(feed, table) ~ '/' ~ names) -%}
-  {%- endfor -%}
-  {{ return(out) }}
 {% endmacro %}
 
 

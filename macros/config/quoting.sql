@@ -1,8 +1,8 @@
 {#- An identifier in backticks. Feed column names may hold anything. -#}
 {% macro quoted(name) %}{{ return('`' ~ (name | string).replace('`', '``') ~ '`') }}{% endmacro %}
 
-{#- A string literal. Spark reads backslash escapes in literals, so both are doubled. -#}
-{% macro literal(text) %}{{ return("'" ~ (text | string).replace('\\', '\\\\').replace("'", "\\'") ~ "'") }}{% endmacro %}
+{#- A string literal. Spark reads backslash escapes in literals, so both are doubled; and a server may put variables' values for ${NAME}. -#}
+{% macro literal(text) %}{{ return("'" ~ (text | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '$\\{') ~ "'") }}{% endmacro %}
 
 {#- "a, b, c": quoted names, each with a prefix such as `t.`. -#}
 {% macro column_list(columns, prefix='') %}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -371,6 +372,8 @@ class _Reader:
         if re.search(r"[{}]", re.sub(r"\{[^{}]*\}", "", location)) or "<table>" in location:
             problem(f"`location` is '{location}'. The placeholder is written `{{table}}`.", "location")
             return
+        if re.search(r"[*?]", location):
+            problem(f"`location` is '{location}'. It names a folder as it is; `*` and `?` stand for nothing else.", "location")
         if location.startswith("~") or re.search(r"\$\{?[A-Za-z_]", location):
             message = f"`location` is '{location}', and no shell reads it. Write the path, or "
             problem(message + "\"{{ env_var('LANDING') }}/…\" for what the environment says.", "location")
@@ -378,8 +381,7 @@ class _Reader:
             if csv.get("header") is False and tables > 1:
                 message = f"`csv_options` has no header, and `location` mixes {tables} tables, whose columns are not the same. "
                 problem(message + f"Give each a folder: {location.rstrip('/')}/{{table}}.", "csv_options")
-            path = self.project.root / location
-            if "://" not in location and path.is_file():
+            if "://" not in location and os.path.isfile(self.project.root / location):
                 message = (
                     f"`location` is '{location}', a file. It takes the folder that holds the change sets."
                 )

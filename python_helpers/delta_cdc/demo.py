@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import shutil
 import struct
 import sys
@@ -178,13 +179,18 @@ def _from_text(text: str, type_name: str) -> Any:
         "double": float,
         "decimal": lambda t: Decimal(t).normalize(),
         "date": date.fromisoformat,
-        "timestamp_ntz": datetime.fromisoformat,
-        "timestamp": lambda t: datetime.fromisoformat(t + ":00" if t[-3] in "+-" else t).astimezone(timezone.utc),
+        "timestamp_ntz": _moment,
+        "timestamp": lambda t: _moment(t + ":00" if t[-3] in "+-" else t).astimezone(timezone.utc),
         "binary": lambda t: bytes.fromhex(t.removeprefix("\\x")),
     }
     if type_name in ("byte", "short", "integer", "long"):
         return int(text)
     return readers.get(type_name, str)(text)
+
+
+def _moment(text: str) -> datetime:
+    """Python 3.10 wants all six digits of a fraction."""
+    return datetime.fromisoformat(re.sub(r"\.\d+", lambda fraction: fraction[0].ljust(7, "0"), text))
 
 
 def _from_spark(value: Any, type_name: str) -> Any:

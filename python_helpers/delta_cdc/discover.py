@@ -97,6 +97,8 @@ def discover(message_format: str, lines: Iterable[str], *, whole: str = "") -> D
             if message is None and message_format == "debezium":
                 continue  # a tombstone
             seen = list(reader(message)) if isinstance(message, dict) else None
+            if any(isinstance(each.keys, str) or not all(isinstance(key, str) for key in each.keys) for each in seen or ()):
+                seen = None
         except (ValueError, TypeError, AttributeError, KeyError):
             seen = None
         if seen is None:
@@ -129,10 +131,13 @@ def change_sets_in(folder: Path) -> dict[str, list[Path]]:
     Raises OperationError where there are none."""
 
     def files(of: Path) -> list[Path]:
-        return sorted(path for path in of.iterdir() if path.is_file() and path.name[0] not in "._") if of.is_dir() else []
+        return [path for path in listed(of) if path.is_file()]
+
+    def listed(of: Path) -> list[Path]:
+        return sorted(path for path in of.iterdir() if path.name[0] not in "._") if of.is_dir() else []
 
     flat = files(folder)
-    found = {"": flat} if flat else {each.name: files(each) for each in sorted(folder.iterdir())} if folder.is_dir() else {}
+    found = {"": flat} if flat else {each.name: files(each) for each in listed(folder)}
     found = {name: paths for name, paths in found.items() if paths}
     if not found:
         raise OperationError(f"There is no change set in {folder}, nor in a folder in it. Name the folder that the feed fills.")

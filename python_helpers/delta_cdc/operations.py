@@ -44,7 +44,7 @@ class Dbt:
         unlogged += ["--no-write-json"] if private else []
         with _secret(key):
             self._invoke(*unlogged, *operation(macro, arguments), tell=said.append)
-        return json.loads("".join(said))
+        return json.loads("".join(said) or "null")
 
     def run(self, *selected: str) -> None:
         """`dbt run` of models. Raises OperationError with what failed."""

@@ -165,7 +165,7 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
     for table in project.tables:
         name = f"{table.feed}.{table.name}"
         of_model |= dict.fromkeys(table.models, reports.setdefault(name, TableReport(name)))
-    finals = {table.final_name for table in project.tables}
+    finals, stagings = ({getattr(table, name) for table in project.tables} for name in ("final_name", "staging_name"))
     others: list[str] = []
     for node in nodes:
         status, name = str(node.status), node.node.name
@@ -179,7 +179,7 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
         more: Mapping[str, Any] = said.get("report") or {}
         report.held = report.held or more.get("held")
         report.paused = report.paused or more.get("paused")
-        if name.startswith("stg_"):
+        if name in stagings:
             report.read = more.get("rows_read") or 0
             report.quarantined = more.get("rows_quarantined") or 0
             report.duplicate = max(report.read - (said.get("rows_inserted") or 0), 0)
@@ -230,12 +230,14 @@ def show(summary: Summary, console: Console) -> None:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """No second `delta-cdc run` or `maintain` of a project on this machine. Raises Busy, with who has it."""
-    path = folder / "target" / "delta-cdc.lock"
-    path.parent.mkdir(exist_ok=True)
+    path = folder / "logs" / "delta-cdc.lock"  # `dbt clean` takes away target, and with it the lock of a run at work
     try:
-        lock = path.open("a+")
+        path.parent.mkdir(exist_ok=True)
+        lock = path.open("a+", encoding="utf-8")
     except PermissionError:
         raise OperationError(f"{path} cannot be written: it is another user's. Run as that user, or remove the file.") from None
+    except OSError as error:
+        raise OperationError(f"{path} cannot be written: {error.strerror}. A run writes into the project's folder.") from None
     with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

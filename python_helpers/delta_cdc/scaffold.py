@@ -663,7 +663,10 @@ def write(
             changed.append(file.path)
     if prune:
         for name in (*comparison.gone, *(comparison.gone_edited if force else ())):
-            (project.root / name).unlink()
+            try:
+                (project.root / name).unlink()
+            except OSError as error:
+                raise OperationError(f"{name} cannot be removed: {error.strerror}.") from None
             changed.append(name)
     return changed
 

@@ -11,6 +11,7 @@ those in brackets and quotes; other values are as in yml.
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def read_table_list(path: Path) -> dict[str, dict[str, Any]]:
         raise OperationError(f"{path}: its text is not UTF-8. Save it as CSV in UTF-8.") from None
     first = content.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)  # sheets in many a language write semicolons
-    rows = csv.DictReader(content.splitlines(keepends=True), skipinitialspace=True, delimiter=delimiter)
+    rows = csv.DictReader(io.StringIO(content, newline=""), skipinitialspace=True, delimiter=delimiter)
     headings = [str(name).strip().casefold() for name in rows.fieldnames or ()]
     rows.fieldnames = headings
     if "table" not in headings:
@@ -59,7 +60,7 @@ def read_table_list(path: Path) -> dict[str, dict[str, Any]]:
             if name in Settings.model_fields and text and text.strip():
                 try:
                     out[table][name] = _value(name, text.strip())
-                except yaml.YAMLError:
+                except (yaml.YAMLError, ValueError):  # ValueError: a date that is none
                     problems.append(f"{where}: `{name}` is {text!r}, which cannot be read.")
     if problems:
         raise OperationError("\n".join(problems))

@@ -77,14 +77,26 @@ class WarmDbt:
     def _files(self) -> Files:
         """What a parse reads, by time and size: the project's files, and the packages that it has installed."""
         found: Files = {}
+        been: set[tuple[int, int]] = set()
         for folder, folders, names in os.walk(self._folder, followlinks=True):
-            folders[:] = [name for name in folders if not name.startswith(".") and name not in ("target", "logs", "lake")]
+            try:
+                place = os.stat(folder)
+            except OSError:  # gone by now
+                continue
+            if (place.st_dev, place.st_ino) in been:  # an installed package may be a link to what holds this project
+                folders.clear()
+                continue
+            been.add((place.st_dev, place.st_ino))
+            is_project = os.path.exists(os.path.join(folder, "dbt_project.yml"))
+            folders[:] = [
+                name for name in folders if not (name.startswith(".") or (is_project and name in ("target", "logs", "lake")))
+            ]
             for name in names:
                 if name.endswith((".yml", ".yaml", ".sql", ".py", ".csv", ".md")):
                     path = os.path.join(folder, name)
                     try:
                         told = os.stat(path)
-                    except FileNotFoundError:  # gone by now, or an editor's lock, which links to nowhere
+                    except OSError:  # gone by now, or an editor's lock, which links to nowhere
                         continue
                     found[path] = (told.st_mtime_ns, told.st_size)
         return found

@@ -181,6 +181,9 @@ def test_write_of_none_is_a_skip() -> None:
         ("update a.b set x = 1", "update", "a.b"),
         ("create or replace temporary view v as select 1", None, ""),
         ("select 'insert into a.b'", None, ""),
+        ("\n" * 5000 + "select 1", None, ""),
+        ("/* a * b */ /**/\t-- c\n" * 50 + "select 1", None, ""),
+        ("/* a * b */ /**/\t-- c\n" * 50 + "delete from a.b where x", "delete", "a.b"),
     ],
 )
 def test_the_table_that_a_statement_writes(sql: str, kind: str | None, table: str) -> None:

@@ -41,6 +41,13 @@ def test_local_files_are_told_as_hadoop_tells_them(spark, folder: Path, scheme: 
     assert bool(found) == (pattern not in ("/two", "/nothing/*"))
 
 
+def test_a_folder_is_the_one_of_that_name(spark, folder: Path) -> None:
+    shops = [{"feed": "shop", "folder": f"{scheme}{folder}/one [1]", "names": "*"} for scheme in ("", "file:")]
+    assert files.create_listing_view(spark, "listing", shops) == {}
+    found = [row.path for row in spark.table("listing").collect()]
+    assert sorted(found) == sorted(f"file:{folder}/one [1]/{name}" for name in NAMES for _ in shops)
+
+
 @pytest.mark.parametrize("pattern", ["/*", "/*/*"])
 def test_only_what_sorts_above_a_name_is_listed(spark, folder: Path, pattern: str) -> None:
     after = {f"file:{folder}": "one [1]"}

@@ -415,6 +415,7 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
         ({"format": "wal2jsn_v2"}, "`format` is 'wal2jsn_v2'. Did you mean `wal2json_v2`?"),
         ({"location": 5}, "`location` is 5. It takes a folder"),
         ({"location": ""}, "`location` is ''. It takes a folder"),
+        ({"location": "landing/*/{table}"}, "`location` is 'landing/*/{table}'. It names a folder as it is"),
         ({"location": "x/{tabel}/{table}"}, "`location` holds `{tabel}`; the only placeholder is `{table}`."),
         ({"unit": "files"}, "`unit` is 'files'. It takes `file` or `folder`. Did you mean `file`?"),
         ({"ready": "_DONE"}, "`ready` says what a folder must hold, and `unit` is file. Set `unit: folder`."),

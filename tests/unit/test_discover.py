@@ -320,6 +320,19 @@ def test_init_knows_a_feed_with_a_folder_for_each_table(new_project):
     assert "feed f, table one: " in done.stderr
 
 
+def test_init_passes_over_hidden_folders(new_project):
+    for table in ("one", "_archive", ".tmp"):
+        (new_project / "landing" / table).mkdir()
+        (new_project / "landing" / table / "1.jsonl").write_text(wal2json("one", 1) + "\n")
+    assert "1 table\n" in init(new_project, "f", "wal2json_v2").output
+
+
+@pytest.mark.parametrize("keys", [[1], "id"])
+def test_keys_that_are_no_names_are_not_of_the_format(keys):
+    message = {"type": "INSERT", "data": [{"id": "1"}], "database": "d", "table": "t", "pkNames": keys}
+    assert discovery.discover("canal", [json.dumps(message)]).unread == 1
+
+
 def test_init_knows_folders_that_have_other_names_than_their_tables(new_project):
     (new_project / "landing/shop.public.invoice").mkdir()
     (new_project / "landing/shop.public.invoice/1.jsonl").write_text(wal2json("invoice", 1) + "\n")

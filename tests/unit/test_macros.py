@@ -29,7 +29,10 @@ def test_A7_names_are_quoted(name: str, quoted: str) -> None:
     assert MACROS["quoted"](name) == quoted
 
 
-@pytest.mark.parametrize(("text", "literal"), [("a", "'a'"), ("it's", "'it\\'s'"), ("back\\slash", "'back\\\\slash'")])
+@pytest.mark.parametrize(
+    ("text", "literal"),
+    [("a", "'a'"), ("it's", "'it\\'s'"), ("back\\slash", "'back\\\\slash'"), ("${env:HOME}", "'$\\{env:HOME}'")],
+)
 def test_text_of_a_feed_stays_text(text: str, literal: str) -> None:
     assert MACROS["literal"](text) == literal
 

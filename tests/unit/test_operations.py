@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from delta_cdc.cli import main
 from delta_cdc.config import load_project
 from delta_cdc.errors import OperationError
 from delta_cdc.operations import Dbt, error_of, find_table, plain
-from delta_cdc.run import Busy, locked
+from delta_cdc.run import Busy, locked, summarize
 
 
 def two_feeds(root: Path) -> Path:
@@ -95,6 +96,31 @@ def test_a_folder_that_takes_no_locks_is_not_a_run_at_work(tmp_path: Path, monke
     with pytest.raises(OperationError, match=r"cannot be locked \(No locks available\)") as caught, locked(tmp_path):
         pass
     assert not isinstance(caught.value, Busy)
+
+
+def test_the_lock_of_a_run_outlives_dbt_clean(tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir()
+    with locked(tmp_path):
+        shutil.rmtree(tmp_path / "target")
+        with pytest.raises(Busy, match="Another run is at work: process"), locked(tmp_path):
+            pass
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with pytest.raises(OperationError, match="cannot be written"), locked(Path("/proc")):
+        pass
+
+
+def test_a_final_table_may_be_named_like_a_staging_table(tmp_path: Path) -> None:
+    read = load_project(project(tmp_path, source(tables={"invoice": TABLE | {"final_name": "stg_invoice"}})))
+
+    def node(name: str, **response: object) -> SimpleNamespace:
+        told = SimpleNamespace(name=name)
+        return SimpleNamespace(status="success", node=told, message="", execution_time=1.0, adapter_response=response)
+
+    nodes = [node("stg_shop__invoice", rows_inserted=5, report={"rows_read": 5}), node("stg_invoice", rows_inserted=4)]
+    (table,) = summarize(read, nodes, 1.0).tables
+    assert (table.read, table.inserted) == (5, 4)
 
 
 @pytest.mark.parametrize(("model", "state"), [("raw_shop", "failed"), ("cdc_change_sets", "failed"), ("raw_other", "ok")])

@@ -58,3 +58,18 @@ def test_the_bar_counts_models_that_ended(dbt_of_two):
     with progress_on(Console(file=StringIO(), force_terminal=True)) as progress:
         dbt_of_two.run(progress, "first", "run")
         assert [(each.completed, each.total) for each in progress.tasks] == [(2, 2)]
+
+
+def test_a_package_that_holds_the_project_is_looked_at_once(tmp_path):
+    project = tmp_path / "integration_tests"
+    for folder in (tmp_path / "macros", project / "models" / "logs", project / "target", project / "dbt_packages"):
+        folder.mkdir(parents=True)
+        (folder / "a.sql").write_text("select 1")
+    for each in (tmp_path, project):
+        (each / "dbt_project.yml").write_text("name: x")
+    (project / "dbt_packages" / "package").symlink_to(tmp_path)
+    found = {path.removeprefix(f"{project}/") for path in WarmDbt(project)._files()}
+    assert found == {
+        "dbt_project.yml", "models/logs/a.sql", "dbt_packages/a.sql", "dbt_packages/package/dbt_project.yml",
+        "dbt_packages/package/macros/a.sql",
+    }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _PART = r"(?:`(?:[^`]|``)+`|[\w$-]+)"
 _NAME = rf"({_PART}(?:\s*\.\s*{_PART})*)"
-_COMMENTS = r"^(?:\s+|/\*.*?\*/|--[^\n]*(?:\n|$))*"
+_COMMENTS = r"^(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--[^\n]*(?:\n|$))*"  # one way to read each character: else it takes for ever
 _WRITES = re.compile(
     _COMMENTS + r"(?:"
     rf"(?P<merge>merge)\s+(?:with\s+schema\s+evolution\s+)?into\s+(?P<t1>{_NAME})"

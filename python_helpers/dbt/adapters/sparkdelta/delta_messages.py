@@ -53,7 +53,7 @@ def numbered_messages(session: SparkSession, change_sets: Sequence[tuple[str, in
 def size_of_commit(session: SparkSession, path: str) -> int:
     """The bytes of data that a commit added, by its own metrics; 0 where it tells none. path: of the commit's file."""
     table, _, name = path.rpartition("/_delta_log/")
-    line = delta_log.first_line(session, quote(table, safe="/:"), name)
+    line = delta_log.first_line(session, quote(table, safe="/:@"), name)
     metrics = (json.loads(line).get("commitInfo") or {}).get("operationMetrics") or {} if line else {}
     return max(int(metrics.get(name) or 0) for name in ("numOutputBytes", "numTargetBytesAdded", "numAddedBytes"))
 

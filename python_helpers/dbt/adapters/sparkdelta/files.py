@@ -114,12 +114,12 @@ def _file(path: str, size: int, modified: int) -> dict[str, Any]:
 
 def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """A temporary view (feed string, path string, size bigint, modified_at timestamp) of the files that the patterns
-    ({feed, pattern, after}) match. Returns {feed: why it cannot be listed} of those that cannot."""
+    ({feed, folder: as it is, names: a glob, after}) match. Returns {feed: why it cannot be listed} of those that cannot."""
     rows: list[tuple[Any, ...]] = []
     unlisted: dict[str, str] = {}
     for entry in patterns:
         try:
-            found = list_files(session, entry["pattern"], entry.get("after"))
+            found = list_files(session, f"{_escaped(entry['folder'])}/{entry['names']}", entry.get("after"))
         except DbtRuntimeError as error:  # an object store that does not answer holds up its own feed only
             unlisted[entry["feed"]] = str(error.msg)
             continue
@@ -343,7 +343,7 @@ def write_files(session: SparkSession, sql: str, folder: str, file_format: str) 
     # as change sets are read: a name in the first line, quotes doubled, null apart from an empty text
     options = {"header": True, "escape": '"', "emptyValue": '""'} if file_format == "csv" else {"ignoreNullFields": False}
     try:
-        writer.format(file_format).options(**options).save(folder)
+        writer.format(file_format).options(**row_messages.MOMENTS, **options).save(folder)
     except AnalysisException as error:
         if error.getCondition() != "PATH_ALREADY_EXISTS":
             raise
@@ -397,7 +397,7 @@ class FilesMixin(metaclass=AdapterMeta):
 
     @available.parse(lambda *_: {})
     def create_listing_view(self, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-        located = [{**entry, "pattern": self._in_project(entry["pattern"])} for entry in patterns]
+        located = [{**entry, "folder": self._in_project(entry["folder"])} for entry in patterns]
         return create_listing_view(self._session(), name, located)
 
     @available.parse_none

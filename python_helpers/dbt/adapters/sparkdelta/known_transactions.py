@@ -66,6 +66,7 @@ def _found(jvm: Any, log: Any, snapshot: Any) -> _Lazy | None:
         before = have.get(of_no_table)
         of_no_table.transactions()
         bit = before ^ have.get(of_no_table)
+        have.set(of_no_table, before | bit)  # a field of another width refuses Python's number
     except (Py4JError, TypeError):
         return None
     return _Lazy(value, have, bit) if bit.bit_count() == 1 else None

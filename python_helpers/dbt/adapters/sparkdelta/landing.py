@@ -12,6 +12,7 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -264,13 +265,12 @@ def _append(
 
 def _write(session: SparkSession, location: str, version: int, new: DataFrame) -> None:
     """Of two landings that began at the same version one commits: to Delta they are the same transaction."""
+    from delta.exceptions import DeltaConcurrentModificationException
+
     session.conf.unset(LAST_COMMIT)
     transaction = {"txnAppId": "land", "txnVersion": str(version + 1), "mergeSchema": "true"}
-    try:
+    with suppress(DeltaConcurrentModificationException):
         new.write.format("delta").mode("append").options(**transaction).save(location)
-    except Exception as error:
-        if "CONCURRENT" not in str(error).upper():
-            raise
     if session.conf.get(LAST_COMMIT, None) is None:
         raise DbtRuntimeError("another landing was at work on the same table. Nothing is lost: land again.")
 

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-_JSON = {
-    "ignoreNullFields": "false",
+# moments in texts, to the microsecond: Spark writes milliseconds
+MOMENTS = {
     "timeZone": "UTC",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
+_JSON = {"ignoreNullFields": "false", **MOMENTS}
 
 # RFC 4180, and an empty field is null unless it is quoted: without a text of its own for null, Spark makes both null.
 _CSV = {"quote": '"', "nullValue": "\x00\x00", "emptyValue": ""}

@@ -13,20 +13,22 @@ if TYPE_CHECKING:
 
 
 def literal(value: Any) -> str:
-    """A Python value as a Spark SQL literal."""
+    """A Python value as a Spark SQL literal: also where Spark puts variables' values for ${NAME}, as a server may."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (int, Decimal)):
+    if isinstance(value, int):
         return str(value)  # exact: a float would round big integers
+    if isinstance(value, Decimal):
+        return format(value, "f")  # with an exponent it would be a float
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, datetime):
         return f"'{value.isoformat(sep=' ')}'"
     if isinstance(value, (date, time)):
         return f"'{value.isoformat()}'"
-    text = str(value).replace("\\", "\\\\").replace("'", "\\'")
+    text = str(value).replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{")
     return "'" + text.replace("\n", "\\n").replace("\r", "\\r") + "'"
 
 

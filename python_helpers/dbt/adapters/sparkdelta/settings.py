@@ -48,6 +48,8 @@ def spark_settings(root: Path, overrides: Mapping[str, str], tuned_for: str = "s
         # else each process leaves an empty folder of its own in /tmp
         "spark.hadoop.hive.downloaded.resources.dir": str(root / "hive_resources"),
         "spark.sql.session.timeZone": "UTC",
+        # else a text in SQL that holds ${env:NAME}, a row's key say, becomes what the environment says
+        "spark.sql.variable.substitute": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
         # the list of files in each checksum file costs a read of the table's state per commit, and nothing reads it

@@ -44,7 +44,7 @@
 
 
 {% macro sparkdelta_string(text) %}
-  {{ return("'" ~ text | replace('\\', '\\\\') | replace("'", "\\'") ~ "'") }}
+  {{ return("'" ~ text | replace('\\', '\\\\') | replace("'", "\\'") | replace('${', '$\\{') ~ "'") }}
 {% endmacro %}
 
 
