@@ -477,8 +477,10 @@ def maintain(dbt: operations.Dbt, tables: tuple[str, ...], vacuum: bool, min_fil
 @with_dbt
 def accept(dbt: operations.Dbt, table: str, batch: int) -> None:
     """Let a held change set through to history and final: of TABLE, the one with batch id BATCH."""
-    found = operations.find_table(dbt.project(), table)
-    dbt.run_operation("accept", {"staging": found.staging_name, "table": f"{found.feed}.{found.name}", "batch_id": batch})
+    project = dbt.project()
+    found = operations.find_table(project, table)
+    with runs.locked(project.root):
+        dbt.run_operation("accept", {"staging": found.staging_name, "table": f"{found.feed}.{found.name}", "batch_id": batch})
 
 
 @main.command()
@@ -486,8 +488,8 @@ def accept(dbt: operations.Dbt, table: str, batch: int) -> None:
 @with_dbt
 def retract(dbt: operations.Dbt, change_set: str) -> None:
     """Take a bad change set back: CHANGE_SET is its path, its name or its batch id."""
-    dbt.project()
-    dbt.run_operation("retract", {"change_set": change_set})
+    with runs.locked(dbt.project().root):
+        dbt.run_operation("retract", {"change_set": change_set})
 
 
 @main.command()
@@ -497,7 +499,8 @@ def replay(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
     """Read quarantined rows again, after a fix of the configuration: of TABLE, or of all tables."""
     project = dbt.project()
     found = [operations.find_table(project, name) for name in tables] or project.tables
-    dbt.run_operation("replay", {"staging": [table.staging_name for table in found]})
+    with runs.locked(project.root):
+        dbt.run_operation("replay", {"staging": [table.staging_name for table in found]})
 
 
 @main.command()
@@ -506,8 +509,10 @@ def replay(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
 @with_dbt
 def compact(dbt: operations.Dbt, table: str, moment: str) -> None:
     """Fold all that staging holds of each row of TABLE up to a moment into one change."""
-    found = operations.find_table(dbt.project(), table)
-    dbt.run_operation("compact", {"staging": found.staging_name, "before": moment})
+    project = dbt.project()
+    found = operations.find_table(project, table)
+    with runs.locked(project.root):
+        dbt.run_operation("compact", {"staging": found.staging_name, "before": moment})
 
 
 @main.command(context_settings={"ignore_unknown_options": True})  # a key may be -5
@@ -520,7 +525,8 @@ def erase(dbt: operations.Dbt, table: str, key: tuple[str, ...], yes: bool) -> N
     found = operations.find_keyed(dbt.project(), table, key, "erase")
     if not yes:
         click.confirm("This cannot be undone, and ends time travel of the tables it touches. Erase?", abort=True)
-    operations.erase(dbt, found, key)
+    with runs.locked(dbt.project_dir):
+        operations.erase(dbt, found, key)
 
 
 def show_feeds(project: Project) -> None:

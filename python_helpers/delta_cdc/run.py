@@ -229,7 +229,7 @@ def show(summary: Summary, console: Console) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """No second `delta-cdc run` or `maintain` of a project on this machine. Raises Busy, with who has it."""
+    """No second command that writes the tables of a project on this machine. Raises Busy, with who has it."""
     path = folder / "logs" / "delta-cdc.lock"  # `dbt clean` takes away target, and with it the lock of a run at work
     try:
         path.parent.mkdir(exist_ok=True)

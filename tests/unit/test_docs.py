@@ -11,7 +11,8 @@ import yaml
 from delta_cdc.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests/cases").glob("*.md")])
+FIRST = (ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md")
+PAGES = sorted([*FIRST, *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests/cases").glob("*.md")])
 
 
 def blocks(language: str) -> list[object]:

@@ -1,7 +1,7 @@
 """What Delta knows of a table's transactions when an INSERT begins.
 
 A write with a transaction's id looks that id up in the snapshot's map of them, which Delta works out by a query over the whole
-log: more than half of what a small INSERT costs (docs/performance.md). Delta has the same list in the checksum file, which it
+log: more than half of what a small INSERT costs (docs/decisions/speed.md). Delta has the same list in the checksum file, which it
 wrote with the commit and has read with the snapshot. So the snapshot is given the map from there. It is that of one version: if
 somebody commits in between, Delta makes another snapshot, and works the map out.
 """
