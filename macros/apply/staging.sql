@@ -22,8 +22,8 @@
     {{ return(delta_cdc._staging_idle(settings, state, evolved, {'paused': settings.paused, 'message': 'PAUSED: ' ~ settings.paused})) }}
   {%- endif -%}
   {%- do delta_cdc._need_erase_secret(settings, state) -%}
-  {%- do delta_cdc._keep_out(settings, this, state, evolved.rewrite) -%}
-  {%- do delta_cdc.spell_as(settings, delta_cdc.spellings_noted(state)) -%}
+  {%- do delta_cdc._keep_out(settings, this, state, evolved) -%}
+  {%- do settings.update({'spelled': delta_cdc._may_be_spelled_otherwise(settings, state)}) -%}
   {%- set new = delta_cdc._new_lines(settings, changes_from, state) -%}
   {%- if new.last is none -%}
     {{ return(delta_cdc._staging_idle(settings, state, evolved)) }}
@@ -34,13 +34,13 @@
 
   {%- do delta_cdc._keep_changes(settings, lines) -%}
   {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
-  {%- if delta_cdc.spell_as(settings, plan.undeclared_columns) -%}  {#- once more, with the columns that it had missed -#}
-    {%- do settings.update({'kept_changes': none}) -%}
+  {%- if delta_cdc._is_spelled_otherwise(settings, plan.undeclared_columns) -%}  {#- once more, with the columns that it had missed -#}
+    {%- do settings.update({'spelled': true, 'kept_changes': none}) -%}
     {%- set lines = delta_cdc._new_lines(settings, changes_from, state).lines -%}
     {%- do delta_cdc._keep_changes(settings, lines) -%}
     {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
   {%- endif -%}
-  {%- if settings.get('spelled') %}{% do plan.notes.update({'spelled': settings.spelled}) %}{% endif -%}
+  {%- if settings.spelled %}{% do plan.notes.update({'spelled': true}) %}{% endif -%}
   {%- do delta_cdc._tell_of_columns(settings, plan) -%}
   {%- if state.notes.get('revised_in') -%}{%- do plan.notes.update({'revised_in': state.notes.revised_in}) -%}{%- endif -%}
   {%- if settings.get('erased_in') and plan.quarantined and not delta_cdc.reads_files(settings) %}{% do delta_cdc._erase_again_from_raw(settings, changes_from, delta_cdc._lines_of_table(changes_from | string, settings, state.batch_id)) %}{% endif -%}
@@ -140,7 +140,7 @@
     keys_may_move  whether any change staged so far may be part of a key change
     truncates      whether any may be a truncate
     after          the batch that the commit before had come to: where this one brings no rows, nothing is new above that
-    spelled        how the feed spells columns that it spells in another case than the table
+    spelled        that the feed spells columns in another case than the table
     keys           the table's keys (K8)
     Kept for history and final too, which ask the same of the same changes when they have come as far as staging had. -#}
 {% macro _staging_plan(settings, lines, state, last) %}
@@ -274,6 +274,14 @@ lines as (
 messages as (
   {{ delta_cdc.format_changes('lines', settings) | indent(2) }}
 ),
+{%- set messages = 'messages' %}
+{%- if settings.get('spelled') %}
+{%- set messages = 'spelled' %}
+spelled as (  -- to Spark, case makes no difference
+  select * except (after, before), {{ delta_cdc._as_listed('after', settings) }} as after, {{ delta_cdc._as_listed('before', settings) }} as before
+  from messages
+),
+{%- endif %}
 {%- if settings.get('full_images') %}
 whole as (  -- what an update leaves out is as it was before
   select * except (after), if({{ delta_cdc._operation(settings) }} = 'U' and before is not null,
@@ -284,7 +292,7 @@ whole as (  -- what an update leaves out is as it was before
     {%- else %}
     map_concat(map_filter(before, (name, value) -> not map_contains_key(after, name)), after), after) as after
     {%- endif %}
-  from messages
+  from {{ messages }}
 ),
 {%- endif %}
 typed as (  -- text to types
@@ -319,7 +327,7 @@ typed as (  -- text to types
       when false then ''
   {%- endfor %}
     end as _cdc_misfit
-  from {{ 'whole' if settings.get('full_images') else 'messages' }}
+  from {{ 'whole' if settings.get('full_images') else messages }}
 ),
 {%- set mask = settings.get('mask') or {} %}
 {%- if mask %}
@@ -343,10 +351,10 @@ operations as (
   select *, {{ delta_cdc._operation_of_row(settings) }} as _cdc_op, {{ delta_cdc._sequence(settings) }} as _cdc_sequence
   from {{ 'masked' if mask else 'typed' }}
 ),
-keyed as (  -- a delete names the row by its key before
+keyed as (  -- a delete names the row by its key before, and what an update leaves out of its key is as it was (P1)
   select * {%- if keys %} except ({{ delta_cdc.column_list(keys) }}),
   {%- for key in keys %}
-    if(_cdc_op = 'D', {{ before[loop.index0] }}, {{ delta_cdc.quoted(key) }}) as {{ delta_cdc.quoted(key) }}{{ ',' if not loop.last }}
+    if(_cdc_op = 'D' or array_contains(_cdc_absent, {{ delta_cdc.literal(key) }}), {{ before[loop.index0] }}, {{ delta_cdc.quoted(key) }}) as {{ delta_cdc.quoted(key) }}{{ ',' if not loop.last }}
   {%- endfor %}{% endif %}
   from operations
 ),
@@ -454,27 +462,15 @@ checked as (
 {% macro _position(settings) %}{{ return('struct(_cdc_sequence, ' ~ delta_cdc._ordinal(settings) ~ ' as _cdc_ordinal)') }}{% endmacro %}
 
 
-{#- To Spark, case makes no difference. names: those under which something came; one that differs from a column in case alone, and that
-    column goes by no older name, is that column's. Returns whether any is. -#}
-{% macro spell_as(settings, names) %}
-  {%- set listed, found = {}, {} -%}
-  {%- for column in settings.column_types if column not in settings.renamed_columns %}{% do listed.update({column.casefold(): column}) %}{% endfor -%}
-  {%- for name in names if name.casefold() in listed and name not in settings.column_types -%}
-    {%- do found.update({listed[name.casefold()]: name}) -%}
-  {%- endfor -%}
-  {%- if found -%}
-    {%- set names, spelled = {}, {} -%}  {#- anew: settings hold what the configuration holds -#}
-    {%- do names.update(settings.renamed_columns) -%}
-    {%- do names.update(found) -%}
-    {%- do spelled.update(settings.get('spelled') or {}) -%}
-    {%- do spelled.update(found) -%}
-    {%- do settings.update({'renamed_columns': names, 'spelled': spelled}) -%}
-  {%- endif -%}
-  {{ return(found | length > 0) }}
+{#- Whether columns came that differ from listed ones in case alone, and the lines are to be read again by `_as_listed`. names: those that nobody
+    listed. -#}
+{% macro _is_spelled_otherwise(settings, names) %}
+  {%- set known = delta_cdc._known_columns(settings) | map('lower') | list -%}
+  {{ return(not settings.get('spelled') and names | map('lower') | select('in', known) | list | length > 0) }}
 {% endmacro %}
 
-{#- The names of `spell_as` that staging's last load found. -#}
-{% macro spellings_noted(state) %}{{ return((state.notes.get('spelled') or {}).values() | list) }}{% endmacro %}
+{#- Whether a load has met such columns before: later ones look for them at once. What nobody may store is not told, so there all do. -#}
+{% macro _may_be_spelled_otherwise(settings, state) %}{{ return(delta_cdc.is_private(settings) or state.notes.get('spelled') is not none) }}{% endmacro %}
 
 
 {#- A column's text; of one that was renamed at the source under its new name or the old (E2). image: after or before. -#}

@@ -1,8 +1,9 @@
 {#- What staging needs to hold the configured columns (E1, E4, E6): as adapter.evolved. `settings.column_types` becomes what the
     columns are then; `settings.given_types` has those whose values are cast to what the table has, for Delta cannot widen it. -#}
 {% macro _staged_columns(settings, state) %}
-  {%- if not state.exists -%}{{ return({'types': {}, 'new': [], 'add': [], 'widen': [], 'rewrite': [], 'cast': {}}) }}{%- endif -%}
+  {%- if not state.exists -%}{{ return({'types': {}, 'new': [], 'add': [], 'widen': [], 'rewrite': [], 'widened': [], 'cast': {}}) }}{%- endif -%}
   {%- do delta_cdc._refuse_other_order(settings, state) -%}
+  {%- do delta_cdc._spell_as_staged(settings, state.columns) -%}
   {%- set wanted = {} -%}
   {%- do wanted.update(settings.column_types) -%}
   {%- do wanted.update({'_cdc_undeclared': 'map<string,string>'}) -%}
@@ -62,13 +63,13 @@
 {%- set as_staged, as_new = [], [] -%}
 {%- for column in state.columns -%}
   {%- set name = delta_cdc.quoted(column) -%}
-  {#- the new table has no property that says which columns are young -#}
-  {%- set staged = delta_cdc._unsaid(settings) if column == '_cdc_missing' else name -%}
-  {%- do as_staged.append('cast(' ~ name ~ ' as ' ~ types[column | lower] ~ ') as ' ~ name if column | lower in types else staged if staged == name else staged ~ ' as ' ~ name) -%}
+  {#- the new table has no properties that say which columns are young, and what they were called -#}
+  {%- set staged = delta_cdc._unsaid(settings, delta_cdc._missing_by_new_names(settings)) if column == '_cdc_missing' else delta_cdc._staged_value(settings, column) -%}
+  {%- do as_staged.append('cast(' ~ staged ~ ' as ' ~ types[column | lower] ~ ') as ' ~ name if column | lower in types else staged if staged == name else staged ~ ' as ' ~ name) -%}
   {%- do as_new.append(name if column | lower in new or name | lower in new else 'null') -%}
 {%- endfor -%}
 {%- for column in evolved.new -%}
-  {%- do as_staged.append('cast(null as ' ~ evolved.types[column] ~ ') as ' ~ delta_cdc.quoted(column)) -%}
+  {%- do as_staged.append('cast(' ~ (delta_cdc._staged_value(settings, column) if column in settings.renamed_in_staging else 'null') ~ ' as ' ~ evolved.types[column] ~ ') as ' ~ delta_cdc.quoted(column)) -%}
   {%- do as_new.append(delta_cdc.quoted(column)) -%}
 {%- endfor -%}
 {%- set staged = 'select ' ~ as_staged | join(', ') ~ ' from ' ~ this -%}
@@ -83,16 +84,35 @@ select {{ as_new | join(', ') }} from (
 {#- Notes what staging says of its columns: their types; which of them it has under an old name too (E2), and what that was called before;
     and up to which batch one was not listed (E1). staged: its state. new: the columns that it is about to gain. -#}
 {% macro note_columns(settings, staged, new=[]) %}
+  {%- do delta_cdc._spell_as_staged(settings, staged.columns) -%}
   {%- set there = staged.columns.keys() | list + new -%}
-  {%- set renamed = {} -%}
+  {%- set renamed, older = {}, {} -%}
   {%- for column, old in (settings.get('renamed_columns') or {}).items() if column in there and old in there %}{% do renamed.update({column: old}) %}{% endfor -%}
-  {%- set joined = {} -%}
-  {%- for column, batch in delta_cdc._joined_after(staged).items() if column in settings.column_types and column in there and column not in renamed -%}
-    {%- do joined.update({column: batch}) -%}
-  {%- endfor -%}
-  {%- set older = {} -%}
   {%- for column, old in delta_cdc._renamed_so_far(staged).items() if old in there %}{% do older.update({column: old}) %}{% endfor -%}
-  {%- do settings.update({'staged_types': staged.columns, 'renamed_in_staging': renamed, 'renamed_before': older, 'joined_after': joined}) -%}
+  {%- do settings.update({'staged_types': staged.columns, 'renamed_in_staging': renamed, 'renamed_before': older}) -%}
+  {%- set since, joined = delta_cdc._joined_after(staged), {} -%}
+  {#- one that was renamed is as old as what it was called first; one that is no longer listed may stay in history and final -#}
+  {%- for column in there if column not in renamed and column in since %}{% do joined.update({column: since[column]}) %}{% endfor -%}
+  {%- for column in renamed -%}
+    {%- set first = delta_cdc._old_names(settings, column)[-1] -%}
+    {%- if first in since %}{% do joined.update({column: since[first]}) %}{% endif -%}
+  {%- endfor -%}
+  {%- do settings.update({'joined_after': joined}) -%}
+{% endmacro %}
+
+{#- To Spark, case makes no difference; notes of columns, and what rows do not say, name them as staging does. staged: its columns. -#}
+{% macro _spell_as_staged(settings, staged) %}
+  {%- set spelling, listed = {}, settings.column_types.keys() | list + settings.get('renamed_columns', {}).values() | list -%}
+  {%- for column in listed if column not in staged %}{% do spelling.update({column | lower: none}) %}{% endfor -%}
+  {%- for column in staged if column | lower in spelling %}{% do spelling.update({column | lower: column}) %}{% endfor -%}
+  {%- if spelling.values() | select | list -%}
+    {%- set types, known = {}, {} -%}
+    {%- for column, type in settings.column_types.items() %}{% do types.update({spelling.get(column | lower) or column: type}) %}{% endfor -%}
+    {%- do known.update(staged) -%}
+    {%- do known.update(types) -%}
+    {%- do settings.update(delta_cdc._as_spelled(settings, known)) -%}
+    {%- do settings.update({'column_types': types, 'tracked': delta_cdc._tracked_columns(settings), 'filled_by_field': delta_cdc._filled_by_field(settings)}) -%}
+  {%- endif -%}
 {% endmacro %}
 
 {% macro _renamed_so_far(staged) %}{{ return(fromjson(staged.properties.get('delta_cdc.renamed', '{}'))) }}{% endmacro %}
@@ -155,18 +175,32 @@ select {{ as_new | join(', ') }} from (
 {% macro staged_rows(settings, staging) %}
   {%- set renamed = settings.get('renamed_in_staging') or {} -%}
   {%- if not renamed and not settings.get('joined_after') -%}{{ return(staging) }}{%- endif -%}
-  {%- set names, values, missing, types = {}, [], '_cdc_missing', settings.staged_types -%}
+  {%- set values, made_anew = [delta_cdc._unsaid(settings, delta_cdc._missing_by_new_names(settings)) ~ ' as _cdc_missing'], ['_cdc_missing'] -%}
   {%- for new in renamed -%}
-    {%- set type, all = types.get(new, settings.column_types.get(new)), [delta_cdc.quoted(new)] -%}
-    {%- for old in delta_cdc._old_names(settings, new) -%}
-      {%- do names.update({old: new}) -%}
-      {%- do all.append(delta_cdc.quoted(old) if type == types[old] or type is not string else 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')') -%}
-    {%- endfor -%}
-    {%- do values.append('coalesce(' ~ all | join(', ') ~ ') as ' ~ delta_cdc.quoted(new)) -%}
+    {%- do values.append(delta_cdc._staged_value(settings, new) ~ ' as ' ~ delta_cdc.quoted(new)) -%}
+    {%- do made_anew.append(delta_cdc.column_list([new] + delta_cdc._old_names(settings, new))) -%}
   {%- endfor -%}
-  {%- if renamed %}{% set missing = 'transform(_cdc_missing, name -> coalesce(map(' ~ delta_cdc._literals(names.items() | sum(start=())) ~ ')[name], name))' %}{% endif -%}
-  {%- set made_anew = ['_cdc_missing'] + ([delta_cdc.column_list(renamed.keys() | list + names.keys() | list)] if renamed else []) -%}
-  {{ return('(select * except (' ~ made_anew | join(', ') ~ '), ' ~ (values + [delta_cdc._unsaid(settings, missing) ~ ' as _cdc_missing']) | join(', ') ~ ' from ' ~ staging ~ ')') }}
+  {{ return('(select * except (' ~ made_anew | join(', ') ~ '), ' ~ values | join(', ') ~ ' from ' ~ staging ~ ')') }}
+{% endmacro %}
+
+{#- A column of staging; of one that was renamed what stands under any of its names. -#}
+{% macro _staged_value(settings, column) %}
+  {%- if column not in (settings.get('renamed_in_staging') or {}) -%}{{ return(delta_cdc.quoted(column)) }}{%- endif -%}
+  {%- set types = settings.staged_types -%}
+  {%- set type, all = types.get(column, settings.column_types.get(column)), [delta_cdc.quoted(column)] if column in types else [] -%}
+  {%- for old in delta_cdc._old_names(settings, column) -%}
+    {%- do all.append(delta_cdc.quoted(old) if type == types[old] or type is not string else 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')') -%}
+  {%- endfor -%}
+  {{ return('coalesce(' ~ all | join(', ') ~ ')') }}
+{% endmacro %}
+
+{#- `_cdc_missing`, which names columns as they were called then, by their names of today. -#}
+{% macro _missing_by_new_names(settings) %}
+  {%- set names = {} -%}
+  {%- for new in settings.get('renamed_in_staging') or {} -%}
+    {%- for old in delta_cdc._old_names(settings, new) %}{% do names.update({old: new}) %}{% endfor -%}
+  {%- endfor -%}
+  {{ return('transform(_cdc_missing, name -> coalesce(map(' ~ delta_cdc._literals(names.items() | sum(start=())) ~ ')[name], name))' if names else '_cdc_missing') }}
 {% endmacro %}
 
 {#- What a staged change does not say, `_cdc_missing`: also the columns that were listed only after it came, unless it was read anew since. -#}
@@ -175,7 +209,7 @@ select {{ as_new | join(', ') }} from (
   {%- set came = 'coalesce(_cdc_revised_in, _cdc_batch_id)' if '_cdc_revised_in' in staged else '_cdc_batch_id' -%}
   {%- set young = [] -%}
   {%- for column, batch in joined.items() -%}
-    {%- do young.append('if(' ~ came ~ ' <= ' ~ batch ~ " and _cdc_op in ('I', 'U', 'R')" ~ (' and ' ~ delta_cdc.quoted(column) ~ ' is null' if column in staged else '')
+    {%- do young.append('if(' ~ came ~ ' <= ' ~ batch ~ " and _cdc_op in ('I', 'U', 'R')" ~ (' and ' ~ delta_cdc._staged_value(settings, column) ~ ' is null' if column in staged or column in (settings.get('renamed_in_staging') or {}) else '')
           ~ ', array(' ~ delta_cdc.literal(column) ~ '), array())') -%}
   {%- endfor -%}
   {{ return('array_union(' ~ missing ~ ', concat(' ~ young | join(', ') ~ '))' if young else missing) }}

@@ -220,9 +220,9 @@ from {{ 'in_line' if contiguous else 'met\nwhere ' ~ wanted }}
   {%- if not parts -%}{{ return(delta_cdc._empty_ledger()) }}{%- endif -%}
   {{ return(
     "select feed, change_set, unit, cast(null as bigint) as size, cast(null as timestamp) as modified_at, "
-    ~ "max(batch_id) as batch_id, min(discovered_at) as discovered_at, "
+    ~ "batch_id, min(discovered_at) as discovered_at, "
     ~ "if(bool_or(retracted), 'retracted', 'recovered') as status, cast(null as timestamp) as retracted_at "
-    ~ 'from (' ~ parts | join(' union all ') ~ ') group by feed, change_set, unit') }}
+    ~ 'from (' ~ parts | join(' union all ') ~ ') group by feed, change_set, unit, batch_id') }}
 {% endmacro %}
 
 

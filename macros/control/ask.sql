@@ -88,15 +88,17 @@
 {% endmacro %}
 
 
-{#- {changes, final}: every change of the row that has or had the named key, in order, and the rows of final at its keys.
-    is_late: something newer of the row had arrived before it. place: 1 is what counts last of its entity. -#}
+{#- {changes, final}: every change of the row that has or had the named key, in order, and the rows of final where its entities ended.
+    is_late: something newer of the row had arrived before it. is_held: it waits for `accept`. is_last: what counts last of its entity. -#}
 {% macro explain(staging) %}
   {%- set table = delta_cdc._named_row(staging) -%}
   {%- set settings = table.settings -%}
   {%- set keys_table = delta_cdc._keys_table(settings) -%}
   {%- set position = 'struct(_cdc_sequence, _cdc_ordinal)' -%}
   {%- set values = settings['columns'] | reject('in', settings['keys']) | list -%}
-  {%- set changes -%}
+  {%- set held = delta_cdc.holds_of(table.staging) | selectattr('accepted_at', 'none') | map(attribute='batch_id') | list if delta_cdc.may_be_held(settings) else [] -%}
+  {%- set is_held = '_cdc_batch_id >= ' ~ held | min if held else 'false' -%}
+  {%- set placed -%}
 with changes as (
   select * from cdc_changes_of_row where _cdc_error is null
   union all
@@ -105,13 +107,23 @@ with changes as (
   select s.* from {{ table.staging }} as s left semi join cdc_keys_of_row as k on {{ delta_cdc.same_columns(settings['keys'], 's', 'k') }}
   where s._cdc_error not in ('erased', 'unparsable')
 ),
-placed as (
-  select c.*, {{ 'e.entity, e.origin' if keys_table else 'null as entity, null as origin' }}
+told as (
+  select c.*, {{ 'e.entity, e.origin, e.displaced_entity' if keys_table else 'null as entity, null as origin, null as displaced_entity' }},
+    c._cdc_error is null and not {{ is_held }} as counts, {{ is_held }} as is_held, struct({{ delta_cdc.order_columns() | join(', ') }}) as place
   from changes as c
   {%- if keys_table %}
   left join {{ keys_table }} as e on e._cdc_batch_id = c._cdc_batch_id and e._cdc_row = c._cdc_row
   {%- endif %}
+),
+displaced as (
+  select displaced_entity as entity, max(place) as displaced_at from told where counts and displaced_entity is not null group by displaced_entity
 )
+select told.*, counts and _cdc_op <> 'T' and place = max(if(counts and _cdc_op <> 'T', place, null)) over (partition by told.entity)
+  and coalesce(place > max(if(counts and _cdc_op = 'T', place, null)) over (), true) and coalesce(place > displaced_at, true) as is_last
+from told left join displaced on displaced.entity = told.entity
+  {%- endset -%}
+  {%- do adapter.create_kept_view('cdc_told_of_row', placed) -%}
+  {%- set changes -%}
 select
   _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row, _cdc_op as op, _cdc_error as error, entity, origin,
   {{ delta_cdc.json_of('_cdc_sequence') }} as sequence, cast(_cdc_occurred_at as string) as occurred_at,
@@ -120,21 +132,27 @@ select
   {{ delta_cdc._as_json(values) }} as values, to_json(_cdc_missing) as missing,
   _cdc_error is null and coalesce({{ position }} < max(if(_cdc_error is null, {{ position }}, null)) over (
     order by _cdc_batch_id, _cdc_row rows between unbounded preceding and 1 preceding), false) as is_late,
-  row_number() over (partition by entity, _cdc_error is null order by {{ delta_cdc.order_by('desc') }}) as place
-from placed
+  is_held, is_last
+from cdc_told_of_row
 order by {{ delta_cdc.order_by() }}
   {%- endset -%}
   {%- set found = adapter.query_rows(changes) -%}
   {%- set final = delta_cdc._model_of(settings, 'final') -%}
-  {%- do print(tojson({'changes': found, 'final': delta_cdc._rows_at_keys(settings, final)})) -%}
+  {%- do print(tojson({'changes': found, 'final': delta_cdc._rows_at_keys(settings, final, "cdc_told_of_row where is_last and _cdc_op <> 'D'")})) -%}
 {% endmacro %}
 
 
 {#- Every version of the row that has or had the named key. -#}
 {% macro history_of_key(staging) %}
   {%- set table = delta_cdc._named_row(staging) -%}
-  {%- set history = delta_cdc._model_of(table.settings, 'history') -%}
-  {%- do print(tojson(delta_cdc._rows_at_keys(table.settings, history, 'valid_from nulls first, valid_to nulls last'))) -%}
+  {%- set settings = table.settings -%}
+  {%- set keys_table = delta_cdc._keys_table(settings) -%}
+  {%- set entities -%}
+select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(settings['keys'], 'c.') }}) from cdc_changes_of_row as c
+  {%- if keys_table %} left join {{ keys_table }} as e on e._cdc_batch_id = c._cdc_batch_id and e._cdc_row = c._cdc_row{% endif %}
+  {%- endset -%}
+  {%- do print(tojson(delta_cdc._rows_at_keys(settings, delta_cdc._model_of(settings, 'history'), 'cdc_keys_of_row',
+        '_cdc_entity in (' ~ entities ~ ')', 'valid_from nulls first, valid_to nulls last'))) -%}
 {% endmacro %}
 
 
@@ -174,7 +192,7 @@ from (
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set final = delta_cdc._model_of(table.settings, 'final') -%}
   {%- set rows = '(' ~ delta_cdc.as_of(final, moment) ~ ')' if moment is not none else final -%}
-  {%- set written = adapter.write_files('select ' ~ delta_cdc.column_list(table.settings['columns']) ~ ' from ' ~ delta_cdc._live_rows(table.settings, rows), to, file_format) -%}
+  {%- set written = adapter.write_files('select ' ~ delta_cdc.column_list(delta_cdc._columns_of_final(table.settings, final)) ~ ' from ' ~ delta_cdc._live_rows(table.settings, rows), to, file_format) -%}
   {%- do print(tojson(written)) -%}
 {% endmacro %}
 
@@ -186,10 +204,11 @@ from (
   {{ return(table) }}
 {% endmacro %}
 
-{% macro _rows_at_keys(settings, relation, order='1') %}
+{% macro _rows_at_keys(settings, relation, keys, condition='true', order='1') %}
   {%- if adapter.get_relation(relation.database, relation.schema, relation.identifier) is none -%}{{ return([]) }}{%- endif -%}
   {%- set found = adapter.query_rows('select ' ~ delta_cdc.json_of('struct(r.*)') ~ ' as row from ' ~ relation ~ ' as r join (select distinct '
-        ~ delta_cdc.column_list(settings['keys']) ~ ' from cdc_keys_of_row) as k on ' ~ delta_cdc.same_columns(settings['keys'], 'r', 'k') ~ ' order by ' ~ order) -%}
+        ~ delta_cdc.column_list(settings['keys']) ~ ' from ' ~ keys ~ ') as k on ' ~ delta_cdc.same_columns(settings['keys'], 'r', 'k')
+        ~ ' where ' ~ condition ~ ' order by ' ~ order) -%}
   {{ return(found | map(attribute='row') | list) }}
 {% endmacro %}
 

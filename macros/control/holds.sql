@@ -88,7 +88,7 @@
       {%- do reasons.append(batch.errors ~ ' of its ' ~ batch.rows_read ~ ' rows cannot be used, `max_errors` is ' ~ allowed) -%}
     {%- endif -%}
     {%- set allowed = settings.get('max_delete_share') -%}
-    {%- if allowed is not none and batch.deletes and batch.deletes / batch.live_rows > allowed -%}
+    {%- if allowed is not none and batch.deletes and batch.deletes / [batch.live_rows, batch.deletes] | max > allowed -%}
       {%- do reasons.append('it would delete ' ~ batch.deletes ~ ' of the ' ~ batch.live_rows ~ ' live rows, `max_delete_share` is ' ~ allowed) -%}
     {%- endif -%}
     {%- if reasons -%}{%- do batch.update({'reason': reasons | join('; ')}) -%}{%- do bad.append(batch) -%}{%- endif -%}
@@ -110,8 +110,8 @@
 
 
 {#- A row a change set of the load: {batch_id, change_set, rows_read, errors, deletes, live_rows}. Each set finds the rows live that
-    final and the sets before it leave so. A row counts as deleted where it lived before the set, or was moved by it, and the newest
-    that is known of its key after the set is a delete or a truncate. -#}
+    final and the sets before it leave so. A row counts as deleted where it lived before the set and the newest that is known of its
+    key after the set is a delete or a truncate; where the set moved it first, as many as left a key at which they lived. -#}
 {% macro _about_change_sets(settings, staging, lines, state, plan) -%}
 {%- set keys = settings['keys'] -%}
 {%- set key_list = delta_cdc.column_list(keys) -%}
@@ -185,7 +185,9 @@ by_set as (
 ),
 deleted as (
   select _cdc_batch_id as batch_id,
-    count_if(after._cdc_ends and not after._cdc_goes and (_cdc_moved or coalesce(not before._cdc_ends, false))) as deletes,
+    count_if(after._cdc_ends and not after._cdc_goes and not before._cdc_ends)
+      + least(count_if(after._cdc_ends and not after._cdc_goes and _cdc_moved and coalesce(before._cdc_ends, true)),
+          count_if(after._cdc_goes and not before._cdc_ends)) as deletes,
     count_if(not after._cdc_ends) - count_if(not before._cdc_ends) as more
   from by_set where _cdc_place = 1 and _cdc_batch_id >= 0
   group by _cdc_batch_id

@@ -20,9 +20,13 @@
   {%- do adapter.create_values_view('cdc_named_key_text', keys, [adapter.secret('key')]) -%}
   {%- set typed, checks = [], [] -%}
   {%- for key in keys -%}
-    {%- set cast = 'try_cast(' ~ delta_cdc.quoted(key) ~ ' as ' ~ table.settings.column_types[key] ~ ')' -%}
+    {%- set type = table.settings.column_types[key] -%}
+    {%- set cast = 'try_cast(' ~ delta_cdc.quoted(key) ~ ' as ' ~ type ~ ')' -%}
     {%- do typed.append(cast ~ ' as ' ~ delta_cdc.quoted(key)) -%}
-    {%- do checks.append('if(' ~ cast ~ ' is null, ' ~ delta_cdc.literal(key) ~ ', null)') -%}
+    {#- a number that the type would round is not of it: another row would be meant -#}
+    {%- set rounded = ' or not try_cast(' ~ delta_cdc.quoted(key) ~ ' as decimal(38,18)) <=> try_cast(' ~ cast ~ ' as decimal(38,18))'
+          if modules.re.match('(?i)\\s*(decimal|(tiny|small|big)?int)\\b', type) else '' -%}
+    {%- do checks.append('if(' ~ cast ~ ' is null' ~ rounded ~ ', ' ~ delta_cdc.literal(key) ~ ', null)') -%}
   {%- endfor -%}
   {%- set bad = adapter.query_rows('select array_compact(array(' ~ checks | join(', ') ~ ')) as bad from cdc_named_key_text')[0].bad -%}
   {%- if bad -%}

@@ -17,11 +17,12 @@
   {%- if lost -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': ' ~ against ~ ' has no column ' ~ lost | join(', ') ~ ', by which its rows are told. It has: ' ~ theirs | join(', ') ~ '.') -%}
   {%- endif -%}
+  {%- set ours = delta_cdc._columns_of_final(settings, final) -%}
   {%- set compared, left_out = [], [] -%}
-  {%- for column in settings['columns'] if column not in keys -%}
+  {%- for column in ours if column not in keys -%}
     {%- do (compared if column | lower in spelled else left_out).append(column) -%}
   {%- endfor -%}
-  {%- for name in theirs if name | lower not in (settings['columns'] | map('lower') | list) %}{% do left_out.append(name) %}{% endfor -%}
+  {%- for name in theirs if name | lower not in (ours | map('lower') | list) %}{% do left_out.append(name) %}{% endfor -%}
   {%- set theirs_as_ours, types = [], {} -%}
   {%- for column in adapter.get_columns_in_relation(final) %}{% do types.update({column.name: column.dtype}) %}{% endfor -%}
   {%- for column in keys + compared -%}
@@ -43,10 +44,17 @@
   {%- set final = delta_cdc._model_of(settings, 'final') -%}
   {%- set later = '(' ~ delta_cdc.as_of(final, until) ~ ')' if until is not none else final -%}
   {%- set earlier = '(' ~ delta_cdc.as_of(final, since) ~ ')' -%}
-  {%- do print(tojson(delta_cdc._differences(settings, settings['columns'] | reject('in', settings['keys']) | list,
+  {%- do print(tojson(delta_cdc._differences(settings, delta_cdc._columns_of_final(settings, final) | reject('in', settings['keys']) | list,
         delta_cdc._live_rows(settings, later), delta_cdc._live_rows(settings, earlier), limit))) -%}
 {% endmacro %}
 
+
+{#- The published columns that final has: with `on_schema_change: ignore` not all of them, and before the next run not a new one. -#}
+{% macro _columns_of_final(settings, final) %}
+  {%- set there, out = adapter.get_columns_in_relation(final) | map(attribute='name') | map('lower') | list, [] -%}
+  {%- for column in settings['columns'] if column | lower in there %}{% do out.append(column) %}{% endfor -%}
+  {{ return(out) }}
+{% endmacro %}
 
 {% macro _live_rows(settings, final) %}
   {{ return('(select * from ' ~ final ~ ' where not _cdc_is_deleted)' if settings.get('delete_mode') == 'soft' else final) }}

@@ -238,7 +238,8 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 
 
 {#- What staging does not take, by what operations left behind: older changes of erased keys, changes below the horizon of a compaction. -#}
-{% macro _keep_out(settings, staging, state, rewrite=[]) %}
+{% macro _keep_out(settings, staging, state, evolved=none) %}
+  {%- set rewrite = evolved.rewrite if evolved else [] -%}
   {%- set horizon = delta_cdc.horizon(state) -%}
   {%- set erased = state.properties.get('delta_cdc.erased') -%}
   {%- if rewrite and (horizon or erased) -%}
@@ -246,10 +247,21 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
           ~ 'written anew, and it was compacted, or a person was erased from it. Put the type back, or add a column of that type by `expressions`.') -%}
   {%- endif -%}
   {%- if erased -%}
+    {%- for key in settings['keys'] if evolved and key in evolved.widened and delta_cdc._scale_of(evolved.types[key]) != delta_cdc._scale_of(state.columns[key]) -%}
+      {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ key ~ ' was ' ~ state.columns[key] ~ ' and is now ' ~ evolved.types[key]
+            ~ ', and a person was erased from it, who is known by the key as it was written: 1 would become 1.0. Put the type back.') -%}
+    {%- endfor -%}
     {%- if settings.get('alternate_keys') -%}{%- do delta_cdc._refuse_alternate_keys(settings) -%}{%- endif -%}
     {%- do settings.update({'erased_in': staging}) -%}
   {%- endif -%}
   {%- do settings.update({'horizon': horizon}) -%}
+{% endmacro %}
+
+
+{#- How many digits a number has behind its point as JSON; of another type its name. -#}
+{% macro _scale_of(type) %}
+  {%- set found = modules.re.match('(?i)\\s*(?:(byte|short|integer|long|(?:tiny|small|big)?int)|decimal\\s*\\(\\s*\\d+\\s*,\\s*(\\d+)\\s*\\))\\s*$', type | string) -%}
+  {{ return(found.group(2) or '0' if found else type | string | lower) }}
 {% endmacro %}
 
 
@@ -266,7 +278,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
       {%- do delta_cdc.read_as_multiset(settings) -%}
       {%- set progress = delta_cdc.progress(staging) -%}
       {%- set evolved = delta_cdc._staged_columns(settings, progress) -%}
-      {%- do delta_cdc.spell_as(settings, delta_cdc.spellings_noted(progress)) -%}
+      {%- do settings.update({'spelled': delta_cdc._may_be_spelled_otherwise(settings, progress)}) -%}
       {%- do delta_cdc._keep_out(settings, staging, state) -%}
       {%- do out.append({'grows': evolved.add + evolved.widen + evolved.rewrite, 'compacted': state.properties.get('delta_cdc.compacted_batch', -1) | int, 'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'staging': staging,
             'raw': none if delta_cdc.reads_files(settings) else delta_cdc._model_of(settings, 'raw')}) -%}

@@ -41,8 +41,9 @@ from (
 {%- set type -%}
 struct<
     type string, database string, `table` string, data array<map<string, string>>, old array<map<string, string>>,
-    ts bigint, es bigint, id bigint, gtid string, place int>
+    ts bigint, es bigint, id bigint, gtid string, `sql` string, place int>
 {%- endset -%}
 select * from ({{ delta_cdc._lines_as(lines, type) }})
-where not coalesce(body.type not in ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE') and body.data is null, false)
+-- DDL, and what tells the statement whose rows are in other messages (binlog_rows_query_log_events)
+where not coalesce(body.data is null and body.type <> 'TRUNCATE' and (body.type not in ('INSERT', 'UPDATE', 'DELETE') or body.`sql` <> ''), false)
 {%- endmacro %}

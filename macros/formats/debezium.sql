@@ -8,11 +8,18 @@
 -#}
 {% macro debezium_changes(lines, settings) -%}
 {%- set placeholder = '__debezium_unavailable_value' -%}
-{#- as text and bytes; in lists of text, bytes, UUIDs and numbers (its UTF-8); as a map -#}
-{%- set in_base64, in_numbers = 'X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==',
-      '[95,95,100,101,98,101,122,105,117,109,95,117,110,97,118,97,105,108,97,98,108,101,95,118,97,108,117,101]' -%}
-{%- set placeholders = [placeholder, in_base64, '["' ~ placeholder ~ '"]', '["' ~ in_base64 ~ '"]', '["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]',
-      in_numbers, '{"' ~ placeholder ~ '":"' ~ placeholder ~ '"}'] -%}
+{%- set in_base64 = 'X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==' -%}
+{#- as text and bytes; as a map; in lists of text, bytes and UUIDs -#}
+{%- set placeholders = [placeholder, in_base64, '{"' ~ placeholder ~ '":"' ~ placeholder ~ '"}',
+      '["' ~ placeholder ~ '"]', '["' ~ in_base64 ~ '"]', '["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]'] -%}
+{#- in lists of numbers, decimals and booleans an element a letter, made of its code: UnchangedToastedPlaceholder.java of Debezium -#}
+{%- set codes = {'_': [95, 'Xw=='], 'a': [97, 'YQ=='], 'b': [98, 'Yg=='], 'd': [100, 'ZA=='], 'e': [101, 'ZQ=='], 'i': [105, 'aQ=='], 'l': [108, 'bA=='],
+      'm': [109, 'bQ=='], 'n': [110, 'bg=='], 'u': [117, 'dQ=='], 'v': [118, 'dg=='], 'z': [122, 'eg==']} -%}
+{%- for element in ('{0}', '{0}.0', '"{1}"', '{{"scale":0,"value":"{1}"}}', 'true') -%}
+  {%- set elements = [] -%}
+  {%- for letter in placeholder %}{% do elements.append(element.format(*codes[letter])) %}{% endfor -%}
+  {%- do placeholders.append('[' ~ elements | join(',') ~ ']') -%}
+{%- endfor -%}
 {%- set is_there = 'not coalesce(value in (' ~ delta_cdc._literals(placeholders) ~ '), false)' -%}
 select
   batch_id, change_set, row_number, message,

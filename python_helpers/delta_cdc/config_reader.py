@@ -24,6 +24,7 @@ from delta_cdc.config import (
     Project,
     Settings,
     Table,
+    sequence_name,
     setting_defaults,
     setting_level,
     settings_naming_columns,
@@ -735,6 +736,11 @@ class _TableCheck:
                 message = f"`sequence_by` has `{name}` as one expression. Write each by itself: [{', '.join(parts(name))}]."
                 self.problem(message, "sequence_by")
             seen.add(bare)
+        for place, part in enumerate(settings.sequence_by, 1):
+            field = sequence_name(part, place)
+            if field.casefold() in seen and unquoted(part) != field:
+                message = f"`sequence_by` has `{field}`, which is also what {part} is called, being at place {place}."
+                self.problem(message + " Put it elsewhere.", "sequence_by")
         named = {(unquoted(name) or "").casefold() for name in settings.sequence_by}
         self.comparable("sequence_by", [name for name in self.names if name.casefold() in named])
         for setting in ("deleted_when", "truncated_when", "ordinal", "transaction", "occurred_at"):

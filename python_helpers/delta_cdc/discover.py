@@ -321,8 +321,10 @@ def _debezium(message: Message) -> Iterator[Sighting]:
 
 def _debezium_order(op: Any, source: Message, envelope: Message) -> dict[str, Any]:
     """The order of a change without a position; rows of a snapshot need none."""
-    positions = ("lsn", "sequence", "pos", "scn", "event_serial_no", "file", "commit_lsn", "change_lsn")
+    positions = ("lsn", "pos", "scn", "event_serial_no", "file", "commit_lsn", "change_lsn")
     if op == "r" or any(source.get(name) is not None for name in positions):
+        return {}
+    if re.fullmatch(r"\[[^,]*,[^,]*\]", str(source.get("sequence"))):  # PostgreSQL's places of the last commit and of the change
         return {}
     has_time = any(each.get(name) for each in (source, envelope) for name in ("ts_us", "ts_ms"))
     return _by_arrival("_timestamp" if has_time else None)
@@ -344,7 +346,7 @@ def _canal(message: Message) -> Iterator[Sighting]:
         if not isinstance(row, dict):
             raise TypeError("`data` holds no rows")
         named = {name: types.get(name.lower()) for name in row}
-        order = {} if "ts" in message and "id" in message else _by_arrival("_message_time" if "ts" in message else None)
+        order = {} if message.get("ts") and message.get("id") else _by_arrival("_message_time" if message.get("ts") else None)
         yield Sighting(_qualified(message, "database"), named, message.get("pkNames") or [], settings=order)
 
 
@@ -602,6 +604,8 @@ def dms_type(column: Mapping[str, Any]) -> str:
 
 
 _ALIYUN = {
+    "DATE": "timestamp",
+    "BYTES": "binary",
     "LONG": "bigint",
     "DOUBLE": "double",
     "FLOAT": "float",

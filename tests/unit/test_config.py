@@ -91,6 +91,13 @@ def test_env_var_and_var_are_filled_in(tmp_path: Path, monkeypatch: pytest.Monke
     assert (settings.location, settings.settle_seconds) == ("/data/f/x/{table}", 60)
 
 
+def test_no_two_parts_of_a_sequence_have_one_name(tmp_path: Path) -> None:
+    table = TABLE | {"sequence_by": ["sequence_2", "coalesce(seq, 0)"]}
+    columns = [*COLUMNS, {"name": "sequence_2", "data_type": "int"}]
+    (problem,) = problems(tmp_path, source(tables={"invoice": table}, columns=columns))
+    assert "`sequence_by` has `sequence_2`, which is also what coalesce(seq, 0) is called, being at place 2." in problem
+
+
 @pytest.mark.parametrize(
     ("location", "expected"),
     [

@@ -70,6 +70,14 @@ def test_wal2json_v1_tells_the_tables_of_a_transaction() -> None:
     assert {name: table.columns for name, table in tables.items()} == {"s.a": {"id": "bigint"}, "s.b": {"k": "string"}}
 
 
+@pytest.mark.parametrize("sequence", [None, "1", "[]", "not JSON"])
+def test_a_debezium_sequence_is_a_position_only_as_postgresql_has_it(sequence: str | None) -> None:
+    event = {"op": "c", "ts_ms": 1, "source": {"table": "t", "sequence": sequence}, "after": {"id": 1}}
+    assert found("debezium", event)["t"].settings == {"sequence_by": ["_timestamp", "_arrival"]}
+    event["source"] |= {"sequence": '["24023119","24023128"]'}
+    assert found("debezium", event)["t"].settings == {}
+
+
 def test_debezium_tells_types_by_its_schema_and_keys_by_the_record() -> None:
     lines = (CASES / "feeds" / "paimon__debezium__table_alltypes_with_schema" / "input-01.jsonl").read_text().splitlines()
     table = discovery.discover("debezium", lines).tables["paimon_sync_table.all_types_table"]

@@ -472,7 +472,18 @@ def test_R2_a_table_that_a_person_was_erased_from_keeps_its_keys() -> None:
     with pytest.raises(CompilerError, match="`alternate_keys` and an erased person exclude each other"):
         MACROS["_keep_out"]({**SETTINGS, "feed": "f", "table": "t", "alternate_keys": [["a"]]}, "s.staging", state)
     with pytest.raises(CompilerError, match="or a person was erased from it"):
-        MACROS["_keep_out"]({**SETTINGS, "feed": "f", "table": "t"}, "s.staging", state, ["a"])
+        MACROS["_keep_out"]({**SETTINGS, "feed": "f", "table": "t"}, "s.staging", state, SimpleNamespace(rewrite=["a"]))
+    wider = [("decimal(5,2)", "decimal(10,4)"), ("integer", "decimal(12,1)"), ("integer", "double"), ("date", "timestamp_ntz")]
+    for before, after in [*wider, ("integer", "bigint"), ("decimal(5,2)", "DECIMAL(10, 2)"), ("byte", "decimal(10,0)")]:
+        state = SimpleNamespace(properties=erased, columns={"id": before})
+        evolved = SimpleNamespace(rewrite=[], widened=["id"], types={"id": after})
+        arguments = ({**SETTINGS, "feed": "f", "table": "t"}, "s.staging", state, evolved)
+        if (before, after) in wider:
+            with pytest.raises(CompilerError, match=r"id was .* and is now .*, and a person was erased from it"):
+                MACROS["_keep_out"](*arguments)
+        else:
+            MACROS["_keep_out"](*arguments)
+    state = SimpleNamespace(properties=erased)
     settings = dict(SETTINGS)
     MACROS["_keep_out"](settings, "s.staging", state)
     assert settings["erased_in"] == "s.staging"

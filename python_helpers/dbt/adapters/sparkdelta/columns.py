@@ -175,10 +175,10 @@ def evolved(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
 
     have, wanted: {column: type}, each as SQL or as Delta's log has it; names without regard to case.
     Returns {types: {column: SQL of what it is then}, new: [columns], add, widen: [SQL for ALTER TABLE],
-    rewrite: [columns], cast: {column: SQL of the type that was wanted}}.
+    rewrite: [columns], widened: [columns], cast: {column: SQL of the type that was wanted}}.
     """
     there = {name.casefold(): given for name, given in have.items()}
-    found: dict[str, Any] = {"types": {}, "new": [], "add": [], "widen": [], "rewrite": [], "cast": {}}
+    found: dict[str, Any] = {"types": {}, "new": [], "add": [], "widen": [], "rewrite": [], "widened": [], "cast": {}}
     for name, given in wanted.items():
         if name.casefold() not in there:
             text = given if isinstance(given, str) and _is_sql(given) else sql_of(type_of(given))
@@ -192,6 +192,8 @@ def evolved(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
         found["types"][name] = given if isinstance(given, str) and _is_sql(given) and text == sql_of(new) else text
         found["add"] += merged.add
         found["widen"] += merged.widen
+        if merged.widen:
+            found["widened"].append(name)
         if merged.rewrite:
             found["rewrite"].append(name)
         if merged.cast:
