@@ -22,6 +22,7 @@ SIZES = {
     "full": {"rows": 1_000_000, "repeats": 5, "warm": 15},
 }
 ELSEWHERE = {"cold": 42.0, "warm": 13.6}  # seconds
+MOST = 0.6  # of what it takes
 
 
 def measure(work: Path, *, rows: int, repeats: int, warm: int) -> Result:
@@ -53,7 +54,7 @@ def measure(work: Path, *, rows: int, repeats: int, warm: int) -> Result:
             }
         ],
         "targets": [
-            ratio(f"{name}, to AUTO CDC's {ELSEWHERE[name]} s elsewhere", took, [ELSEWHERE[name]], 1)
+            ratio(f"{name}, to AUTO CDC's {ELSEWHERE[name]} s elsewhere", took, [ELSEWHERE[name]], MOST)
             for name, took in walls.items()
         ],
         "plots": [],

@@ -1,15 +1,16 @@
 {#-
   `delta-cdc reconcile`: final beside what the source says it holds, row by row at their keys, and value by value. Prints one JSON value.
-  against    a table (`schema.table`), or a file or folder of the source's rows; its values are cast to final's types
+  against    a table (`schema.table`), a file or folder of the source's rows, or the URL of a database (`jdbc:…`), of which `other_table` is
+             read with Spark's `options`; its values are cast to final's types
   limit      so many of the differing rows are told
   {final_rows, other_rows, repeated_keys (rows of the other side beyond one a key), only_in_final, only_in_other, differing,
    left_out (columns that one side lacks), examples: [{key, side, values: {column: [final's, the other's]}}]}
 -#}
-{% macro reconcile(staging, against, file_format=none, limit=10) %}
+{% macro reconcile(staging, against, file_format=none, other_table='', options={}, limit=10) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set settings = table.settings -%}
   {%- set keys, final = settings['keys'], delta_cdc._model_of(settings, 'final') -%}
-  {%- set theirs = adapter.create_other_view('cdc_other', against, file_format) -%}
+  {%- set theirs = adapter.create_other_view('cdc_other', against, file_format, other_table, options) -%}
   {%- set spelled = {} -%}
   {%- for name in theirs %}{% do spelled.update({name | lower: name}) %}{% endfor -%}
   {%- set lost = [] -%}
@@ -25,10 +26,15 @@
   {%- for name in theirs if name | lower not in (ours | map('lower') | list) %}{% do left_out.append(name) %}{% endfor -%}
   {%- set theirs_as_ours, types = [], {} -%}
   {%- for column in adapter.get_columns_in_relation(final) %}{% do types.update({column.name: column.dtype}) %}{% endfor -%}
+  {%- set misfits = [] -%}  {#- a value that is none of ours is not null, and so is no value that final has -#}
   {%- for column in keys + compared -%}
-    {%- do theirs_as_ours.append('try_cast(' ~ delta_cdc.quoted(spelled[column | lower]) ~ ' as ' ~ types[column] ~ ') as ' ~ delta_cdc.quoted(column)) -%}
+    {%- set given = delta_cdc.quoted(spelled[column | lower]) -%}
+    {%- set cast = 'try_cast(' ~ given ~ ' as ' ~ types[column] ~ ')' -%}
+    {%- do theirs_as_ours.append(cast ~ ' as ' ~ delta_cdc.quoted(column)) -%}
+    {%- if column not in keys %}{% do misfits.append('if(' ~ given ~ ' is not null and ' ~ cast ~ ' is null, struct(' ~ delta_cdc.literal(column) ~ ' as column, cast(' ~ given ~ ' as string) as text), null)') %}{% endif -%}
   {%- endfor -%}
-  {%- set found = delta_cdc._differences(settings, compared, delta_cdc._live_rows(settings, final), '(select ' ~ theirs_as_ours | join(', ') ~ ' from cdc_other)', limit) -%}
+  {%- if misfits %}{% do theirs_as_ours.append('map_from_entries(array_compact(array(' ~ misfits | join(', ') ~ '))) as _cdc_misfits') %}{% endif -%}
+  {%- set found = delta_cdc._differences(settings, compared, delta_cdc._live_rows(settings, final), '(select ' ~ theirs_as_ours | join(', ') ~ ' from cdc_other)', limit, misfits | length > 0) -%}
   {%- do found.update({'left_out': left_out}) -%}
   {%- do print(tojson(found)) -%}
 {% endmacro %}
@@ -61,15 +67,16 @@
 {% endmacro %}
 
 
-{#- The counts and examples that `reconcile` prints, of two relations that both have the table's keys and the columns compared. -#}
-{% macro _differences(settings, compared, ours, theirs, limit) %}
+{#- The counts and examples that `reconcile` prints, of two relations that both have the table's keys and the columns compared. misfits: the other
+    one has `_cdc_misfits`, the texts of values that are none of their columns' types. -#}
+{% macro _differences(settings, compared, ours, theirs, limit, misfits=false) %}
   {%- set keys, our_values, their_values = settings['keys'], delta_cdc.comparables(settings, compared, 'o.'), delta_cdc.comparables(settings, compared, 't.') -%}
   {%- set sides -%}
 with ours as (
   select {{ delta_cdc.column_list(keys + compared) }}, true as _cdc_there from {{ ours }}
 ),
 theirs as (
-  select {{ delta_cdc.column_list(keys + compared) }}, true as _cdc_there from {{ theirs }}
+  select {{ delta_cdc.column_list(keys + compared) }}{{ ', _cdc_misfits' if misfits }}, true as _cdc_there from {{ theirs }}
 ),
 numbered as (
   select *, row_number() over (partition by {{ delta_cdc.column_list(keys) }} order by _cdc_there) as _cdc_copy from theirs
@@ -84,8 +91,9 @@ compared as (
     map_from_entries(array_compact(array(
     {%- for column in compared %}
       {%- set our_value, their_value = our_values[loop.index0], their_values[loop.index0] %}
-      if({{ our_value }} <=> {{ their_value }}, null, struct({{ delta_cdc.literal(column) }} as column,
-        array(cast({{ our_value }} as string), cast({{ their_value }} as string)) as pair)){{ ',' if not loop.last }}
+      {%- set misfit = 't._cdc_misfits[' ~ delta_cdc.literal(column) ~ ']' if misfits else 'null' %}
+      if({{ our_value }} <=> {{ their_value }}{{ ' and ' ~ misfit ~ ' is null' if misfits }}, null, struct({{ delta_cdc.literal(column) }} as column,
+        array(cast({{ our_value }} as string), coalesce({{ misfit }}, cast({{ their_value }} as string))) as pair)){{ ',' if not loop.last }}
     {%- else %}
       cast(null as struct<column: string, pair: array<string>>)
     {%- endfor %}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -225,11 +225,7 @@ def init(
     if jdbc is None:
         found, where = _told_by_files(dbt, project, feed, message_format, location, file_format, path)
     else:
-        options = dict(option.partition("=")[::2] for option in jdbc_options)
-        for option, value in {**options, "--jdbc": jdbc}.items():
-            if is_plain_secret(option, value):
-                raise OperationError(f"{option} holds a secret. Set a variable of the environment and name it: ${{PASSWORD}}.")
-        asked = {"url": jdbc, "schema": schema, "options": options}
+        asked = {"url": jdbc, "schema": schema, "options": _jdbc_options(jdbc_options, jdbc)}
         found, where = discovery.of_database(dbt.ask("tables_of_database", asked, private=True)), location
     given, left_out = None, []
     if table_list is not None:
@@ -285,6 +281,15 @@ def _told_by_files(
             f"names tell it, or `--file-format` ({', '.join(flat_files.KINDS[1:])})."
         )
     return found, location if "" in change_sets else f"{location.rstrip('/')}/{{table}}"
+
+
+def _jdbc_options(given: Sequence[str], url: str) -> dict[str, str]:
+    """Options of Spark's JDBC source, each NAME=VALUE. Raises OperationError for a secret among them, or in the URL."""
+    options = dict(option.partition("=")[::2] for option in given)
+    for name, value in {**options, "the URL": url}.items():
+        if is_plain_secret(name, value):
+            raise OperationError(f"{name} holds a secret. Set a variable of the environment and name it: ${{PASSWORD}}.")
+    return options
 
 
 def _interval(_ctx: click.Context, _option: click.Parameter, text: str | None) -> int | None:
@@ -401,15 +406,25 @@ def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
 
 @main.command()
 @click.argument("table")
-@click.option("--against", required=True, help="A table (schema.table), or a file or folder: Parquet, ORC, CSV, JSON lines.")
+@click.option("--against", required=True, metavar="TABLE|PATH|URL",
+              help="A table (schema.table); a file or folder: Parquet, ORC, CSV, JSON lines; or a database: jdbc:…")
 @click.option("--file-format", help="Of the file, if its name does not tell it.")
+@click.option("--table", "other_table", help="Of the database. By default TABLE as the feed calls it.")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE",
+              help="Of Spark's JDBC source, such as user; ${NAME} is of the environment.")
 @click.option("--limit", default=10, show_default=True, help="So many differing rows are shown.")
 @with_dbt
-def reconcile(dbt: operations.Dbt, table: str, against: str, file_format: str | None, limit: int) -> None:
+def reconcile(
+    dbt: operations.Dbt, table: str, against: str, file_format: str | None, other_table: str | None, options: tuple[str, ...],
+    limit: int,
+) -> None:
     """Compare final of TABLE with what the source says it holds, row by row; exit code 1 if they differ."""
     found = operations.find_table(dbt.project(), table)
     _want_keys(found, "reconcile")
-    arguments = {"staging": found.staging_name, "against": against, "file_format": file_format, "limit": limit}
+    arguments = {
+        "staging": found.staging_name, "against": against, "file_format": file_format, "limit": limit,
+        "other_table": other_table or found.settings.source_table or found.name, "options": _jdbc_options(options, against),
+    }  # fmt: skip
     told = dbt.ask("reconcile", arguments, private=True)
     ask.show_reconciled(found, against, told, _console())
     raise SystemExit(1 if ask.differences(told) else 0)

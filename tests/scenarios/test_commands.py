@@ -222,6 +222,7 @@ def test_reconcile_finds_each_row_that_is_not_as_the_source_has_it(shop: Shop) -
     assert "  id = 987654: only in final\n" in changed.output
     assert "  id = 7: only there\n" in changed.output
     assert "has no column id, by which its rows are told. It has: n." in reconciled(heading="n").output
+    assert "  id = 5: n = 50, there many\n" in reconciled("5,many,e,?", same[-1]).output
     unknown = shop.command("reconcile", "moving", "--against", "not.there")
     assert "not.there cannot be read: [TABLE_OR_VIEW_NOT_FOUND]" in unknown.output
 

@@ -241,3 +241,23 @@ def test_init_takes_tables_keys_and_types_of_a_database(shop: Shop, monkeypatch:
         "VISIT": ({}, {"SEEN": "timestamp_ntz", "PAGE": "string", "BEGAN": "string"}),
     }
     assert "feed crm, table VISIT: `keys`" in done.output
+
+
+def test_reconcile_looks_into_a_database(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_DATABASE", "shop")
+    folder = shop.project.path / "landing" / "stock"
+    folder.mkdir(parents=True)
+    (folder / "1.jsonl").write_text('{"id": 1, "op": "I", "n": 5}\n{"id": 2, "op": "I", "n": 7}\n')
+    item = {"name": "item", "cdc": {"keys": ["id"]}, "columns": {"id": "int", "n": "decimal(9,2)", "op": "string"}}
+    rows = {"format": "rows", "location": "landing/{table}", "operation": "op", "sequence_by": ["id"]}
+    shop.project.configure("stock", settings=rows | {"location": "landing/stock"}, tables=[item])
+    shop.project.generate()
+    shop.project.dbt("run", "--select", "cdc_change_sets", "stg_stock__item+", quiet=True)
+    shop.one.run("create table item (id int, n decimal(11,3))", "insert into item values (1, 5.000), (2, 7.001)").commit()
+    asked = ("reconcile", "item", "--against", "jdbc:derby:memory:${SHOP_DATABASE}")
+    told = shop.command(*asked)
+    assert told.exit_code == 0, told.output
+    shop.one.run("update item set n = 8 where id = 2").commit()
+    assert "  id = 2: n = 7.00, there 8.00\n" in shop.command(*asked, "--option", "fetchsize=10").output
+    assert "nope cannot be read: " in shop.command(*asked, "--table", "nope").output
+    assert "password holds a secret" in shop.command(*asked, "--option", "password=hunter2").output

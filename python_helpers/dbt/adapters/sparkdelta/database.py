@@ -12,7 +12,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.sparkdelta.session import short_message
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField
 
 # A time without a zone stays one: else Java's zone is put to it. Oracle's driver fetches 10 rows at a time by itself.
@@ -48,6 +48,18 @@ def tables_of(
     except Exception as error:
         text = str(error.msg) if isinstance(error, DbtRuntimeError) else short_message(error)
         raise DbtRuntimeError(environment.hidden(text if text.startswith("--jdbc") else f"--jdbc: {text}")) from None
+
+
+def rows_of(session: SparkSession, url: str, table: str, options: Mapping[str, Any]) -> DataFrame:
+    """The rows of a database's table, read when they are asked for. url, options, errors: as for `tables_of`."""
+    environment = Environment("--against")
+    try:
+        given = {**JDBC_OPTIONS, **environment.options("option", options), "url": environment.filled("url", url)}
+        name_driver(session, given)
+        return session.read.format("jdbc").options(**given, dbtable=table).load()
+    except Exception as error:
+        text = str(error.msg) if isinstance(error, DbtRuntimeError) else short_message(error)
+        raise DbtRuntimeError(environment.hidden(f"{table} cannot be read: {text}")) from None
 
 
 def _tables_of(session: SparkSession, options: Mapping[str, str], schema: str | None) -> list[dict[str, Any]]:

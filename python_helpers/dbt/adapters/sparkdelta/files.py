@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from functools import reduce
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt.adapters.base import BaseRelation, available
 from dbt.adapters.base.meta import AdapterMeta
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import delta_log, delta_messages, row_messages
+from dbt.adapters.sparkdelta import database, delta_log, delta_messages, row_messages
 from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.session import short_message
 
@@ -452,10 +453,17 @@ class FilesMixin(metaclass=AdapterMeta):
         return row_messages.columns_of_files(session, map(_escaped, paths), file_format)
 
     @available.parse_list
-    def create_other_view(self, name: str, what: str, file_format: str | None = None) -> list[str]:
-        """A temporary view of a table, or of a file or folder (its kind as given, or as its name ends); returns its columns."""
-        kind = kind_of_file(what, file_format)
-        frame = other(self._session(), what if kind is None else self._in_project(what), kind)
+    def create_other_view(
+        self, name: str, what: str, file_format: str | None = None, table: str = "",
+        options: Mapping[str, Any] = MappingProxyType({}),
+    ) -> list[str]:
+        """A temporary view of a table, of a file or folder (its kind as given, or as its name ends), or of a table of a database
+        (`what` is its URL); returns its columns."""
+        if what.startswith("jdbc:"):
+            frame = database.rows_of(self._session(), what, table, options)
+        else:
+            kind = kind_of_file(what, file_format)
+            frame = other(self._session(), what if kind is None else self._in_project(what), kind)
         frame.createOrReplaceTempView(quoted(name))
         return frame.columns
 
