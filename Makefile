@@ -61,6 +61,7 @@ bench: $(STAMP) ## measure what the performance goals name, into docs/benchmarks
 	@$(JAVA) && $(PY) -m bench.run $(if $(ONLY),--only $(ONLY)) $(if $(SIZE),--size $(SIZE)) $(if $(SET),--set '$(SET)')
 
 docs: $(STAMP) ## dbt's documentation of sources, models and lineage, in target/index.html
+	@$(VENV)/bin/sqlfluff lint --templater jinja models integration_tests/models integration_tests/tests tests/generic
 	@$(JAVA) && DBT_PROFILES_DIR=profiles $(VENV)/bin/dbt docs generate --target docs
 
 validate: $(STAMP) ## check the configuration of the feeds
@@ -71,7 +72,7 @@ generate: $(STAMP) ## write the models of the feeds, the macros' defaults and do
 	@$(VENV)/bin/delta-cdc generate --project-dir integration_tests
 	@$(VENV)/bin/delta-cdc settings --write docs/configuration.md
 
-lint: $(STAMP) ## ruff, mypy, generated files, and sqlfluff (which starts Spark)
+lint: $(STAMP) ## ruff, mypy, generated files, and sqlfluff with Jinja's and dbt's templater (dbt's starts Spark)
 	@$(VENV)/bin/ruff check python_helpers tests bench
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/delta-cdc generate --check

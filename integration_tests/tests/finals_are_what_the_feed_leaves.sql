@@ -4,10 +4,18 @@
 {% set columns = {'customer': 'id, name, email', 'customer_order': 'id, customer_id, amount'}[table] %}
 (
   select '{{ table }}' as in_table, 'not expected' as what, to_json(struct(*)) as found
-  from (select {{ columns }} from {{ final }} except all select {{ columns }} from {{ expected }})
+  from (
+    select {{ columns }} from {{ final }}
+    except all
+    select {{ columns }} from {{ expected }}
+  )
   union all
-  select '{{ table }}', 'missing', to_json(struct(*))
-  from (select {{ columns }} from {{ expected }} except all select {{ columns }} from {{ final }})
+  select '{{ table }}' as in_table, 'missing' as what, to_json(struct(*)) as found
+  from (
+    select {{ columns }} from {{ expected }}
+    except all
+    select {{ columns }} from {{ final }}
+  )
 )
 {{ 'union all' if not loop.last }}
 {% endfor %}

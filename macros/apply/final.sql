@@ -7,6 +7,9 @@
     late      a change is late, or a key change is involved: the touched keys are worked out again from staging
     rebuild   first build, full refresh, a truncate, other settings of final's shape, or a table that somebody restored: all of
               staging (A4, S8)
+  source_table   the source, by source(feed, table)
+  staging        stg_<feed>__<table>, by ref
+  keys           int_<feed>__<table>_keys, by ref, where keys change; none: they do not
 -#}
 {% macro final(source_table, staging, keys=none) -%}
   {%- set settings = delta_cdc.settings(source_table) -%}

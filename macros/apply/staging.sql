@@ -1,7 +1,8 @@
 {#-
   stg_<feed>__<table>: every change of a source table, once, typed, with its place in the order (rules S2, O1, O4, P1, P3, Q1).
-  `changes_from` is the ledger (a feed with a folder a table) or raw_<feed> (a feed that mixes tables).
   A row that cannot be used stays, with `_cdc_error` and its raw text.
+  source_table   the source, by source(feed, table)
+  changes_from   the ledger (a feed with a folder a table) or raw_<feed> (a feed that mixes tables), by ref
 -#}
 {% macro staging(source_table, changes_from) %}
   {%- set settings = delta_cdc.settings(source_table) -%}

@@ -103,6 +103,7 @@ where false
 {% endmacro %}
 
 
+{#- A table's folder, or the one that all tables of a feed share. location: the feed's, in which {table} may stand. -#}
 {% macro table_folder(location, source_table) %}{{ return(location.replace('{table}', source_table).rstrip('/')) }}{% endmacro %}
 
 {#- Where the change sets of a table are; settings: of it or of its feed. -#}

@@ -5,6 +5,7 @@
   batch that the closing commit of a run (`cdc_runs`) noted as holding nothing for it (S7).
   committed: the highest batch that it committed. rows: how many rows that commit wrote; none if that is not known.
   rebuild: the table holds data of unknown progress: created, restored or replaced by somebody else (S8).
+  relation: the table.
 -#}
 {% macro progress(relation) %}
   {%- set state = adapter.table_state(relation, relation.identifier) -%}

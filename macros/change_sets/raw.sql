@@ -1,4 +1,5 @@
-{#- raw_<feed>: each message of a feed that mixes tables, once, with its table: read once, not once a table. -#}
+{#- raw_<feed>: each message of a feed that mixes tables, once, with its table: read once, not once a table.
+    feed: its name. ledger: cdc_change_sets, by ref. -#}
 {% macro raw(feed, ledger) %}
   {%- if not execute -%}{{ return(delta_cdc._empty_raw()) }}{%- endif -%}
   {%- set tables = delta_cdc.feed_tables(feed) -%}

@@ -49,6 +49,7 @@
 {#- A value as JSON, exactly: its nulls, and moments in UTC to the microsecond. -#}
 {% macro json_of(value) %}{{ return('to_json(' ~ value ~ ', ' ~ delta_cdc.json_options() ~ ')') }}{% endmacro %}
 
+{#- The options of `to_json` for that. -#}
 {% macro json_options() %}
   {{ return("map('timeZone', 'UTC', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\", 'ignoreNullFields', 'false')") }}
 {% endmacro %}

@@ -29,6 +29,7 @@
 
 {% macro _runs_relation() %}{{ return(delta_cdc._control_relation('cdc_runs')) }}{% endmacro %}
 
+{#- The table of change sets that are held back, by `prepare_holds`. -#}
 {% macro holds_relation() %}{{ return(delta_cdc._control_relation('cdc_holds')) }}{% endmacro %}
 
 

@@ -1,4 +1,4 @@
-{#- The settings of one table: format defaults, then the feed's settings, then the table's own. -#}
+{#- The settings of one table: format defaults, then the feed's settings, then the table's own. source_relation: by source(feed, table). -#}
 {% macro settings(source_relation) %}
   {%- if not execute -%}{{ return({'columns': [], 'column_types': {}}) }}{%- endif -%}
   {%- if flags.WHICH in ['run', 'build'] and flags.EMPTY -%}

@@ -4,7 +4,7 @@
     moment: by delta-rs, or by Spark where that cannot. -#}
 {% macro status() %}{% do print(tojson(delta_cdc._status())) %}{% endmacro %}
 
-{#- The same, and `history`: what the last runs did, a row a run and table, oldest first. -#}
+{#- The same, and `history`: what the last runs did, a row a run and table, oldest first. runs: so many. -#}
 {% macro report(runs=200) %}
   {%- set out = delta_cdc._status() -%}
   {%- set table = delta_cdc._runs_relation() -%}
@@ -76,7 +76,7 @@
 {#- A moment as `json_of` writes it; anything else as it is. -#}
 {% macro _moment_as_json(value) %}{{ return(value.strftime('%Y-%m-%dT%H:%M:%S.%fZ') if value.strftime is defined else value) }}{% endmacro %}
 
-{#- {table: what Delta's log tells of it} of the tables that these models write. -#}
+{#- {table: what Delta's log tells of it} of the tables that these models write. models: names. limit: commits a table. -#}
 {% macro table_logs(models, limit=20) %}
   {%- set out = {} -%}
   {%- for name in models -%}
@@ -89,7 +89,8 @@
 
 
 {#- {changes, final}: every change of the row that has or had the named key, in order, and the rows of final where its entities ended.
-    is_late: something newer of the row had arrived before it. is_held: it waits for `accept`. is_last: what counts last of its entity. -#}
+    is_late: something newer of the row had arrived before it. is_held: it waits for `accept`. is_last: what counts last of its entity.
+    staging: name of the model. The key comes beside the arguments: dbt writes those into logs. -#}
 {% macro explain(staging) %}
   {%- set table = delta_cdc._named_row(staging) -%}
   {%- set settings = table.settings -%}
@@ -142,7 +143,7 @@ order by {{ delta_cdc.order_by() }}
 {% endmacro %}
 
 
-{#- Every version of the row that has or had the named key. -#}
+{#- Every version of the row that has or had the named key. staging: name of the model. -#}
 {% macro history_of_key(staging) %}
   {%- set table = delta_cdc._named_row(staging) -%}
   {%- set settings = table.settings -%}
@@ -156,7 +157,8 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
 {% endmacro %}
 
 
-{#- A row a staging table: how many changes came after newer ones of their table, and by how much of the source's time. -#}
+{#- A row a staging table: how many changes came after newer ones of their table, and by how much of the source's time.
+    staging: names of the models. -#}
 {% macro late(staging) %}
   {%- set parts = [] -%}
   {%- for table in delta_cdc._staging_tables(names=staging) %}{% do parts.append(delta_cdc._lateness(table)) %}{% endfor -%}
@@ -187,7 +189,8 @@ from (
 {%- endmacro %}
 
 
-{#- Write the rows of final to a folder that is not there yet, as they are or were at a moment of the source. -#}
+{#- Write the rows of final to a folder that is not there yet, as they are or were at a moment of the source.
+    staging: name of the model. to: the folder's path. file_format: parquet, csv, json or orc. moment: as `as_of` takes it. -#}
 {% macro export(staging, to, file_format, moment=none) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set final = delta_cdc._model_of(table.settings, 'final') -%}

@@ -3,6 +3,7 @@
   row that lived no more, nothing. Beside it stay what final shows of a row's beginning and end (`created_at`, soft deletes), and all changes at
   keys that were ever part of a key change. Final stays as it is, history begins at the horizon. The horizon, a position, is a property of the
   table, set before anything is folded: from then on a change at or below it is quarantined as `too_late`.
+  staging: name of the model. before: text or number, changes before this moment of the source are folded.
 -#}
 {% macro compact(staging, before) %}
   {%- set table = delta_cdc._staging_table(staging) -%}

@@ -4,6 +4,7 @@
   it are known and stay erased. The key is in no SQL text, for logs and Delta's commits keep that: it comes by temporary views.
   Done in this order, it can end anywhere and be run again: final, raw, then staging with the hashes in one commit; what else follows
   from staging at the next run.
+  staging: name of the model. The key itself is no argument: dbt writes those into logs.
 -#}
 {% macro erase(staging) %}
   {%- set ledger = delta_cdc._ledger() -%}
@@ -79,7 +80,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {% endmacro %}
 
 
-{#- Run last by `delta-cdc erase`: nothing on disk but what the tables' newest versions hold. -#}
+{#- Run last by `delta-cdc erase`: nothing on disk but what the tables' newest versions hold. staging: name of the model. -#}
 {% macro purge_erased(staging) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set settings = table.settings -%}

@@ -207,7 +207,8 @@ order by batch_id
 {%- endmacro %}
 
 
-{#- Run by `delta-cdc accept`: a held batch is let through at the next run, once; the row in `cdc_holds` says when. -#}
+{#- Run by `delta-cdc accept`: a held batch is let through at the next run, once; the row in `cdc_holds` says when.
+    staging: name of the model. table: <feed>.<table>, for what is said. batch_id: of the held batch. -#}
 {% macro accept(staging, table, batch_id) %}
   {%- set staging = delta_cdc._model_relation(staging) -%}
   {%- set holds = delta_cdc.holds_relation() -%}

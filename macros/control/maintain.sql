@@ -1,8 +1,9 @@
 {#-
   `delta-cdc maintain`: staging is compacted where `compact_after_days` says so, small files of the tables that this project writes
   become few (those of final ordered by `zorder_by`), and files that nothing needs any more go.
-  models: names of models (none: all, and the tables of control). min_files: a table with fewer files is left as it is. What readers of
-  the last days need stays: VACUUM keeps what `delta.deletedFileRetentionDuration` says, 7 days if nothing does.
+  models: names of models (none: all, and the tables of control). min_files: a table with fewer files is left as it is.
+  vacuum: whether old files go. What readers of the last days need stays: VACUUM keeps what `delta.deletedFileRetentionDuration` says,
+  7 days if nothing does.
 -#}
 {% macro maintain(models=none, vacuum=true, min_files=16) %}
   {%- for table in delta_cdc._staging_tables(names=models, setting='compact_after_days') %}{% do delta_cdc._compact_by_policy(table) %}{% endfor -%}

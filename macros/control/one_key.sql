@@ -8,6 +8,7 @@
 {% endmacro %}
 
 
+{#- The error of a command that names a key which staging does not have. -#}
 {% macro refuse_unknown_key(table) %}
   {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no change at that key (' ~ table.settings['keys'] | join(', ')
         ~ '). Staging has the keys as they are written; of a column with `mask` give the masked value.') -%}

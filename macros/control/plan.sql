@@ -11,7 +11,7 @@
 {% endmacro %}
 
 
-{#- Run with other schemas than `plan_tables`: they get a clone of each of these tables. -#}
+{#- Run with other schemas than `plan_tables`: they get a clone of each of these tables. tables: as it prints them. -#}
 {% macro plan_prepare(tables) %}
   {%- set here = delta_cdc.written_tables() -%}
   {%- set nodes = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | list -%}

@@ -1,8 +1,11 @@
 {#-
   `delta-cdc reconcile`: final beside what the source says it holds, row by row at their keys, and value by value. Prints one JSON value.
-  against    a table (`schema.table`), a file or folder of the source's rows, or the URL of a database (`jdbc:…`), of which `other_table` is
-             read with Spark's `options`; its values are cast to final's types
-  limit      so many of the differing rows are told
+  staging      name of the model
+  against      a table (`schema.table`), a file or folder of the source's rows, or the URL of a database (`jdbc:…`); its values are cast to
+               final's types
+  file_format  of a file or folder; none: as its name ends
+  other_table, options  of a database: the table, and Spark's options to read it with
+  limit        so many of the differing rows are told
   {final_rows, other_rows, repeated_keys (rows of the other side beyond one a key), only_in_final, only_in_other, differing,
    left_out (columns that one side lacks), examples: [{key, side, values: {column: [final's, the other's]}}]}
 -#}
@@ -42,6 +45,7 @@
 
 {#-
   `delta-cdc diff`: final as it was at two moments of the source (H4), row by row. since, until: as `as_of` takes them; until none: now.
+  staging: name of the model. limit: so many of the differing rows are told.
   Prints what `reconcile` prints; final is the later, the other the earlier.
 -#}
 {% macro diff(staging, since, until=none, limit=10) %}

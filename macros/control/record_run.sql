@@ -9,7 +9,7 @@
 
 
 {#- on-run-end: one commit that says what the run did (`cdc_runs`), a row a table. Nothing depends on it but what it spares:
-    a table that was looked at and held nothing new is not looked at again (S7). -#}
+    a table that was looked at and held nothing new is not looked at again (S7). results: dbt's. -#}
 {% macro record_run(results) %}
   {%- if not execute or not results or not delta_cdc.in_session() -%}{{ return('') }}{%- endif -%}
   {%- set runs = delta_cdc._runs_relation() -%}

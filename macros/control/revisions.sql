@@ -27,7 +27,7 @@
 {% macro _errors_for_good() %}{{ return("('retracted', 'erased', 'too_late', 'duplicate_key')") }}{% endmacro %}
 
 
-{#- Run by `delta-cdc retract`: change_set is a path, a name or a batch id. What ended half-way is ended by running it again. -#}
+{#- Run by `delta-cdc retract`. change_set: a path, a name or a batch id. What ended half-way is ended by running it again. -#}
 {% macro retract(change_set) %}
   {%- set ledger = delta_cdc._ledger() -%}
   {%- set found = delta_cdc._named_change_set(ledger, change_set) -%}
@@ -93,7 +93,8 @@ when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(',
 {% endmacro %}
 
 
-{#- Run by `delta-cdc replay`: the quarantined rows of the named staging tables, read again with the configuration as it is now. -#}
+{#- Run by `delta-cdc replay`: the quarantined rows of the named staging tables, read again with the configuration as it is now.
+    staging: their names. -#}
 {% macro replay(staging) %}
   {%- set ledger = delta_cdc._ledger() -%}
   {%- set problems = [] -%}

@@ -19,8 +19,10 @@
 -#}
 {% macro format_changes(lines, settings) %}{{ return(delta_cdc._of_format(settings.format ~ '_changes')(lines, settings)) }}{% endmacro %}
 
+{#- `<format>_value` of the settings' format. -#}
 {% macro format_value(text, type, settings, column) %}{{ return(delta_cdc._of_format(settings.format ~ '_value')(text, type, settings, column)) }}{% endmacro %}
 
+{#- `<format>_tables` of a format, which has to name tables. -#}
 {% macro format_tables(lines, format) %}
   {%- if format in delta_cdc._defaults()['formats_without_tables'] -%}
     {%- do exceptions.raise_compiler_error("delta_cdc: the format `" ~ format ~ "` does not name tables inside its messages. Give the feed a `location` with {table}.") -%}

@@ -7,6 +7,7 @@
   ['UPDATE_BEFOR'], ['UPDATE_AFTER'], ["to_json(try_variant_get(body, '$.schema.source', 'map<string, string>'))"])) }}{% endmacro %}
 
 
+{#- The two images of an update are one line here, `__before` in the second (`aliyun_lines`). -#}
 {% macro aliyun_changes(lines, settings) -%}
 select
   batch_id, change_set, row_number, message, parsed, op_code,

@@ -6,6 +6,7 @@
 {% macro canal_lines(lines) %}{{ return(delta_cdc._one_line_each(lines, ['data', 'old'])) }}{% endmacro %}
 
 
+{#- `old` has the columns that an update changed: with the others of the row it is the row before. -#}
 {% macro canal_changes(lines, settings) -%}
 select
   batch_id, change_set, row_number, message, parsed, op_code, after,

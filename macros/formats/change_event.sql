@@ -17,4 +17,5 @@ from (
 {%- endmacro %}
 
 
+{#- As flat rows have their values. -#}
 {% macro change_event_value(text, type, settings, column) %}{{ return(delta_cdc.rows_value(text, type, settings, column)) }}{% endmacro %}

@@ -168,6 +168,7 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
 {%- endmacro %}
 
 
+{#- By the type that is wanted and, where the message has its schema, the semantic type that it names for the column. -#}
 {% macro debezium_value(text, type, settings, column) %}
   {%- set type = type | lower | trim -%}
   {%- set semantic = '_semantic_types[' ~ delta_cdc.literal(column) ~ ']' -%}

@@ -34,6 +34,7 @@ transform(array({{ image }}), image -> map_filter(image, (name, value) -> not na
 {%- endmacro %}
 
 
+{#- Bytes are base64; times are written in two ways. -#}
 {% macro goldengate_value(text, type, settings, column) %}
   {%- if type | lower | trim in ('date', 'timestamp', 'timestamp_ntz') -%}{{ return(delta_cdc._goldengate_time(text, type)) }}{%- endif -%}
   {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'base64')")) }}

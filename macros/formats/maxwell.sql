@@ -28,6 +28,7 @@ from (
 {%- endmacro %}
 
 
+{#- Bytes are base64. -#}
 {% macro maxwell_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'base64')")) }}{% endmacro %}
 
 

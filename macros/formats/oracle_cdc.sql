@@ -7,6 +7,7 @@
    "try_variant_get(body, '$[\"XIDSEQ$\"]', 'string')"])) }}{% endmacro %}
 
 
+{#- The two images of an update are one line here, `__before` in the second (`oracle_cdc_lines`). -#}
 {% macro oracle_cdc_changes(lines, settings) -%}
 {%- set before = delta_cdc._row_of("row_values['__before']") -%}
 select
@@ -25,4 +26,5 @@ from (
 {%- endmacro %}
 
 
+{#- Bytes are hexadecimal digits. -#}
 {% macro oracle_cdc_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}{% endmacro %}

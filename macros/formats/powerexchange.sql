@@ -19,4 +19,5 @@ from (
 {%- endmacro %}
 
 
+{#- Bytes are hexadecimal digits. -#}
 {% macro powerexchange_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}{% endmacro %}

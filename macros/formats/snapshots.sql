@@ -12,6 +12,7 @@ from {{ delta_cdc._flat_rows(lines) }}
 {%- endmacro %}
 
 
+{#- As flat rows have their values. -#}
 {% macro snapshots_value(text, type, settings, column) %}{{ return(delta_cdc.rows_value(text, type, settings, column)) }}{% endmacro %}
 
 

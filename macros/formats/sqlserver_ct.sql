@@ -7,6 +7,7 @@
   ["try_variant_get(body, '$[\"__$start_lsn\"]', 'string')", "try_variant_get(body, '$[\"__$seqval\"]', 'string')", "try_variant_get(body, '$[\"__$command_id\"]', 'string')"])) }}{% endmacro %}
 
 
+{#- The two images of an update are one line here, `__before` in the second (`sqlserver_ct_lines`). -#}
 {% macro sqlserver_ct_changes(lines, settings) -%}
 {%- set before = delta_cdc._row_of("row_values['__before']") -%}
 select

@@ -18,6 +18,7 @@ from ({{ delta_cdc._audit_rows(lines) }})
 {% macro _audit_row(row) %}{{ return("coalesce(try_cast(" ~ row ~ " as map<string, string>), try_cast(try_parse_json(try_cast(" ~ row ~ " as string)) as map<string, string>))") }}{% endmacro %}
 
 
+{#- Bytes are hexadecimal digits after \x. -#}
 {% macro trigger_audit_value(text, type, settings, column) %}
   {{ return(delta_cdc._plain_value(text, type, bytes="try_to_binary(regexp_replace(" ~ text ~ ", r'^\\\\x', ''), 'hex')")) }}
 {% endmacro %}

@@ -6,6 +6,7 @@
 {% macro wal2json_v1_lines(lines) %}{{ return(delta_cdc._one_line_each(lines, ['change'])) }}{% endmacro %}
 
 
+{#- Of lines with one change each. -#}
 {% macro wal2json_v1_changes(lines, settings) -%}
 select
   batch_id, change_set, row_number, message,
@@ -22,6 +23,7 @@ from ({{ delta_cdc._wal2json_v1_rows(lines) }})
 {%- endmacro %}
 
 
+{#- As in version 2. -#}
 {% macro wal2json_v1_value(text, type, settings, column) %}{{ return(delta_cdc.wal2json_v2_value(text, type, settings, column)) }}{% endmacro %}
 
 

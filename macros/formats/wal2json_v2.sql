@@ -24,6 +24,7 @@ where not coalesce(body.action in ('B', 'C', 'M'), false)
 {%- endmacro %}
 
 
+{#- Bytes are hexadecimal digits. -#}
 {% macro wal2json_v2_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}{% endmacro %}
 
 

@@ -4,6 +4,9 @@
 
   A view; with `history: table` a table that equals it: the versions at the keys that new changes touch are worked out again, and
   those that differ are merged (`_history_merged`). First build, a truncate, other columns, a table that somebody restored: all of it.
+  source_table   the source, by source(feed, table)
+  staging        stg_<feed>__<table>, by ref
+  keys           int_<feed>__<table>_keys, by ref, where keys change; none: they do not
 -#}
 {% macro history(source_table, staging, keys=none) -%}
   {%- set settings = delta_cdc.settings(source_table) -%}

@@ -4,6 +4,7 @@
   {{ return(delta_cdc.directed(delta_cdc.order_columns(), direction)) }}
 {% endmacro %}
 
+{#- A total order: no two changes of a table are equal in all four. -#}
 {% macro order_columns() %}{{ return(['_cdc_sequence', '_cdc_ordinal', '_cdc_batch_id', '_cdc_row']) }}{% endmacro %}
 
 {#- "a desc, b desc": what to order by, all in one direction. -#}

@@ -1,4 +1,5 @@
-{#- True when final holds, row for row, what a rebuild from all of staging gives (A4). -#}
+{#- True when final holds, row for row, what a rebuild from all of staging gives (A4).
+    source_table, staging, keys: as `final` is given them. -#}
 {% test final_equals_rebuild_from_staging(model, source_table, staging, keys=none) %}
 {%- set settings = delta_cdc.settings(source_table) -%}
 {%- if execute -%}

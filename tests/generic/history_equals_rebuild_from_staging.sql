@@ -1,4 +1,5 @@
-{#- True when a history that is kept as a table holds, row for row, what the view would show (A4). -#}
+{#- True when a history that is kept as a table holds, row for row, what the view would show (A4).
+    source_table, staging, keys: as `history` is given them. -#}
 {% test history_equals_rebuild_from_staging(model, source_table, staging, keys=none) %}
 {%- set settings = delta_cdc.settings(source_table) -%}
 {%- if execute -%}

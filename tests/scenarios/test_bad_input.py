@@ -214,9 +214,11 @@ def test_K8_other_keys_stop_the_table_until_what_is_made_by_key_is_rebuilt(feed:
 
 def test_Q1_a_line_of_any_length_and_depth_holds_up_no_other(feed: Feed) -> None:
     deep = '{"op": "I", "seq": 9000, "id": 900, "n": 1, "x": ' + "[" * 100_000 + "]" * 100_000 + "}\n"
-    feed.deliver("9000", feed.row(901), deep, "no JSON " + "y" * 50_000_000 + "\n", feed.row(902, **{ODD: "z" * 20_000_000}), feed.row(903))
+    broken, long = "no JSON " + "y" * 50_000_000 + "\n", feed.row(902, **{ODD: "z" * 20_000_000})
+    feed.deliver("9000", feed.row(901), deep, broken, long, feed.row(903))
     feed.run()
     assert {901, 903} <= set(feed.final())
-    marked = feed.project.rows("select error, length(raw) as length from {schema}.cdc_quarantine where change_set like '%9000.jsonl'")
+    of_set = "{schema}.cdc_quarantine where change_set like '%9000.jsonl'"
+    marked = feed.project.rows(f"select error, length(raw) as length from {of_set}")
     print(marked, sorted(feed.final()))
     assert {row["error"] for row in marked} == {"unparsable"}

@@ -1,10 +1,17 @@
-"""What the documentation shows can be done: its links lead somewhere, its code is code, its commands are known."""
+"""What the documentation shows can be done: its links lead somewhere, its code is code, its commands are known.
+
+And every macro says above itself what it is, those of users with their arguments.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
+import jinja2
 import pytest
 import yaml
 
@@ -13,7 +20,6 @@ from delta_cdc.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = (ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md")
 PAGES = sorted([*FIRST, *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests/cases").glob("*.md")])
-
 
 def blocks(language: str) -> list[object]:
     found = []
@@ -52,3 +58,55 @@ def test_a_line_of_cron_has_five_fields_and_a_command_that_exists(block):
         *fields, command = line.split(maxsplit=5)
         assert all(re.fullmatch(r"[\d*/,-]+", field) for field in fields)
         assert re.search(r"\.venv/bin/(delta-cdc|dbt) \w+", command)
+
+
+class Macro(NamedTuple):
+    name: str
+    arguments: list[str]
+    comment: str  # the one directly above
+
+
+HEAD = re.compile(r"(?:\{#((?:(?!#\}).)*)#\}\n)?^\{%-? *(macro|test) +(\w+)(.*?)-?%\}", re.DOTALL | re.MULTILINE)
+
+
+@cache
+def macros() -> dict[str, Macro]:
+    """The package's and the adapter's, and the generic tests, whose `model` dbt gives."""
+    found = {}
+    for folder in ("macros", "tests/generic", "python_helpers/dbt/include"):
+        for path in (ROOT / folder).rglob("*.sql"):
+            for comment, kind, name, signature in HEAD.findall(path.read_text()):
+                (macro,) = jinja2.Environment().parse(f"{{% macro {name}{signature}%}}{{% endmacro %}}").body
+                found[name] = Macro(name, [each.name for each in macro.args if (kind, each.name) != ("test", "model")], comment)
+    return found
+
+
+def of_users() -> list[Macro]:
+    """Those that pages, or the models and tests of a project, name as `delta_cdc.…`, and those that commands run."""
+    written = [*PAGES, ROOT / "dbt_project.yml"]
+    for folder in ("models", "integration_tests"):
+        written += [path for path in (ROOT / folder).rglob("*") if path.suffix in (".sql", ".yml")]
+    named = {name for path in written for name in re.findall(r"delta_cdc\.(\w+)", path.read_text())}
+    for path in (ROOT / "python_helpers/delta_cdc").glob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in ("ask", "run_operation"):
+                named |= {each.value for each in call.args if isinstance(each, ast.Constant)}
+    return [macro for name, macro in sorted(macros().items()) if name in named]
+
+
+def tells(comment: str, argument: str) -> bool:
+    """As `argument`, as "argument: …", also for several at once, or at the beginning of a line of a table."""
+    return re.search(rf"`{argument}`|\b{argument}(, \w+)*: |^ *{argument}  +\S", comment, re.MULTILINE) is not None
+
+
+def test_every_macro_has_a_comment_directly_above_it():
+    assert [macro.name for macro in macros().values() if not macro.name.startswith("_") and not macro.comment] == []
+
+
+def test_the_macros_of_users_are_found():
+    assert {"final", "as_of", "one_row_per_key", "record_run", "maintain", "land"} <= {each.name for each in of_users()}
+
+
+@pytest.mark.parametrize("macro", of_users(), ids=lambda macro: macro.name)
+def test_the_comment_of_a_macro_of_users_tells_its_arguments(macro):
+    assert [argument for argument in macro.arguments if not tells(macro.comment, argument)] == []

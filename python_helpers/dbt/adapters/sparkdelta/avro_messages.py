@@ -36,7 +36,7 @@ def frame_of_messages(session: SparkSession, paths: list[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     files = session.read.format("binaryFile").load(paths)
-    reasons = dict(files.select("path", F.udf(problem, "string", useArrow=False)("content")).collect())
+    reasons: dict[str, str | None] = dict(files.select("path", F.udf(problem, "string", useArrow=False)("content")).collect())
     for path in (re.sub(r"\\(.)", r"\1", path) for path in paths):
         reason = reasons.get(re.sub("^file:/+", "file:/", path), "it is empty")  # Spark leaves those out
         if reason:

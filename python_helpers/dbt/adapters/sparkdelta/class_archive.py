@@ -90,7 +90,7 @@ def _train(archive: str, jars: Sequence[str]) -> None:
         conf = settings_with_jars(spark_settings(root, {}), jars)
         _add_java_options(conf, f'"-XX:ArchiveClassesAtExit={archive}" {QUIET}')
         start_java(conf, root)
-        session = SparkSession.builder.config(map=conf).getOrCreate()
+        session = SparkSession.builder.config(map=dict(conf)).getOrCreate()
         for statement in (Path(sparkdelta.PACKAGE_PATH) / "class_archive.sql").read_text(encoding="utf-8").split(";"):
             session.sql(statement).collect()
         table = root / "lines.json"

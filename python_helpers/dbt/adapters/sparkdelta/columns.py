@@ -156,7 +156,9 @@ def _read(text: str) -> tuple[DataType, str]:
     if opened is None:
         word = re.match(r"[^<>,(]*(\([\d, ]*\))?", text)[0]  # type: ignore[index]
         return T._parse_datatype_json_value(_SHORT.get(word, word)), text[len(word) :]
-    rest, names, types = text[opened.end() :], [], []
+    rest = text[opened.end() :]
+    names: list[str] = []
+    types: list[DataType] = []
     while not types or rest.startswith(","):
         rest = rest.removeprefix(",")
         if opened[1] == "struct":
@@ -167,7 +169,11 @@ def _read(text: str) -> tuple[DataType, str]:
     rest = rest.removeprefix(">")
     if opened[1] == "struct":
         return T.StructType(list(map(T.StructField, names, types))), rest
-    return (T.ArrayType if opened[1] == "array" else T.MapType)(*types), rest
+    if opened[1] == "array":
+        (element,) = types
+        return T.ArrayType(element), rest
+    key, value = types
+    return T.MapType(key, value), rest
 
 
 def evolved(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class SparkdeltaConnectionManager(SparkConnectionManager):
         except DbtRuntimeError as error:
             raise FailedToConnectError(str(error.msg)) from error
         connection.handle = handle
-        connection.state = ConnectionState.OPEN  # type: ignore[assignment]
+        connection.state = ConnectionState.OPEN
         return connection
 
     @classmethod

@@ -584,9 +584,9 @@ class _SparkLog:
         from pyspark.sql.types import TimestampType
 
         files = DataFrame(self._snapshot.withStats(), session)
-        stats = files.schema["stats"].dataType
+        stats: Any = files.schema["stats"].dataType  # a struct
         rows, highest = F.col("stats.numRecords"), F.lit(None)
-        if "maxValues" in stats.names and column in stats["maxValues"].dataType.names:
+        if column is not None and "maxValues" in stats.names and column in stats["maxValues"].dataType.names:
             highest = F.col(f"stats.maxValues.{quoted(column)}")
         found = files.agg(
             F.count("*").alias("files"), F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),

@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt.adapters.base import BaseRelation, available
-from dbt.adapters.base.meta import AdapterMeta
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import database, delta_log, delta_messages, row_messages
 from dbt.adapters.sparkdelta.columns import quoted
+from dbt.adapters.sparkdelta.in_session import InSession, Table, View, is_table
 from dbt.adapters.sparkdelta.session import short_message
 
 if TYPE_CHECKING:
@@ -342,7 +342,8 @@ def write_files(session: SparkSession, sql: str, folder: str, file_format: str) 
     counted = Observation()
     writer = session.sql(sql).observe(counted, F.count(F.lit(1)).alias("rows")).write
     # as change sets are read: a name in the first line, quotes doubled, null apart from an empty text
-    options = {"header": True, "escape": '"', "emptyValue": '""'} if file_format == "csv" else {"ignoreNullFields": False}
+    of_csv: dict[str, bool | str] = {"header": True, "escape": '"', "emptyValue": '""'}
+    options = of_csv if file_format == "csv" else {"ignoreNullFields": False}
     try:
         writer.format(file_format).options(**row_messages.MOMENTS, **options).save(folder)
     except AnalysisException as error:
@@ -353,27 +354,18 @@ def write_files(session: SparkSession, sql: str, folder: str, file_format: str) 
     return {"folder": folder, "rows": counted.get["rows"]}
 
 
-class FilesMixin(metaclass=AdapterMeta):
+class FilesMixin(InSession):
     """The functions above for macros, on this thread's session."""
 
     _remembered: dict[str, Any]  # of this run: each has an adapter of its own
     secrets: ClassVar[dict[str, Any]] = {}  # from a command to its macro: dbt writes arguments into logs and artifacts
-
-    def _session(self) -> SparkSession:
-        raise NotImplementedError
-
-    def _in_project(self, path: str) -> str:
-        """A relative path is one in the project, wherever dbt was started."""
-        root = getattr(self.config, "project_root", None)  # type: ignore[attr-defined]
-        is_relative = not path.startswith("/") and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path)
-        return f"{os.path.abspath(root)}/{path}" if root and is_relative else path
 
     @available.parse(lambda *_: [])
     def query_rows(self, sql: str) -> list[dict[str, Any]]:
         return query_rows(self._session(), sql)
 
     @available.parse(lambda *_: [])
-    def cached_query(self, relation: BaseRelation, sql: str) -> list[dict[str, Any]]:
+    def cached_query(self, relation: Table, sql: str) -> list[dict[str, Any]]:
         """`query_rows` of a query that reads this one Delta table, kept until the table has another version; none without it."""
         return cached_query(self._session(), relation.schema, relation.identifier, sql)
 
@@ -410,24 +402,26 @@ class FilesMixin(metaclass=AdapterMeta):
         return changed_files(self._session(), change_sets)
 
     @available.parse_none
-    def create_view_of(self, relation: BaseRelation, sql: str) -> None:
+    def create_view_of(self, relation: View, sql: str) -> None:
         """A temporary view of a query, analysed once: one that SQL creates is analysed again wherever it is named."""
         self._session().sql(sql).createOrReplaceTempView(quoted(relation.identifier))
 
     @available.parse(lambda *_: False)
     def create_view_of_commit(self, name: str, relation: BaseRelation, app_id: str, txn_version: int) -> bool:
         """A temporary view of the rows that a table's newest commit put in: `delta_log.rows_of_commit`. Whether there is one."""
-        rows = relation.schema and delta_log.rows_of_commit(
-            self._session(), relation.schema, relation.identifier, app_id, txn_version
-        )
-        if rows:
+        if not is_table(relation):
+            return False
+        rows = delta_log.rows_of_commit(self._session(), relation.schema, relation.identifier, app_id, txn_version)
+        if rows is not None:
             rows.createOrReplaceTempView(quoted(name))
-        return bool(rows)
+        return rows is not None
 
     @available.parse_list
     def view_columns(self, relation: BaseRelation) -> list[str]:
         """The columns that a view was created with; none if there is no view."""
-        view = relation.schema and delta_log.catalog_table(self._session(), relation.schema, relation.identifier)
+        if not is_table(relation):
+            return []
+        view = delta_log.catalog_table(self._session(), relation.schema, relation.identifier)
         return list(view.schema().fieldNames()) if view else []
 
     @available.parse_none
@@ -447,9 +441,9 @@ class FilesMixin(metaclass=AdapterMeta):
     @available.parse(lambda *_: [])
     def columns_of_files(self, paths: Sequence[str], file_format: str) -> list[dict[str, str]]:
         """`row_messages.columns_of_files`, of paths as they are."""
-        if not self._in_process:  # type: ignore[attr-defined]
+        if not self._in_process:
             raise DbtRuntimeError("Files are looked at with `method: session` in the profile only.")
-        session = self.connections.get_thread_connection().handle.begin("columns of files")  # type: ignore[attr-defined]
+        session = self._begin("columns of files")
         return row_messages.columns_of_files(session, map(_escaped, paths), file_format)
 
     @available.parse_list
@@ -476,19 +470,19 @@ class FilesMixin(metaclass=AdapterMeta):
         return write_files(self._session(), sql, self._in_project(folder), file_format)
 
     @available.parse_none
-    def purge(self, relation: BaseRelation, app_prefix: str) -> None:
+    def purge(self, relation: Table, app_prefix: str) -> None:
         """Leave nothing of a Delta table on disk but what its newest version holds. See `delta_log.purge`."""
         delta_log.purge(self._session(), relation.schema, relation.identifier, app_prefix)
 
     @available.parse(lambda *_: 0)
-    def vacuum(self, relation: BaseRelation) -> int:
+    def vacuum(self, relation: Table) -> int:
         """Remove a Delta table's old files; returns how many. See `delta_log.vacuum`."""
         return delta_log.vacuum(self._session(), relation.schema, relation.identifier)
 
     @available.parse(lambda *_: False)
-    def view_is(self, relation: BaseRelation, sql: str) -> bool:
+    def view_is(self, relation: Table, sql: str) -> bool:
         """Whether a view was created from this SQL; false where a server has it. Spark does not keep the comments above it."""
-        if not self._in_process:  # type: ignore[attr-defined]
+        if not self._in_process:
             return False
         view = delta_log.catalog_table(self._session(), relation.schema, relation.identifier)
         if view is None:

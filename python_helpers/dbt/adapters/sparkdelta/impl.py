@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
-from dbt.adapters.base import BaseRelation, ConstraintSupport, PythonJobHelper, available
+from dbt.adapters.base import BaseRelation, ConstraintSupport, PythonJobHelper, RelationType, available
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark import SparkAdapter, SparkColumn
@@ -24,6 +24,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.sparkdelta import columns, delta_log, known_transactions, narrowing, table_log, tuning
 from dbt.adapters.sparkdelta.connections import SparkdeltaConnectionManager
 from dbt.adapters.sparkdelta.files import FilesMixin
+from dbt.adapters.sparkdelta.in_session import Table, View, is_table
 from dbt.adapters.sparkdelta.landing import LandingMixin
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, reported
 from dbt.adapters.sparkdelta.seeds import seed_rows
@@ -58,7 +59,6 @@ class SparkdeltaConfig(SparkConfig):
 @dataclass
 class SparkdeltaColumn(SparkColumn):
     column_comment: str | None = None
-    table_comment: str | None = None
 
     @property
     def quoted(self) -> str:
@@ -87,8 +87,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
     ConnectionManager = SparkdeltaConnectionManager
     Column = SparkdeltaColumn
     AdapterSpecificConfigs = SparkdeltaConfig
-    CONSTRAINT_SUPPORT: ClassVar = {
-        **SparkAdapter.CONSTRAINT_SUPPORT,
+    CONSTRAINT_SUPPORT = SparkAdapter.CONSTRAINT_SUPPORT | {
         ConstraintType.check: ConstraintSupport.ENFORCED,
         ConstraintType.not_null: ConstraintSupport.ENFORCED,
     }
@@ -102,19 +101,6 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         self._plans_lock = threading.Lock()
         self._remembered = {}
 
-    @property
-    def _in_process(self) -> bool:
-        return self.config.credentials.method == SparkConnectionMethod.SESSION
-
-    def _session(self) -> Any:
-        """The SparkSession of this thread's connection. Raises DbtRuntimeError where Spark is not in this process."""
-        if not self._in_process:
-            raise DbtRuntimeError(
-                f"The profile has `method: {self.config.credentials.method}`, and this is done with a SparkSession, in the dbt "
-                "process: it wants `method: session`. docs/adapter.md says what works through a server."
-            )
-        return self.connections.get_thread_connection().handle.session
-
     def quote(self, identifier: str) -> str:  # type: ignore[override]
         return quoted(identifier)
 
@@ -127,7 +113,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         options: see WritePlan. Raises DbtRuntimeError for options that are not known or of the wrong type.
         """
         plan = WritePlan.from_options(options)
-        if _is_table(relation):
+        if is_table(relation):
             self._keep_plan(relation.schema, relation.identifier, plan)
 
     def _keep_plan(self, schema: str, identifier: str, plan: WritePlan) -> None:
@@ -135,7 +121,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
             self._plans[_key(schema, identifier)] = (get_node_info().get("unique_id"), plan)
 
     @available.parse(lambda *_, **__: WritePlan())
-    def take_write_plan(self, relation: BaseRelation) -> WritePlan:
+    def take_write_plan(self, relation: Table) -> WritePlan:
         """The options kept for a relation, once; an empty plan when there are none.
 
         A plan that another node left (a unit test compiles the model's SQL too) is thrown away.
@@ -186,19 +172,19 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         """
         if not self._in_process:
             return False
-        names = [(each.schema, each.identifier) for each in tables if _is_table(each)]
+        names = [(each.schema, each.identifier) for each in tables if is_table(each)]
         given = self.config.credentials.server_side_parameters
         return tuning.tune_for(self._session(), names, rows, change_sets, given=given)
 
     @available.parse_list
-    def narrowed(self, target: BaseRelation, source: BaseRelation, keys: Sequence[str], dest: str) -> list[str]:
+    def narrowed(self, target: Table, source: View, keys: Sequence[str], dest: str) -> list[str]:
         """Conditions for the ON clause of a merge into a large table: `sparkdelta.narrowing`. None through `method: thrift`."""
         if not self._in_process:
             return []
         return narrowing.narrowed(self._session(), target.schema, target.identifier, source.identifier, keys, dest)
 
     @available.parse_list
-    def narrowed_to(self, relation: BaseRelation, sql: str, keys: Sequence[str], dest: str) -> list[str]:
+    def narrowed_to(self, relation: Table, sql: str, keys: Sequence[str], dest: str) -> list[str]:
         """Conditions on a large table that is joined with a query by these keys: `sparkdelta.narrowing`. None through thrift."""
         if not self._in_process:
             return []
@@ -215,14 +201,14 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         (dict: name to type as Delta's log has it), properties (dict: the table's own).
         Raises DbtRuntimeError when the log cannot be read; a table that is not there has exists False.
         """
-        if not _is_table(relation):
+        if not is_table(relation):
             return _no_state()
         return delta_log.table_state(self._session(), relation.schema, relation.identifier, app_prefix)
 
     @available.parse(lambda *_: {})
     def newest_notes(self, relation: BaseRelation) -> dict[str, Any]:
         """What the newest commit of a Delta table noted (`WritePlan.notes`): {} where that is somebody else's, or nothing."""
-        return delta_log.newest_notes(self._session(), relation.schema, relation.identifier) if _is_table(relation) else {}
+        return delta_log.newest_notes(self._session(), relation.schema, relation.identifier) if is_table(relation) else {}
 
     @available.parse(lambda *_: {})
     def table_statistics(self, relation: BaseRelation, column: str | None = None) -> dict[str, Any]:
@@ -231,14 +217,14 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         Returns files and bytes; rows (those that deletion vectors mark included), None where not every file has statistics;
         highest (a column's highest value), None where neither delta-rs can read the column nor every file's statistics tell it.
         """
-        if not _is_table(relation):
+        if not is_table(relation):
             return {}
         return delta_log.statistics(self._session(), relation.schema, relation.identifier, column)
 
     @available.parse(lambda *_: None)
     def table_log(self, relation: BaseRelation, limit: int | None = 20) -> dict[str, Any] | None:
         """The newest commits of a Delta table and what is wrong with its log: `sparkdelta.table_log`; None if it is not there."""
-        if not _is_table(relation):
+        if not is_table(relation):
             return None
         return table_log.table_log(self._session(), relation.schema, relation.identifier, limit)
 
@@ -314,7 +300,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         from dbt.adapters.sparkdelta.python_model import SessionPythonModel
 
         self._session()  # raises where Spark is not in this process
-        session = self.connections.get_thread_connection().handle.begin(parsed_model["unique_id"])
+        session = self._begin(parsed_model["unique_id"])
         keep = partial(self._keep_plan, parsed_model["schema"], parsed_model["alias"])
         return SessionPythonModel(parsed_model, session, parsed_model["alias"] + TEMPORARY_SUFFIX, keep)
 
@@ -337,14 +323,14 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         create tables anew that stand there full of rows.
         """
         if self._in_process:
-            schema = schema_relation.schema
+            schema = str(schema_relation.schema)
             handle = self.connections.get_thread_connection().handle
             with self.connections.exception_handler(f"list the tables of {schema}"):
                 return [
                     self.Relation.create(
                         schema=schema.lower(),  # as the catalog spells it, and as dbt looks for it
                         identifier=table.name,
-                        type="view" if table.is_view else "table",
+                        type=RelationType.View if table.is_view else RelationType.Table,
                         is_delta=table.provider == "delta",
                         is_iceberg=table.provider == "iceberg",
                         is_hudi=table.provider == "hudi",
@@ -356,7 +342,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         except DbtRuntimeError as error:
             if "SHOW TABLE EXTENDED is not supported for v2 tables" in error.msg:
                 return super().list_relations_without_caching(schema_relation)
-            if not self.check_schema_exists(schema_relation.database, schema_relation.schema):
+            if not self.check_schema_exists(schema_relation.database or "", str(schema_relation.schema)):
                 return []
             raise
         return self._build_spark_relation_list(rows, self._get_relation_information)
@@ -391,17 +377,16 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         if not self._in_process:
             yield from super()._get_columns_for_catalog(relation)
             return
-        owner, comment = delta_log.owner_and_comment(self._session(), relation.schema, relation.identifier)
+        owner, comment = delta_log.owner_and_comment(self._session(), str(relation.schema), str(relation.identifier))
         try:
             found = self.get_columns_in_relation(relation)
         except DbtRuntimeError as error:  # a view whose tables have changed: the others are told all the same
             _LOGGER.warning(f"{relation} has no columns in the catalog: {error}")
             return
         for column in found:
-            column.table_owner, column.table_comment = owner, comment
             row = column.to_column_dict()
             row["column_name"], row["column_type"] = row.pop("column"), row.pop("dtype")
-            yield {"table_comment": None, "column_comment": None, **row, "table_database": None}
+            yield {"column_comment": None, **row, "table_owner": owner, "table_comment": comment, "table_database": None}
 
     @available.parse_list
     def columns_without(self, columns: Iterable[SparkColumn], others: Iterable[Any]) -> list[SparkColumn]:
@@ -417,11 +402,6 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
 
     def valid_incremental_strategies(self) -> list[str]:
         return ["append", "merge", "replace_where"]
-
-
-def _is_table(relation: BaseRelation | None) -> bool:
-    """Not so for `this` in a unit test: none, or a CTE of given rows."""
-    return relation is not None and bool(relation.schema)
 
 
 def _names(columns: Iterable[Any]) -> set[str]:

@@ -15,15 +15,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dbt.adapters.base import available
-from dbt.adapters.base.meta import AdapterMeta
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import database, delta_log, files
 from dbt.adapters.sparkdelta.columns import merge, quoted, sql_of, want_mapping
 from dbt.adapters.sparkdelta.database import JDBC_OPTIONS, Environment, name_driver, need_class, plain_type
+from dbt.adapters.sparkdelta.in_session import InSession
 from dbt.adapters.sparkdelta.session import LAST_COMMIT, short_message, whole_text
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _land_kafka(session: SparkSession, landing: Mapping[str, Any], environment: 
             "remove that folder too: then all that Kafka still has is landed again."
         )
     if version is None:
-        version = _create(session, location, StructType.fromDDL(KAFKA_COLUMNS))
+        version = _create(session, location, cast("StructType", StructType.fromDDL(KAFKA_COLUMNS)))
     if not has_checkpoint:  # a new table, other topics, or the checkpoint was removed: the rows tell how far it was landed
         options["startingOffsets"] = _offsets_after(session, location, partitions)
     messages = session.readStream.format("kafka").options(**options).load()
@@ -363,7 +363,7 @@ def _exists(session: SparkSession, path: str) -> bool:
     return bool(system.exists(hadoop_path))
 
 
-class LandingMixin(metaclass=AdapterMeta):
+class LandingMixin(InSession):
     """`land`, `tables_of_database` and `serial_column` for macros."""
 
     @available.parse(lambda *_: {})
@@ -371,10 +371,10 @@ class LandingMixin(metaclass=AdapterMeta):
         """`landing.land`; where it fails, {feed, table, error}: others go on. A relative `location` is in the project."""
         about = {"feed": landing["feed"], "table": landing.get("table")}
         try:
-            if not self._in_process:  # type: ignore[attr-defined]
+            if not self._in_process:
                 raise DbtRuntimeError(f"feed {landing['feed']}: landing needs `method: session` in the profile.")
-            session = self.connections.get_thread_connection().handle.begin(f"land {about}")  # type: ignore[attr-defined]
-            location = files.qualified_path(session, self._in_project(landing["location"]))  # type: ignore[attr-defined]
+            session = self._begin(f"land {about}")
+            location = files.qualified_path(session, self._in_project(landing["location"]))
             return land(session, {**landing, "location": location}, overlap)
         except DbtRuntimeError as error:
             return {**about, "error": str(error.msg)}
@@ -382,9 +382,9 @@ class LandingMixin(metaclass=AdapterMeta):
     @available.parse(lambda *_: [])
     def tables_of_database(self, url: str, schema: str | None, options: Mapping[str, Any]) -> list[dict[str, Any]]:
         """`database.tables_of`."""
-        if not self._in_process:  # type: ignore[attr-defined]
+        if not self._in_process:
             raise DbtRuntimeError("A database's catalogue is read with `method: session` in the profile only.")
-        session = self.connections.get_thread_connection().handle.begin("tables of a database")  # type: ignore[attr-defined]
+        session = self._begin("tables of a database")
         return database.tables_of(session, url, schema, options)
 
     @available.parse(lambda *_: "")

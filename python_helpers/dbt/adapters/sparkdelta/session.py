@@ -91,7 +91,7 @@ def _start(settings: dict[str, str], root: Path) -> SparkSession:
 
     # pyspark prints every failed statement as a page of JSON, and fails at that for Delta's error classes,
     # which hides the error; dbt shows it anyway
-    CapturedException._log_exception = lambda _: None  # type: ignore[method-assign]
+    CapturedException._log_exception = lambda self: None  # type: ignore[method-assign]
 
     conf = dict(settings)
     if SparkContext._active_spark_context is None:
@@ -108,8 +108,8 @@ def _start(settings: dict[str, str], root: Path) -> SparkSession:
 
         start_java(conf, root)
 
-    session = SparkSession.builder.config(map=conf).getOrCreate()
-    if "io.delta" not in session.conf.get("spark.sql.extensions", ""):
+    session = SparkSession.builder.config(map=dict(conf)).getOrCreate()
+    if "io.delta" not in (session.conf.get("spark.sql.extensions", "") or ""):
         raise DbtRuntimeError(
             "This process already runs a SparkSession without Delta's extension. Let dbt start Spark, or "
             "start it with dbt.adapters.sparkdelta.session.root_session()."
@@ -130,7 +130,7 @@ def start_java(conf: Mapping[str, str], root: Path) -> None:
     log = root / "spark.log"
     with open(log, "w", encoding="utf-8") as file:
         try:
-            gateway = launch_gateway(spark_conf, {"stderr": file})
+            gateway = launch_gateway(spark_conf, {"stderr": file})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
             said = log.read_text(encoding="utf-8", errors="replace").strip()[-1500:]
             raise DbtRuntimeError(
@@ -185,11 +185,11 @@ def settings_on(session: SparkSession, settings: Mapping[str, str]) -> Iterator[
             session.conf.set(key, value)
         yield
     finally:
-        for key, value in before.items():
-            if value is None:
+        for key, kept in before.items():
+            if kept is None:
                 session.conf.unset(key)
             else:
-                session.conf.set(key, value)
+                session.conf.set(key, kept)
 
 
 class SparkdeltaCursor(Cursor):
@@ -242,11 +242,15 @@ class SparkdeltaCursor(Cursor):
         makes of them (a watermark, say) is read by the session."""
         from pyspark.sql.types import Row, TimestampType
 
-        fields = self._df.schema.fields if rows else []
+        if not rows:
+            return rows
+        assert self._df is not None
+        fields = self._df.schema.fields
         places = [place for place, field in enumerate(fields) if isinstance(field.dataType, TimestampType)]
         if not places:
             return rows
         session = self._df.sparkSession
+        assert session._jvm is not None
         zones = session._jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils  # Spark knows more names: PST, +8
         zone = str(zones.getZoneId(session.conf.get("spark.sql.session.timeZone")).getId())
         named = Row(*(field.name for field in fields))
@@ -321,5 +325,5 @@ class SparkdeltaConnectionWrapper(SessionConnectionWrapper):
         self._session = None
 
     @classmethod
-    def _fix_binding(cls, value: Any) -> str:  # type: ignore[override]
+    def _fix_binding(cls, value: Any) -> str:
         return literal(value)

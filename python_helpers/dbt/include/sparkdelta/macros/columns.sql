@@ -65,6 +65,7 @@
 {% endmacro %}
 
 
+{#- dbt-spark writes the name without quotes. -#}
 {% macro sparkdelta__alter_column_type(relation, column_name, new_column_type) -%}
   {%- do run_query('alter table ' ~ relation ~ ' alter column ' ~ adapter.quote(column_name) ~ ' type ' ~ new_column_type) -%}
 {% endmacro %}

@@ -43,11 +43,13 @@
 {% endmacro %}
 
 
+{#- A text as a Spark SQL literal. -#}
 {% macro sparkdelta_string(text) %}
   {{ return("'" ~ text | replace('\\', '\\\\') | replace("'", "\\'") | replace('${', '$\\{') ~ "'") }}
 {% endmacro %}
 
 
+{#- A table's description, with whatever quotes it has. -#}
 {% macro sparkdelta__comment_clause() %}
   {%- if config.persist_relation_docs() and model.description -%}
     comment {{ sparkdelta_string(model.description) }}

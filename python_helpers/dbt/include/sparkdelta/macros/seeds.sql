@@ -4,11 +4,13 @@
 {% endmacro %}
 
 
+{#- Nothing is truncated: the old rows are readable until the new ones are committed. -#}
 {% macro sparkdelta__reset_csv_table(model, full_refresh, old_relation, agate_table) %}
   {{ return(sparkdelta_reset_seed(model, agate_table, old_relation)) }}
 {% endmacro %}
 
 
+{#- An empty seed is written here, for `load_csv_rows` is not called for it. -#}
 {% macro sparkdelta_reset_seed(model, agate_table, old_relation) %}
   {%- if old_relation is not none and not old_relation.is_delta -%}
     {% do adapter.drop_relation(old_relation) %}
@@ -22,6 +24,7 @@
 {% endmacro %}
 
 
+{#- The first batch of rows makes the table anew, the others are appended: a seed of one batch is one commit. -#}
 {% macro sparkdelta__load_csv_rows(model, agate_table) %}
   {%- set sqls = [] -%}
   {%- for rows in adapter.seed_rows(agate_table, model['config'].get('delimiter') or ',', model['config'].get('column_types')) | batch(get_batch_size()) -%}
@@ -34,6 +37,7 @@
 {% endmacro %}
 
 
+{#- SELECT of rows of literals, each column cast to its type in the project, or to the one that dbt saw in the file. -#}
 {% macro sparkdelta_seed_select(model, agate_table, rows) -%}
   {%- set types = model['config'].get('column_types', {}) -%}
   {%- set names, values = [], [] -%}

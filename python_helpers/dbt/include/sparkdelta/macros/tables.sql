@@ -1,3 +1,4 @@
+{#- One statement that makes a table or takes its place, with its rows: readers see the old or the new one. -#}
 {% macro sparkdelta__create_table_as(temporary, relation, compiled_code, language='sql') -%}
   {%- if temporary -%}
     {{ create_temporary_view(relation, compiled_code) }}
@@ -17,11 +18,13 @@ as
 {%- endmacro %}
 
 
+{#- Delta, where dbt-spark leaves it to Spark. -#}
 {% macro sparkdelta__file_format_clause() -%}
   using {{ config.get('file_format', 'delta') }}
 {%- endmacro %}
 
 
+{#- `tblproperties`, with whatever quotes are in them. -#}
 {% macro sparkdelta__tblproperties_clause() -%}
   {%- set properties = config.get('tblproperties') -%}
   {%- if properties -%}
@@ -34,6 +37,7 @@ as
 {%- endmacro %}
 
 
+{#- `liquid_clustered_by`: one column or several. -#}
 {% macro sparkdelta_liquid_clustering() -%}
   {%- set columns = sparkdelta_list(config.get('liquid_clustered_by')) -%}
   {%- if columns -%}cluster by ({{ columns | join(', ') }}){%- endif -%}

@@ -23,6 +23,7 @@
 {% endmacro %}
 
 
+{#- A setting that may be none, one value or several, as a list. -#}
 {% macro sparkdelta_list(value) %}
   {{ return([] if value is none else [value] if value is string else value | list) }}
 {% endmacro %}

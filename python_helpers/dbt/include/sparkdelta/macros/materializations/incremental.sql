@@ -60,6 +60,7 @@
 {% endmacro %}
 
 
+{#- The model's strategy. What would not be one commit to a Delta table is refused. -#}
 {% macro sparkdelta_incremental_strategy() %}
   {%- if config.get('file_format', 'delta') != 'delta' -%}
     {{ exceptions.raise_compiler_error(
