@@ -18,6 +18,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import NotRequired, TypedDict
 
+from delta_cdc.errors import Problem
+
 # --------------------------------------------------------------------------------
 # The settings
 
@@ -964,13 +966,15 @@ class Feed:
 
 @dataclass(frozen=True)
 class Project:
-    """A dbt project with its feeds, sorted by name. variables: those that it was read with, beside its own."""
+    """A dbt project with its feeds, sorted by name. variables: those that it was read with, beside its own. disabled: names of
+    the feeds whose source has `enabled: false`."""
 
     root: Path
     name: str
     model_path: str
     feeds: tuple[Feed, ...]
     variables: Mapping[str, Any] = field(default_factory=dict)
+    disabled: tuple[str, ...] = ()
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -1017,3 +1021,11 @@ def load_project(root: Path | str, variables: Mapping[str, Any] | None = None) -
     from delta_cdc.config_reader import read
 
     return read(Path(root), variables)
+
+
+def survey_project(root: Path | str, feed: str, variables: Mapping[str, Any] | None = None) -> tuple[Project, list[Problem]]:
+    """The feeds of a dbt project as far as they can be read, and what is wrong with one of them."""
+    from delta_cdc.config_reader import survey
+
+    project, problems = survey(Path(root), variables, last=feed)
+    return project, [problem for problem in problems if problem.feed == feed]

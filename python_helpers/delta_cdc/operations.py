@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from delta_cdc.config import Project, Table, load_project
-from delta_cdc.errors import OperationError, did_you_mean, nearest
+from delta_cdc.config import Project, Table, load_project, survey_project
+from delta_cdc.errors import OperationError, Problem, did_you_mean, nearest
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class Dbt:
     def project(self) -> Project:
         """Its feeds. Raises ConfigError with every problem found."""
         return load_project(self.project_dir, self.variables)
+
+    def survey(self, feed: str) -> tuple[Project, list[Problem]]:
+        """Its feeds as far as they can be read, and what is wrong with one of them."""
+        return survey_project(self.project_dir, feed, self.variables)
 
     def run_operation(self, macro: str, arguments: Mapping[str, Any], *, key: Sequence[str] = ()) -> None:
         """Run a macro of this package; what it prints goes to stdout. Raises OperationError with what it says.
