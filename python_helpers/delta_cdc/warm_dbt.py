@@ -31,10 +31,11 @@ class WarmDbt:
     def run(
         self, progress: Progress, title: str, *command: str,
         tell: Callable[[str], None] = lambda _: None, complain: Callable[[str], None] = lambda _: None,
+        miss: Callable[[str], None] = lambda _: None,
     ) -> Any:
         """A dbt command (`run`, `--select`, …) with a bar; returns dbt's result, whatever became of it.
 
-        tell: gets what macros print. complain: gets what went wrong.
+        tell: gets what macros print. complain: gets what went wrong. miss: gets what was selected and is not there.
         """
         from dbt.cli.main import dbtRunner
 
@@ -48,6 +49,8 @@ class WarmDbt:
                 tell(event.info.msg)
             elif event.info.name == "LogStartLine":
                 progress.update(task, total=event.data.total)
+            elif event.info.name == "NoNodesForSelectionCriteria":
+                miss(event.data.spec_raw)
             elif error := error_of(event):
                 complain(error)
 
@@ -64,6 +67,12 @@ class WarmDbt:
             done = next(each for each in progress.tasks if each.id == task)
             progress.console.print(f"{title}: {done.completed:.0f}/{done.total or 0:.0f} models, {done.elapsed or 0:.0f} s")
         return result
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the project's models, as they were parsed last."""
+        nodes = self._manifest.nodes.values() if self._manifest else ()
+        return [node.name for node in nodes if node.resource_type == "model"]
 
     def ask(self, progress: Progress, title: str, macro: str, arguments: Mapping[str, Any] = MappingProxyType({})) -> Any:
         """What a macro of this package prints as JSON; None if it prints nothing. Raises OperationError with what it says."""
