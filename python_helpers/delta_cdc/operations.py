@@ -113,13 +113,30 @@ def why_failed(result: Any, said: Sequence[str]) -> str:
     return plain(said[0] if said else str(result.exception or "dbt failed and did not say why; see logs/dbt.log."))
 
 
+_PROFILE = (
+    "Put a profiles.yml there (README.md has one), or name its folder with --profiles-dir; in a clone of delta_cdc: "
+    "--profiles-dir profiles --target demo."
+)
+# what dbt says of a project that it cannot start with → what a person needs to know
+_REMEDIES = (
+    (r"Path '(.*/\.dbt)' does not exist\.",
+     rf"There is no profiles.yml in the folder where this was started, nor in \1. {_PROFILE}"),
+    (r"Path '(.*)' does not exist\.", rf"There is no folder \1, where profiles.yml is looked for. {_PROFILE}"),
+    (r"Could not find profile named '(.*)'",
+     r"There is no profile `\1` (`profile` in dbt_project.yml): dbt looks for a profiles.yml in --profiles-dir, else in the folder "
+     rf"where this was started, else in ~/.dbt. {_PROFILE}"),
+)
+
+
 def plain(text: str) -> str:
-    """A message of dbt: a compilation error without dbt's frame of «Compilation Error in macro …» and «> in macro …»."""
+    """A message of dbt: a compilation error without dbt's frame of «Compilation Error in macro …» and «> in macro …». Where a
+    project lacks something that every command needs, a sentence with the remedy."""
     lines = [line.strip() for line in text.splitlines()]
     while lines and (re.match(r"(Compilation|Database|Runtime) Error|Encountered an error", lines[0]) or not lines[0]):
         lines.pop(0)
     kept = [line for line in lines if line and not re.match(r"> (in|called by) ", line)]
-    return "\n".join(kept) or text
+    said = "\n".join(kept) or text
+    return next((found.expand(remedy) for pattern, remedy in _REMEDIES if (found := re.fullmatch(pattern, said))), said)
 
 
 def find_keyed(project: Project, name: str, key: Sequence[str], command: str) -> Table:

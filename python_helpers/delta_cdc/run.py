@@ -154,7 +154,7 @@ def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Co
         from dbt_common.exceptions import CompilationError, DbtConfigError
 
         wrong = isinstance(result.exception, (DbtConfigError, CompilationError, ParsingError, DbtUsageException))
-        why = f"dbt ran nothing: {result.exception or 'it did not say why; see logs/dbt.log'}"
+        why = plain(f"{result.exception or 'dbt ran nothing and did not say why; see logs/dbt.log.'}")
         raise NotStarted(why) if wrong else RunFailed(why)
     unknown = [_no_such_model(selected, dbt.models) for selected in missed]
     if not nodes and "--select" in command and (unknown or "--exclude" not in command):

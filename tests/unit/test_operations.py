@@ -58,6 +58,31 @@ def test_an_error_of_dbt_is_shown_without_its_frame() -> None:
     assert plain(said) == "table t: batch 1 is not held."
 
 
+@pytest.mark.parametrize("command", [["status"], ["run"], ["erase", "customer", "1", "--yes"]])
+def test_a_profile_that_is_not_there_is_told_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("DBT_PROFILES_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "project").mkdir()
+    root = two_feeds(tmp_path / "project")
+    (root / "dbt_project.yml").write_text("{name: mine, version: 1.0.0, profile: mine}")
+
+    def said(*options: str) -> str:
+        done = CliRunner().invoke(main, [*command, "--project-dir", str(root), *options])
+        assert done.exit_code == (2 if command == ["run"] else 1)
+        return done.stderr
+
+    remedy = "or name its folder with --profiles-dir; in a clone of delta_cdc: --profiles-dir profiles --target demo.\n"
+    # dbt's own default was found when it was imported
+    by_default = ("There is no profiles.yml in the folder where this was started, nor in /", "There is no profile `mine`")
+    assert said().startswith(by_default)
+    assert said("--profiles-dir", "gone").startswith("There is no folder gone, where profiles.yml is looked for.")
+    assert said("--profiles-dir", ".").startswith("There is no profile `mine` (`profile` in dbt_project.yml): dbt looks for ")
+    assert said("--profiles-dir", ".").endswith(remedy)
+
+
 def test_a_macro_that_failed_tells_it_in_an_event_and_nowhere_else() -> None:
     def event(name: str, level: str = "info") -> SimpleNamespace:
         return SimpleNamespace(info=SimpleNamespace(name=name, level=level, msg="shown"), data=SimpleNamespace(exc="what it was"))
