@@ -60,6 +60,7 @@ class Dbt:
         said: list[str] = []
 
         def on_event(event: Any) -> None:
+            refuse_other_adapter(event)
             if event.info.name == "PrintEvent":
                 tell(event.info.msg)
             elif error := error_of(event):
@@ -101,6 +102,12 @@ def erase(dbt: Dbt, table: Table, key: Sequence[str]) -> None:
     dbt.run_operation("purge_erased", {"staging": table.staging_name})
 
 
+def refuse_other_adapter(event: Any) -> None:
+    """A callback of dbt: none but this package's adapter knows what its macros ask for, and another's would start first."""
+    if event.info.name == "AdapterRegistered" and event.data.adapter_name != "sparkdelta":
+        raise OperationError(plain(f"Could not find adapter type {event.data.adapter_name}!"))
+
+
 def error_of(event: Any) -> str | None:
     """What an event of dbt says of a failure; None for any other event."""
     if event.info.name in ("RunningOperationCaughtError", "RunningOperationUncaughtError"):
@@ -117,14 +124,27 @@ _PROFILE = (
     "Put a profiles.yml there (README.md has one), or name its folder with --profiles-dir; in a clone of delta_cdc: "
     "--profiles-dir profiles --target demo."
 )
+_ADAPTER = (
+    r"The profile has `type: \1`, and the feeds want `type: sparkdelta`, the adapter that comes with this command. Change it in "
+    "profiles.yml, or name another --target or --profile."
+)
+_PACKAGE = (
+    "The package delta_cdc is not there. packages.yml in the project has to list it (`packages: [{local: ../delta_cdc}]`, or `git:` and "
+    "`revision:`); then run `dbt deps`."
+)
 # what dbt says of a project that it cannot start with → what a person needs to know
 _REMEDIES = (
     (r"Path '(.*/\.dbt)' does not exist\.",
      rf"There is no profiles.yml in the folder where this was started, nor in \1. {_PROFILE}"),
     (r"Path '(.*)' does not exist\.", rf"There is no folder \1, where profiles.yml is looked for. {_PROFILE}"),
     (r"Could not find profile named '(.*)'",
-     r"There is no profile `\1` (`profile` in dbt_project.yml): dbt looks for a profiles.yml in --profiles-dir, else in the folder "
-     rf"where this was started, else in ~/.dbt. {_PROFILE}"),
+     r"There is no profile `\1` (`profile` in dbt_project.yml): dbt looks for a profiles.yml in --profiles-dir, else in the "
+     rf"folder where this was started, else in ~/.dbt. {_PROFILE}"),
+    (r"(?:Credentials in profile .*\n)?Could not find adapter type (.*)!", _ADAPTER),
+    (r"dbt found \d+ package\(s\) specified in (.*), but only \d+ package\(s\) installed in (.*)\. Run .*",
+     r"\1 lists packages that are not in \2 yet. Run `dbt deps`, then this command again."),
+    (r"Model .* depends on a node named 'cdc_change_sets' which was not found|'delta_cdc' is undefined(\n.*)*|"
+     r".*dbt could not find a macro with the name .* in the \"delta_cdc\" package", _PACKAGE),
 )
 
 

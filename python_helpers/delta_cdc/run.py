@@ -153,7 +153,7 @@ def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Co
         from dbt.exceptions import ParsingError
         from dbt_common.exceptions import CompilationError, DbtConfigError
 
-        wrong = isinstance(result.exception, (DbtConfigError, CompilationError, ParsingError, DbtUsageException))
+        wrong = isinstance(result.exception, (CdcError, DbtConfigError, CompilationError, ParsingError, DbtUsageException))
         why = plain(f"{result.exception or 'dbt ran nothing and did not say why; see logs/dbt.log.'}")
         raise NotStarted(why) if wrong else RunFailed(why)
     unknown = [_no_such_model(selected, dbt.models) for selected in missed]

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from delta_cdc.errors import OperationError
-from delta_cdc.operations import error_of, operation, why_failed
+from delta_cdc.operations import error_of, operation, refuse_other_adapter, why_failed
 
 Files = dict[str, tuple[int, int]]
 
@@ -42,6 +42,7 @@ class WarmDbt:
         task = progress.add_task(title, total=None, now="starting")
 
         def on_event(event: Any) -> None:
+            refuse_other_adapter(event)
             if event.info.name == "LogModelResult":
                 now = f"{event.data.node_info.node_name}: {event.data.status}"
                 progress.update(task, advance=1, total=event.data.total, now=now)
@@ -57,7 +58,7 @@ class WarmDbt:
         quiet = ["--quiet", "--log-level", "none"]
         files = self._files()
         if self._manifest is None or files != self._parsed:
-            parsed = dbtRunner().invoke([*quiet, "parse", *self._options])
+            parsed = dbtRunner(callbacks=[refuse_other_adapter]).invoke([*quiet, "parse", *self._options])
             if not parsed.success:
                 return parsed
             self._manifest, self._parsed = parsed.result, files
