@@ -239,7 +239,7 @@ def init(
         found, where = discovery.of_database(dbt.ask("tables_of_database", asked, private=True)), location
     given, left_out = None, []
     if table_list is not None:
-        given = table_lists.settings_for(found.tables, table_lists.read_table_list(table_list), table_list)
+        given = table_lists.read_table_list(table_list, found.tables)
         left_out = [name for name in found.tables if name not in given]
         found.tables = {name: table for name, table in found.tables.items() if name in given}
     taken = scaffold.model_names(project, feed)

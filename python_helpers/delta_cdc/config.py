@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import NotRequired, TypedDict
 
-from delta_cdc.errors import Problem
+from delta_cdc.errors import Problem, nearest
 
 # --------------------------------------------------------------------------------
 # The settings
@@ -777,6 +777,24 @@ def setting_defaults() -> dict[str, Any]:
 def setting_level(name: str) -> str:
     """Where a setting may stand: `feed`, `table` or `both`."""
     return str(_extra(name)["level"])
+
+
+# names that dbt and other tools have for what a setting says
+_CALLED_ELSEWHERE = {
+    "alias": "final_name", "primary_key": "keys", "unique_key": "keys", "pk": "keys", "order_by": "sequence_by",
+    "version_column": "sequence_by", "partitions": "partition_by", "sort_by": "zorder_by",
+}  # fmt: skip
+
+
+def setting_meant(name: str) -> str | None:
+    """The setting that is most likely meant by a name that is none."""
+    return _CALLED_ELSEWHERE.get(name.casefold()) or nearest(name, Settings.model_fields)
+
+
+def which_setting(name: str) -> str:
+    """A sentence to follow «x is no setting.»"""
+    close = setting_meant(name)
+    return f"Did you mean `{close}`?" if close else "See docs/configuration.md, or `delta-cdc settings`."
 
 
 def _extra(name: str) -> dict[str, Any]:

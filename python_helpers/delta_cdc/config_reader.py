@@ -27,9 +27,11 @@ from delta_cdc.config import (
     sequence_name,
     setting_defaults,
     setting_level,
+    setting_meant,
     settings_naming_columns,
     unquoted,
     wants,
+    which_setting,
 )
 from delta_cdc.errors import ConfigError, Problem, did_you_mean, nearest
 from delta_cdc.source_files import (
@@ -297,14 +299,9 @@ class _Reader:
         for key, value in raw.items():
             name = str(key)
             if name not in Settings.model_fields:
-                close = nearest(name, Settings.model_fields)
+                close = setting_meant(name)
                 block.broken |= {close} if close else set()
-                hint = (
-                    f"Did you mean `{close}`?"
-                    if close
-                    else "See docs/configuration.md, or `delta-cdc settings`."
-                )
-                problem(name, f"setting `{name}` is not known. {hint}")
+                problem(name, f"setting `{name}` is not known. {which_setting(name)}")
             elif setting_level(name) == elsewhere:
                 problem(name, f"`{name}` is a setting of the {elsewhere}, not of the {here}. Move it there.")
             else:

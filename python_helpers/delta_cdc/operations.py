@@ -129,8 +129,8 @@ _ADAPTER = (
     "profiles.yml, or name another --target or --profile."
 )
 _PACKAGE = (
-    "The package delta_cdc is not there. packages.yml in the project has to list it (`packages: [{local: ../delta_cdc}]`, or `git:` and "
-    "`revision:`); then run `dbt deps`."
+    "The package delta_cdc is not there. packages.yml in the project has to list it (`packages: [{local: ../delta_cdc}]`, "
+    "or `git:` and `revision:`); then run `dbt deps`."
 )
 # what dbt says of a project that it cannot start with → what a person needs to know
 _REMEDIES = (

@@ -608,6 +608,7 @@ def test_init_tells_all_that_is_wrong_with_a_csv_file(new_project):
         "line 3: `table` is empty.",
         "line 4: `t` is there twice.",
         'line 5: it has more cells than the first line. A list goes in quotes: "a, b".',
+        f"{sheet}: no change set has a table `u`. Known: `t`.",
     ]
     sheet.write_text("table,keys\ntt,id\n")
     unknown = init(new_project, "f", "rows", "landing", "--from-csv", str(sheet))
@@ -622,6 +623,14 @@ def test_a_sheet_may_be_as_people_save_them(tmp_path):
     sheet.write_text("table,keys,keys\ninv,id,ts\n")
     with pytest.raises(OperationError, match="line 1: `keys` is there twice"):
         read_table_list(sheet)
+    sheet.write_text("table,alias,color,PK\ninv,i,red,id\n")
+    with pytest.raises(OperationError) as caught:
+        read_table_list(sheet, ["inv"])
+    assert [line.partition("`")[2] for line in str(caught.value).splitlines()] == [
+        "alias` is no setting. Did you mean `final_name`?",
+        "color` is no setting. See docs/configuration.md, or `delta-cdc settings`.",
+        "pk` is no setting. Did you mean `keys`?",
+    ]
     sheet.write_bytes("table,keys\ngröße,id\n".encode("latin-1"))
     with pytest.raises(OperationError, match="not UTF-8"):
         read_table_list(sheet)
