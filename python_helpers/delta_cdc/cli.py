@@ -569,7 +569,11 @@ def erase(dbt: operations.Dbt, table: str, key: tuple[str, ...], yes: bool) -> N
     """Remove a person for good from all that was written of TABLE: the row of KEY, a value for each key column."""
     found = operations.find_keyed(dbt.project(), table, key, "erase")
     if not yes:
-        click.confirm("This cannot be undone, and ends time travel of the tables it touches. Erase?", abort=True)
+        told = dbt.ask("erasable", {"staging": found.staging_name}, key=key)
+        what = f"{_count(told['changes'], 'change')} of the row, under {_count(told['keys'], 'key')}, would go"
+        what = what if told["changes"] else "the row was erased before, and what is left in files would go"
+        end = "This cannot be undone, and ends time travel of the tables it touches. Erase?"
+        click.confirm(f"table {found.feed}.{found.name}: {what}. {end}", abort=True)
     with runs.locked(dbt.project_dir):
         operations.erase(dbt, found, key)
 
