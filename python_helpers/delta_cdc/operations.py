@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from delta_cdc.config import Project, Table, load_project, survey_project
-from delta_cdc.errors import OperationError, Problem, did_you_mean, nearest
+from delta_cdc.errors import OperationError, Problem, ProjectError, did_you_mean, nearest
+from delta_cdc.versions import mismatch
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,11 @@ class Dbt:
     variables: Mapping[str, Any] = field(default_factory=dict)
 
     def project(self) -> Project:
-        """Its feeds. Raises ConfigError with every problem found."""
-        return load_project(self.project_dir, self.variables)
+        """Its feeds. Raises ConfigError with every problem found, and ProjectError where its package is of another version."""
+        project = load_project(self.project_dir, self.variables)
+        if why := mismatch(project.root, project.name):
+            raise ProjectError(why)
+        return project
 
     def survey(self, feed: str) -> tuple[Project, list[Problem]]:
         """Its feeds as far as they can be read, and what is wrong with one of them."""

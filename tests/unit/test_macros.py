@@ -666,6 +666,16 @@ def _needs(method: str, selected: list[str]) -> str:
     )["need_session"]()
 
 
+def test_a_run_wants_macros_and_python_of_one_version() -> None:
+    def need(mismatch: str | None) -> str:
+        adapter = SimpleNamespace(version_mismatch=lambda: mismatch)
+        return load(target={"type": "sparkdelta", "method": "session"}, adapter=adapter)["need_session"]()
+
+    assert need(None) == ""
+    with pytest.raises(CompilerError, match=r"^They differ\. Nothing was run\.$"):
+        need("They differ.")
+
+
 @pytest.mark.parametrize(
     ("selected", "said"),
     [
