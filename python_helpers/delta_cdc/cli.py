@@ -6,6 +6,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -251,7 +252,7 @@ def init(
         say(f"not in {table_list}, so not configured: {', '.join(left_out)}")
     if incomplete:
         raise incomplete
-    files = [file for each in project.feeds if each.name == feed for file in scaffold.feed_files(each, project.model_path)]
+    files = scaffold.plan(replace(project, feeds=tuple(each for each in project.feeds if each.name == feed)))
     comparison = scaffold.compare(project, files, feed)
     for written in scaffold.write(project, files, comparison, prune=force):
         say(f"{'removed' if written in comparison.gone else 'wrote'} {written}")
@@ -347,8 +348,8 @@ def _interval(_ctx: click.Context, _option: click.Parameter, text: str | None) -
 def run(dbt: operations.Dbt, select: tuple[str, ...], every: int | None, planned: bool) -> None:
     """`dbt run` with a summary that fits a screen, never two at once. Feeds with `kafka` or `jdbc` are landed first.
 
-    Exit codes: 0 done; 1 something failed; 2 the configuration is wrong; 3 done, but a change set is held; 75 another run is
-    at work.
+    Exit codes: 0 done; 1 something failed; 2 the configuration or the selection is wrong; 3 done, but a change set is held; 75
+    another run is at work.
     """
     if planned and every:
         raise click.UsageError("--plan is for one run; it does not go with --every.")
