@@ -7,34 +7,14 @@
   staging: name of the model. The key itself is no argument: dbt writes those into logs.
 -#}
 {% macro erase(staging) %}
-  {%- set ledger = delta_cdc._ledger() -%}
-  {%- set table = delta_cdc._staging_table(staging) -%}
-  {%- set settings = table.settings -%}
-  {%- set keys = settings['keys'] -%}
-  {%- if settings.get('alternate_keys') -%}{%- do delta_cdc._refuse_alternate_keys(settings) -%}{%- endif -%}
-  {%- set noted = delta_cdc.progress(table.staging).notes.get('keys', keys) -%}
-  {%- if noted != keys -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': staging was loaded with other `keys`: ' ~ noted | join(', ') ~ '. Run `dbt run`, then erase again.') -%}
-  {%- endif -%}
-  {%- do delta_cdc._need_erase_secret(settings, delta_cdc.progress(table.staging)) -%}
-  {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
-  {%- if waiting -%}{%- do exceptions.raise_compiler_error(waiting ~ ' Run `dbt run`, then erase again.') -%}{%- endif -%}
-
-  {%- set batches = delta_cdc.view_row(table) -%}
+  {%- set found = delta_cdc._look_at_erasure(staging) -%}
+  {%- set ledger, table, batches = found.ledger, found.table, found.batches -%}
+  {%- set settings, keys = table.settings, table.settings['keys'] -%}
   {%- if not batches -%}
-    {%- set known = adapter.query_rows('select count(*) as n from cdc_named_key cross join ' ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc._key_values(keys), none))[0].n -%}
-    {%- if not known %}{% do delta_cdc.refuse_unknown_key(table) %}{% endif -%}
     {%- do print('table ' ~ table.name ~ ': erased before; what is left in files is removed.') -%}
     {{ return('') }}
   {%- endif -%}
 
-  {%- set final, staged = delta_cdc.progress(delta_cdc._model_of(settings, 'final')), delta_cdc.progress(table.staging) -%}
-  {%- set came = '(_cdc_batch_id > ' ~ final.batch_id ~ (' or _cdc_revised_in > ' ~ final.batch_id if '_cdc_revised_in' in staged.columns else '') ~ ')' -%}
-  {#- but for an erasure: of that one final has nothing to take #}
-  {%- if not final.rebuild and final.batch_id < staged.committed
-        and adapter.query_rows('select 1 as found from ' ~ table.staging ~ ' where ' ~ came ~ " and not _cdc_error <=> 'erased' limit 1") -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': final has not taken all that is staged. Run `dbt run` (accept or retract what is held), then erase again.') -%}
-  {%- endif -%}
   {%- if not settings.key_changes and not settings.insert_only -%}
     {%- for written in [delta_cdc._model_of(settings, 'final')] + ([delta_cdc._model_of(settings, 'history')] if settings.get('history') == 'table' else []) -%}
       {%- if adapter.table_state(written, written.identifier).exists -%}
@@ -70,6 +50,46 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
     {%- do print('not looked into: ' ~ unread ~ ' unparsable rows of the table, which tell no key (see cdc_quarantine)') -%}
   {%- endif -%}
   {%- do print('out of reach: landed files that repeat these changes, the source itself, copies that other readers made, backups') -%}
+{% endmacro %}
+
+
+{#- What `delta-cdc erase` looks at before it asks: {changes, keys}, how many would go; 0 where the row was erased before. -#}
+{% macro erasable(staging) %}
+  {%- do delta_cdc._look_at_erasure(staging) -%}
+  {%- do print(tojson({'changes': adapter.query_rows('select count(*) as n from cdc_changes_of_row')[0].n,
+        'keys': adapter.query_rows('select count(*) as n from cdc_keys_of_row')[0].n})) -%}
+{% endmacro %}
+
+
+{#- {ledger, table, batches} of an erasure that can be done, and the views of `view_row`; nothing is written. Else an error. -#}
+{% macro _look_at_erasure(staging) %}
+  {%- set ledger = delta_cdc._ledger() -%}
+  {%- set table = delta_cdc._staging_table(staging) -%}
+  {%- set settings = table.settings -%}
+  {%- set keys = settings['keys'] -%}
+  {%- if settings.get('alternate_keys') -%}{%- do delta_cdc._refuse_alternate_keys(settings) -%}{%- endif -%}
+  {%- set noted = delta_cdc.progress(table.staging).notes.get('keys', keys) -%}
+  {%- if noted != keys -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': staging was loaded with other `keys`: ' ~ noted | join(', ') ~ '. Run `dbt run`, then erase again.') -%}
+  {%- endif -%}
+  {%- do delta_cdc._need_erase_secret(settings, delta_cdc.progress(table.staging)) -%}
+  {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
+  {%- if waiting -%}{%- do exceptions.raise_compiler_error(waiting ~ ' Run `dbt run`, then erase again.') -%}{%- endif -%}
+
+  {%- set batches = delta_cdc.view_row(table) -%}
+  {%- if not batches -%}
+    {%- set known = adapter.query_rows('select count(*) as n from cdc_named_key cross join ' ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc._key_values(keys), none))[0].n -%}
+    {%- if not known %}{% do delta_cdc.refuse_unknown_key(table) %}{% endif -%}
+  {%- else -%}
+    {%- set final, staged = delta_cdc.progress(delta_cdc._model_of(settings, 'final')), delta_cdc.progress(table.staging) -%}
+    {%- set came = '(_cdc_batch_id > ' ~ final.batch_id ~ (' or _cdc_revised_in > ' ~ final.batch_id if '_cdc_revised_in' in staged.columns else '') ~ ')' -%}
+    {#- but for an erasure: of that one final has nothing to take #}
+    {%- if not final.rebuild and final.batch_id < staged.committed
+          and adapter.query_rows('select 1 as found from ' ~ table.staging ~ ' where ' ~ came ~ " and not _cdc_error <=> 'erased' limit 1") -%}
+      {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': final has not taken all that is staged. Run `dbt run` (accept or retract what is held), then erase again.') -%}
+    {%- endif -%}
+  {%- endif -%}
+  {{ return({'ledger': ledger, 'table': table, 'batches': batches}) }}
 {% endmacro %}
 
 

@@ -2,9 +2,11 @@
 {% macro in_session() %}{{ return(target.get('method', 'session') == 'session') }}{% endmacro %}
 
 
-{#- on-run-start: nothing of a feed is loaded through a server. Its models read logs and folders in the dbt process, keep rows for the
-    time of a model, and are Python where keys change. -#}
+{#- on-run-start: macros and Python are of one version, and nothing of a feed is loaded through a server. Its models read logs and
+    folders in the dbt process, keep rows for the time of a model, and are Python where keys change. -#}
 {% macro need_session() %}
+  {%- set mismatch = adapter.version_mismatch() if execute and target.get('type') == 'sparkdelta' else none -%}
+  {%- if mismatch %}{% do exceptions.raise_compiler_error(mismatch ~ ' Nothing was run.') %}{% endif -%}
   {%- if not execute or delta_cdc.in_session() -%}{{ return('') }}{%- endif -%}
   {%- set layers, found = delta_cdc.layers(), [] -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.unique_id in selected_resources

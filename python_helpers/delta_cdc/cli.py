@@ -6,6 +6,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,18 +122,23 @@ def generate(project_dir: Path, variables: str | None, check: bool, force: bool,
     for path in scaffold.write(project, files, comparison, force=force, prune=prune):
         removed = path in comparison.gone or path in comparison.gone_edited
         say(f"{'removed' if removed else 'wrote'} {path}")
+    _tell_what_was_left(comparison, force=force, prune=prune)
+    say(f"{_summary(project)}: {_files(len(files))} current.")
+
+
+def _tell_what_was_left(comparison: scaffold.Comparison, *, force: bool, prune: bool) -> None:
     findings = []
     if not force:
-        findings += [f"{path}: was edited and is kept; --force overwrites it" for path in comparison.edited]
+        findings += [f"{path}: was edited and is kept; `delta-cdc generate --force` overwrites it" for path in comparison.edited]
     if not prune:
-        findings += [f"{path}: its table is gone; --prune removes it" for path in comparison.gone]
+        findings += [f"{path}: its table is gone; `delta-cdc generate --prune` removes it" for path in comparison.gone]
     if not (prune and force):
         findings += [
-            f"{path}: its table is gone, and it was edited; --prune --force removes it" for path in comparison.gone_edited
+            f"{path}: its table is gone, and it was edited; `delta-cdc generate --prune --force` removes it"
+            for path in comparison.gone_edited
         ]
     if findings:
         raise GeneratedFilesError(findings, f"{_files(len(findings))} left as found; the others are current.")
-    say(f"{_summary(project)}: {_files(len(files))} current.")
 
 
 @main.command()
@@ -206,61 +212,102 @@ def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
     "--from-csv", "table_list", type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Settings of its tables, a row a table: `table`, and names of settings. Only these tables are taken.",
 )
+@click.option("--force", is_flag=True, help="Write the source of a feed that is there again: what was edited in it is lost.")
 @with_dbt
 def init(
     dbt: operations.Dbt, feed: str, message_format: str, location: str, jdbc: str | None, schema: str | None,
-    jdbc_options: tuple[str, ...], file_format: str | None, table_list: Path | None,
+    jdbc_options: tuple[str, ...], file_format: str | None, table_list: Path | None, force: bool,
 ) -> None:
     """Begin with a feed: look at its change sets, or at the tables of its database; write its source (models/FEED/_sources.yml)
-    and its models."""
-    project = dbt.project()
+    and its models. Where settings are missing that nobody tells, the source has `enabled: false` until they are filled in."""
     if not IDENTIFIER.fullmatch(feed):
         wants = "A feed's name is made of letters, digits and underscores, not beginning with a digit"
         raise OperationError(f"{wants}; `{feed}` is not.")
     if message_format not in FORMATS:
         raise OperationError(f"`--format` is {message_format}. {did_you_mean(message_format, FORMATS)}")
-    path = project.root / project.model_path / feed / "_sources.yml"
-    if path.exists() or feed in {known.name for known in project.feeds}:
-        raise OperationError(f"There is a feed {feed} already. Add tables to {path}, or give the new feed another name.")
     if jdbc is None:
-        found, where = _told_by_files(dbt, project, feed, message_format, location, file_format, path)
+        location, change_sets = _looked_up(dbt.project_dir, location)
+    options = _jdbc_options(jdbc_options, jdbc)
+    project, _ = dbt.survey(feed)
+    path = _source_to_write(project, feed, force)
+    if jdbc is None:
+        found, where = _told_by_files(dbt, project.root / location, change_sets, feed, message_format, location, file_format)
     else:
-        asked = {"url": jdbc, "schema": schema, "options": _jdbc_options(jdbc_options, jdbc)}
+        asked = {"url": jdbc, "schema": schema, "options": options}
         found, where = discovery.of_database(dbt.ask("tables_of_database", asked, private=True)), location
     given, left_out = None, []
     if table_list is not None:
-        given = table_lists.settings_for(found.tables, table_lists.read_table_list(table_list), table_list)
+        given = table_lists.read_table_list(table_list, found.tables)
         left_out = [name for name in found.tables if name not in given]
         found.tables = {name: table for name, table in found.tables.items() if name in given}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(discovery.source_yml(feed, where, message_format, found, given), encoding="utf-8")
+    taken = scaffold.model_names(project, feed)
+    source = functools.partial(discovery.source_yml, feed, where, message_format, found, given, taken=taken)
+    project, incomplete = _write_source(dbt, feed, path, source)
     unread = f"; {_count(found.unread, 'line')} could not be read as {message_format}" if found.unread else ""
     say(f"wrote {path.relative_to(project.root)}: {_count(len(found.tables), 'table')}{unread}")
     if left_out:
         say(f"not in {table_list}, so not configured: {', '.join(left_out)}")
-    try:
-        project = dbt.project()
-    except ConfigError as what_could_not_be_found_out:
-        then = f"fill them in in {path.relative_to(project.root)}, then `delta-cdc generate`"
-        raise ConfigError(what_could_not_be_found_out.problems, then) from None
-    files = scaffold.plan(project)
-    for written in scaffold.write(project, files, scaffold.compare(project, files)):
-        say(f"wrote {written}")
+    if incomplete:
+        raise incomplete
+    files = scaffold.plan(replace(project, feeds=tuple(each for each in project.feeds if each.name == feed)))
+    comparison = scaffold.compare(project, files, feed)
+    for written in scaffold.write(project, files, comparison, prune=force):
+        say(f"{'removed' if written in comparison.gone else 'wrote'} {written}")
+    _tell_what_was_left(comparison, force=False, prune=force)
     say("Look through the source: keys, types, order. Then `delta-cdc generate`, and `delta-cdc run`.")
 
 
-def _told_by_files(
-    dbt: operations.Dbt, project: Project, feed: str, message_format: str, location: str, file_format: str | None, source: Path
-) -> tuple[discovery.Discovery, str]:
-    """What the change sets in a folder tell, and the feed's `location`."""
+def _source_to_write(project: Project, feed: str, force: bool) -> Path:
+    """The file of a feed's source. Raises OperationError where it must not be written."""
+    path = project.root / project.model_path / feed / "_sources.yml"
+    others = [known.name for known in project.feeds if known.name != feed and known.file == str(path.relative_to(project.root))]
+    is_there = feed in {*(known.name for known in project.feeds), *project.disabled}
+    if force and path.exists() and not others:
+        return path
+    if path.exists() or is_there:
+        how = "" if others or not path.exists() else ", let --force write it again"
+        where = next((known.file for known in project.feeds if known.name == feed), path)
+        raise OperationError(f"There is a feed {feed} already. Add tables to {where}{how}, or give the new feed another name.")
+    return path
+
+
+def _write_source(
+    dbt: operations.Dbt, feed: str, path: Path, source: Callable[..., str]
+) -> tuple[Project, ConfigError | None]:
+    """Write a feed's source; returns the project with it, and what it lacks: then it is written with `enabled: false`, for the
+    other feeds' sake."""
+    before = path.read_text(encoding="utf-8") if path.exists() else None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(source(enabled=True), encoding="utf-8")  # for the lines of what is wrong
+    project, problems = dbt.survey(feed)
+    if not problems:
+        path.write_text(source(), encoding="utf-8")
+        return project, None
+    name = path.relative_to(project.root)
+    if before is not None and [*path.parent.rglob("*.sql")]:  # they read the source
+        path.write_text(before, encoding="utf-8")
+        raise ConfigError(problems, f"{name} is as it was: the feed's models need it. Give the settings with --from-csv")
+    path.write_text(source(enabled=False), encoding="utf-8")
+    then = f"so {name} has `enabled: false`: put it right, take that line out, then `delta-cdc generate`"
+    return project, ConfigError(problems, then)
+
+
+def _looked_up(project_dir: Path, location: str) -> tuple[str, dict[str, list[Path]]]:
+    """The folder in which `init` looks, relative to the project, and the change sets in it."""
     if "://" in location:
         raise OperationError(
             f"`--location` is {location}; init looks at files on this machine. Copy some change sets here, name their folder, "
-            f"and put {location} into {source} afterwards. Or let a database tell its tables: `--jdbc`."
+            f"and put {location} into the source afterwards. Or let a database tell its tables: `--jdbc`."
         )
     location = location.removesuffix("/").removesuffix("/{table}")  # it finds out by itself whether tables have folders
-    folder = project.root / location
-    change_sets = discovery.change_sets_in(folder)
+    return location, discovery.change_sets_in(project_dir.resolve() / location)
+
+
+def _told_by_files(
+    dbt: operations.Dbt, folder: Path, change_sets: dict[str, list[Path]], feed: str, message_format: str, location: str,
+    file_format: str | None,
+) -> tuple[discovery.Discovery, str]:
+    """What the change sets in a folder tell, and the feed's `location`."""
     kind = file_format or flat_files.kind_of_all(folder, change_sets)
     tell: Callable[[Iterable[Path], str], discovery.Discovery]
     if kind == "json":
@@ -283,7 +330,7 @@ def _told_by_files(
     return found, location if "" in change_sets else f"{location.rstrip('/')}/{{table}}"
 
 
-def _jdbc_options(given: Sequence[str], url: str) -> dict[str, str]:
+def _jdbc_options(given: Sequence[str], url: str | None) -> dict[str, str]:
     """Options of Spark's JDBC source, each NAME=VALUE. Raises OperationError for a secret among them, or in the URL."""
     options = dict(option.partition("=")[::2] for option in given)
     for name, value in {**options, "the URL": url}.items():
@@ -307,8 +354,8 @@ def _interval(_ctx: click.Context, _option: click.Parameter, text: str | None) -
 def run(dbt: operations.Dbt, select: tuple[str, ...], every: int | None, planned: bool) -> None:
     """`dbt run` with a summary that fits a screen, never two at once. Feeds with `kafka` or `jdbc` are landed first.
 
-    Exit codes: 0 done; 1 something failed; 2 the configuration is wrong; 3 done, but a change set is held; 75 another run is
-    at work.
+    Exit codes: 0 done; 1 something failed; 2 the configuration or the selection is wrong; 3 done, but a change set is held; 75
+    another run is at work.
     """
     if planned and every:
         raise click.UsageError("--plan is for one run; it does not go with --every.")
@@ -539,7 +586,11 @@ def erase(dbt: operations.Dbt, table: str, key: tuple[str, ...], yes: bool) -> N
     """Remove a person for good from all that was written of TABLE: the row of KEY, a value for each key column."""
     found = operations.find_keyed(dbt.project(), table, key, "erase")
     if not yes:
-        click.confirm("This cannot be undone, and ends time travel of the tables it touches. Erase?", abort=True)
+        told = dbt.ask("erasable", {"staging": found.staging_name}, key=key)
+        what = f"{_count(told['changes'], 'change')} of the row, under {_count(told['keys'], 'key')}, would go"
+        what = what if told["changes"] else "the row was erased before, and what is left in files would go"
+        end = "This cannot be undone, and ends time travel of the tables it touches. Erase?"
+        click.confirm(f"table {found.feed}.{found.name}: {what}. {end}", abort=True)
     with runs.locked(dbt.project_dir):
         operations.erase(dbt, found, key)
 
@@ -564,9 +615,10 @@ def _want_keys(table: Table, command: str) -> None:
 
 
 def _summary(project: Project) -> str:
+    off = f"; with `enabled: false`: {', '.join(project.disabled)}" if project.disabled else ""
     if not project.feeds:
-        return "No feeds (no source has `cdc` in its meta)"
-    return f"{_count(len(project.feeds), 'feed')}, {_count(len(project.tables), 'table')}"
+        return f"No feeds (no source has `cdc` in its meta{off})"
+    return f"{_count(len(project.feeds), 'feed')}, {_count(len(project.tables), 'table')}{off}"
 
 
 def _files(number: int) -> str:

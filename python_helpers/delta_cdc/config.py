@@ -18,6 +18,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import NotRequired, TypedDict
 
+from delta_cdc.errors import Problem, nearest
+
 # --------------------------------------------------------------------------------
 # The settings
 
@@ -777,6 +779,24 @@ def setting_level(name: str) -> str:
     return str(_extra(name)["level"])
 
 
+# names that dbt and other tools have for what a setting says
+_CALLED_ELSEWHERE = {
+    "alias": "final_name", "primary_key": "keys", "unique_key": "keys", "pk": "keys", "order_by": "sequence_by",
+    "version_column": "sequence_by", "partitions": "partition_by", "sort_by": "zorder_by",
+}  # fmt: skip
+
+
+def setting_meant(name: str) -> str | None:
+    """The setting that is most likely meant by a name that is none."""
+    return _CALLED_ELSEWHERE.get(name.casefold()) or nearest(name, Settings.model_fields)
+
+
+def which_setting(name: str) -> str:
+    """A sentence to follow «x is no setting.»"""
+    close = setting_meant(name)
+    return f"Did you mean `{close}`?" if close else "See docs/configuration.md, or `delta-cdc settings`."
+
+
 def _extra(name: str) -> dict[str, Any]:
     extra = Settings.model_fields[name].json_schema_extra
     assert isinstance(extra, dict)
@@ -964,13 +984,15 @@ class Feed:
 
 @dataclass(frozen=True)
 class Project:
-    """A dbt project with its feeds, sorted by name. variables: those that it was read with, beside its own."""
+    """A dbt project with its feeds, sorted by name. variables: those that it was read with, beside its own. disabled: names of
+    the feeds whose source has `enabled: false`."""
 
     root: Path
     name: str
     model_path: str
     feeds: tuple[Feed, ...]
     variables: Mapping[str, Any] = field(default_factory=dict)
+    disabled: tuple[str, ...] = ()
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -1017,3 +1039,11 @@ def load_project(root: Path | str, variables: Mapping[str, Any] | None = None) -
     from delta_cdc.config_reader import read
 
     return read(Path(root), variables)
+
+
+def survey_project(root: Path | str, feed: str, variables: Mapping[str, Any] | None = None) -> tuple[Project, list[Problem]]:
+    """The feeds of a dbt project as far as they can be read, and what is wrong with one of them."""
+    from delta_cdc.config_reader import survey
+
+    project, problems = survey(Path(root), variables, last=feed)
+    return project, [problem for problem in problems if problem.feed == feed]

@@ -27,9 +27,11 @@ from delta_cdc.config import (
     sequence_name,
     setting_defaults,
     setting_level,
+    setting_meant,
     settings_naming_columns,
     unquoted,
     wants,
+    which_setting,
 )
 from delta_cdc.errors import ConfigError, Problem, did_you_mean, nearest
 from delta_cdc.source_files import (
@@ -74,22 +76,32 @@ HISTORY_COLUMNS = ("valid_from", "valid_to", "is_current")
 def read(root: Path, variables: Mapping[str, Any] | None = None) -> Project:
     """Read and check the feeds of a dbt project. Raises ConfigError with every problem found. variables: beside those of
     dbt_project.yml."""
+    project, problems = survey(root, variables)
+    if problems:
+        raise ConfigError(problems)
+    return project
+
+
+def survey(root: Path, variables: Mapping[str, Any] | None = None, *, last: str = "") -> tuple[Project, list[Problem]]:
+    """The feeds of a dbt project as far as they can be read, and every problem found. last: of two feeds that want a name for a
+    model, this one is told."""
     project = read_project(root.resolve())
     project = replace(project, variables={**project.variables, **(variables or {})})
     problems: list[Problem] = []
     reader = _Reader(project, problems)
     for file in read_source_files(project, problems):
         reader.read_file(file)
+    reader.feeds.sort(key=lambda feed: feed.name == last)
     reader.check_names()
-    if problems:
-        raise ConfigError(sorted(problems, key=lambda problem: (problem.file or "", problem.line or 0)))
-    return Project(
+    read = Project(
         root=project.root,
         name=project.name,
         model_path=project.model_paths[0],
         feeds=tuple(sorted(reader.feeds, key=lambda feed: feed.name)),
         variables=variables or {},
+        disabled=tuple(sorted(reader.disabled)),
     )
+    return read, sorted(problems, key=lambda problem: (problem.file or "", problem.line or 0))
 
 
 def known_formats(project: DbtProject) -> list[str]:
@@ -139,6 +151,7 @@ class _Reader:
         self.formats = known_formats(project)
         self.renderer = Renderer(project.variables)
         self.feeds: list[Feed] = []
+        self.disabled: list[str] = []
         self.seen: dict[str, str] = {}
         self.claimed: set[str] = set()
 
@@ -157,6 +170,8 @@ class _Reader:
             if isinstance(source, Lined) and isinstance(told, str):
                 if not self.is_disabled(source):
                     self.read_source(source, file.path)
+                elif next(blocks_in(source), None):
+                    self.disabled.append(told)
             elif block := next(blocks_in(source), None):
                 message = f"a source's name is {shown(told)}. It takes text: - name: \"{told or 'shop'}\"."
                 self.problems.append(Problem(message, file=file.path, line=block[0].lines.get(block[1])))
@@ -284,14 +299,9 @@ class _Reader:
         for key, value in raw.items():
             name = str(key)
             if name not in Settings.model_fields:
-                close = nearest(name, Settings.model_fields)
+                close = setting_meant(name)
                 block.broken |= {close} if close else set()
-                hint = (
-                    f"Did you mean `{close}`?"
-                    if close
-                    else "See docs/configuration.md, or `delta-cdc settings`."
-                )
-                problem(name, f"setting `{name}` is not known. {hint}")
+                problem(name, f"setting `{name}` is not known. {which_setting(name)}")
             elif setting_level(name) == elsewhere:
                 problem(name, f"`{name}` is a setting of the {elsewhere}, not of the {here}. Move it there.")
             else:

@@ -7,17 +7,20 @@ guessed from values.
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import re
+import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from delta_cdc.config import IDENTIFIER
 from delta_cdc.errors import OperationError
 from delta_cdc.value_types import Looks
 
@@ -39,9 +42,11 @@ class Sighting:
 
 @dataclass
 class FoundTable:
-    """A table as all messages together tell it. name: as in the messages, with its schema if they name one."""
+    """A table as all messages together tell it. name: as in the messages, with its schema if they name one. folder: that of its
+    change sets, where each table has one."""
 
     name: str
+    folder: str | None = None
     keys: list[str] = field(default_factory=list)
     columns: dict[str, str | None] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
@@ -73,7 +78,7 @@ class Discovery:
 
 def of_database(tables: Iterable[Mapping[str, Any]]) -> Discovery:
     """What `adapter.tables_of_database` told: {name, keys, columns: {name: type or None}}."""
-    found = {each["name"]: FoundTable(each["name"], list(each["keys"]), dict(each["columns"])) for each in tables}
+    found = {each["name"]: FoundTable(each["name"], keys=list(each["keys"]), columns=dict(each["columns"])) for each in tables}
     return Discovery(found, teller="database's constraints")
 
 
@@ -171,28 +176,36 @@ def discover_folder(
                 )
         for told, table in part.tables.items():
             found.tables[told] = table
-            if short_names([told])[told] != name:
-                table.settings["source_table"] = name
+            table.folder = name
     return found
 
 
 def source_yml(
-    feed: str, location: str, message_format: str, found: Discovery, given: Mapping[str, Mapping[str, Any]] | None = None
+    feed: str, location: str, message_format: str, found: Discovery, given: Mapping[str, Mapping[str, Any]] | None = None, *,
+    taken: Collection[str] = (), enabled: bool | None = None,
 ) -> str:
-    """The source of a feed as yml; what the messages do not tell is named in a comment. given: settings of tables, by name."""
+    """The source of a feed as yml; what the messages do not tell is named in a comment.
+
+    given: settings of tables, by name. taken: names of models that there are, in lower case. enabled: whether dbt is to read
+    it; None, the default, where nobody needs to be told.
+    """
     names = short_names(found.tables)
     tables = [_table_yml(table, names[table.name]) for table in found.tables.values()]
     for name, described in zip(found.tables, tables, strict=True):
-        described["config"]["meta"]["cdc"].update((given or {}).get(name, {}))
+        settings = described["config"]["meta"]["cdc"]
+        settings.update((given or {}).get(name, {}))
+        if f"final_{described['name']}".lower() in taken:
+            settings.setdefault("final_name", _free(f"final_{feed}_{described['name']}", {*taken}))
+    switch = {} if enabled is None else {"enabled": enabled}
     source = {
         "name": feed,
-        "config": {"meta": {"cdc": {"format": message_format, "location": location, **found.settings}}},
+        "config": switch | {"meta": {"cdc": {"format": message_format, "location": location, **found.settings}}},
         "tables": tables,
     }
     text = yaml.safe_dump({"version": 2, "sources": [source]}, sort_keys=False, allow_unicode=True, width=120)
     keyless = [table["name"] for table in tables if not {"keys", "keyless", "insert_only"} & set(table["config"]["meta"]["cdc"])]
     untyped = [f"{table.name}.{name}" for table in found.tables.values() for name, kind in table.columns.items() if kind is None]
-    todo = ""
+    todo = "" if enabled is None else "# Not read as long as it says `enabled: false`.\n"
     if keyless:
         todo += f"# The {found.teller} tell no key of: {', '.join(keyless)}. Set `keys`, or `keyless`.\n"
     for table in tables:
@@ -234,15 +247,44 @@ def _likely(what: str, columns: Iterable[str], table: str) -> list[str]:
 
 def settings_of(table: FoundTable, name: str) -> dict[str, Any]:
     """The settings that the messages imply for a table that is configured under this name."""
-    named = {} if name == table.name.rsplit(".", 1)[-1] else {"source_table": table.name}
+    known_by_itself = name == (table.folder or table.name.rsplit(".", 1)[-1])
+    named = {} if known_by_itself else {"source_table": table.folder or table.name}
     return {**named, **({"keys": table.keys} if table.keys else {}), **table.settings}
 
 
 def short_names(tables: Iterable[str]) -> dict[str, str]:
-    """Each table's name without its schema, where that is one of a kind."""
+    """A name for the models of each table: its own without its schema, where that is one of a kind, and of letters, digits and
+    underscores.
+
+    >>> short_names(["shop.invoice", "a.note", "b.note", "visit [1]", "my-table", "my_table", "2024"])["visit [1]"]
+    'visit_1'
+    """
     last = {name: name.rsplit(".", 1)[-1] for name in tables}
     count = Counter(short.lower() for short in last.values())
-    return {name: short if count[short.lower()] == 1 else name.replace(".", "_") for name, short in last.items()}
+    wanted = {name: short if count[short.lower()] == 1 else name.replace(".", "_") for name, short in last.items()}
+    taken: set[str] = set()
+    in_turn = sorted(wanted, key=lambda name: not IDENTIFIER.fullmatch(wanted[name]))  # first those that can be as they are
+    return {name: _free(_identifier(wanted[name]), taken) for name in in_turn}
+
+
+def _identifier(text: str) -> str:
+    """
+    >>> _identifier("my-table"), _identifier("Größe (alt)"), _identifier("2024"), _identifier("订单")
+    ('my_table', 'Grosse_alt', 'table_2024', 'table')
+    """
+    if IDENTIFIER.fullmatch(text):
+        return text
+    latin = unicodedata.normalize("NFKD", text.replace("ß", "ss")).encode("ascii", "ignore").decode()
+    name = re.sub(r"\W+", "_", latin).strip("_")
+    return name if IDENTIFIER.fullmatch(name) else f"table_{name}".rstrip("_")
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or with a number if it is taken; it is from then on."""
+    candidates = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+    free = next(each for each in candidates if each.lower() not in taken)
+    taken.add(free.lower())
+    return free
 
 
 def _table_yml(table: FoundTable, name: str) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class ConfigError(CdcError):
 
 
 class ProjectError(CdcError):
-    """The folder is not a dbt project, or the project file cannot be read."""
+    """The folder is not a dbt project, or the project file cannot be read, or its package is of another version."""
 
     exit_code = 2
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import click
 
-from delta_cdc.config import Project, Table, load_project
-from delta_cdc.errors import OperationError, did_you_mean, nearest
+from delta_cdc.config import Project, Table, load_project, survey_project
+from delta_cdc.errors import OperationError, Problem, ProjectError, did_you_mean, nearest
+from delta_cdc.versions import mismatch
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,15 @@ class Dbt:
     variables: Mapping[str, Any] = field(default_factory=dict)
 
     def project(self) -> Project:
-        """Its feeds. Raises ConfigError with every problem found."""
-        return load_project(self.project_dir, self.variables)
+        """Its feeds. Raises ConfigError with every problem found, and ProjectError where its package is of another version."""
+        project = load_project(self.project_dir, self.variables)
+        if why := mismatch(project.root, project.name):
+            raise ProjectError(why)
+        return project
+
+    def survey(self, feed: str) -> tuple[Project, list[Problem]]:
+        """Its feeds as far as they can be read, and what is wrong with one of them."""
+        return survey_project(self.project_dir, feed, self.variables)
 
     def run_operation(self, macro: str, arguments: Mapping[str, Any], *, key: Sequence[str] = ()) -> None:
         """Run a macro of this package; what it prints goes to stdout. Raises OperationError with what it says.
@@ -56,6 +64,7 @@ class Dbt:
         said: list[str] = []
 
         def on_event(event: Any) -> None:
+            refuse_other_adapter(event)
             if event.info.name == "PrintEvent":
                 tell(event.info.msg)
             elif error := error_of(event):
@@ -97,6 +106,12 @@ def erase(dbt: Dbt, table: Table, key: Sequence[str]) -> None:
     dbt.run_operation("purge_erased", {"staging": table.staging_name})
 
 
+def refuse_other_adapter(event: Any) -> None:
+    """A callback of dbt: none but this package's adapter knows what its macros ask for, and another's would start first."""
+    if event.info.name == "AdapterRegistered" and event.data.adapter_name != "sparkdelta":
+        raise OperationError(plain(f"Could not find adapter type {event.data.adapter_name}!"))
+
+
 def error_of(event: Any) -> str | None:
     """What an event of dbt says of a failure; None for any other event."""
     if event.info.name in ("RunningOperationCaughtError", "RunningOperationUncaughtError"):
@@ -109,13 +124,43 @@ def why_failed(result: Any, said: Sequence[str]) -> str:
     return plain(said[0] if said else str(result.exception or "dbt failed and did not say why; see logs/dbt.log."))
 
 
+_PROFILE = (
+    "Put a profiles.yml there (README.md has one), or name its folder with --profiles-dir; in a clone of delta_cdc: "
+    "--profiles-dir profiles --target demo."
+)
+_ADAPTER = (
+    r"The profile has `type: \1`, and the feeds want `type: sparkdelta`, the adapter that comes with this command. Change it in "
+    "profiles.yml, or name another --target or --profile."
+)
+_PACKAGE = (
+    "The package delta_cdc is not there. packages.yml in the project has to list it (`packages: [{local: ../delta_cdc}]`, "
+    "or `git:` and `revision:`); then run `dbt deps`."
+)
+# what dbt says of a project that it cannot start with → what a person needs to know
+_REMEDIES = (
+    (r"Path '(.*/\.dbt)' does not exist\.",
+     rf"There is no profiles.yml in the folder where this was started, nor in \1. {_PROFILE}"),
+    (r"Path '(.*)' does not exist\.", rf"There is no folder \1, where profiles.yml is looked for. {_PROFILE}"),
+    (r"Could not find profile named '(.*)'",
+     r"There is no profile `\1` (`profile` in dbt_project.yml): dbt looks for a profiles.yml in --profiles-dir, else in the "
+     rf"folder where this was started, else in ~/.dbt. {_PROFILE}"),
+    (r"(?:Credentials in profile .*\n)?Could not find adapter type (.*)!", _ADAPTER),
+    (r"dbt found \d+ package\(s\) specified in (.*), but only \d+ package\(s\) installed in (.*)\. Run .*",
+     r"\1 lists packages that are not in \2 yet. Run `dbt deps`, then this command again."),
+    (r"Model .* depends on a node named 'cdc_change_sets' which was not found|'delta_cdc' is undefined(\n.*)*|"
+     r".*dbt could not find a macro with the name .* in the \"delta_cdc\" package", _PACKAGE),
+)
+
+
 def plain(text: str) -> str:
-    """A message of dbt: a compilation error without dbt's frame of «Compilation Error in macro …» and «> in macro …»."""
+    """A message of dbt: a compilation error without dbt's frame of «Compilation Error in macro …» and «> in macro …». Where a
+    project lacks something that every command needs, a sentence with the remedy."""
     lines = [line.strip() for line in text.splitlines()]
     while lines and (re.match(r"(Compilation|Database|Runtime) Error|Encountered an error", lines[0]) or not lines[0]):
         lines.pop(0)
     kept = [line for line in lines if line and not re.match(r"> (in|called by) ", line)]
-    return "\n".join(kept) or text
+    said = "\n".join(kept) or text
+    return next((found.expand(remedy) for pattern, remedy in _REMEDIES if (found := re.fullmatch(pattern, said))), said)
 
 
 def find_keyed(project: Project, name: str, key: Sequence[str], command: str) -> Table:

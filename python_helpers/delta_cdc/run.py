@@ -20,7 +20,7 @@ from rich.text import Text
 
 from delta_cdc import land as landing
 from delta_cdc.config import Project, load_project
-from delta_cdc.errors import CdcError, OperationError
+from delta_cdc.errors import CdcError, OperationError, nearest
 from delta_cdc.operations import plain
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 
@@ -144,18 +144,35 @@ def land_first(dbt: WarmDbt, project: Project, console: Console) -> list[dict[st
 def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Console) -> Summary:
     """One dbt command, with a bar on a terminal. Raises RunFailed when dbt could not start, NotStarted where it never will."""
     started = time.monotonic()
+    missed: list[str] = []
     with progress_on(console, transient=True) as progress:
-        result = dbt.run(progress, "dbt run", *command)
+        result = dbt.run(progress, "dbt run", *command, miss=missed.append)
     nodes = getattr(result.result, "results", None)
     if nodes is None and not result.success:
         from dbt.cli.exceptions import DbtUsageException
         from dbt.exceptions import ParsingError
         from dbt_common.exceptions import CompilationError, DbtConfigError
 
-        wrong = isinstance(result.exception, (DbtConfigError, CompilationError, ParsingError, DbtUsageException))
-        why = f"dbt ran nothing: {result.exception or 'it did not say why; see logs/dbt.log'}"
+        wrong = isinstance(result.exception, (CdcError, DbtConfigError, CompilationError, ParsingError, DbtUsageException))
+        why = plain(f"{result.exception or 'dbt ran nothing and did not say why; see logs/dbt.log.'}")
         raise NotStarted(why) if wrong else RunFailed(why)
+    unknown = [_no_such_model(selected, dbt.models) for selected in missed]
+    if not nodes and "--select" in command and (unknown or "--exclude" not in command):
+        raise NotStarted("\n".join(unknown) or f"No model is selected by --select {' '.join(command[2:])}.")
+    for text in unknown:
+        console.print(Text(text, style="yellow"), soft_wrap=True)
     return summarize(project, nodes or [], time.monotonic() - started)
+
+
+def _no_such_model(selected: str, models: Sequence[str]) -> str:
+    """
+    >>> _no_such_model("+final_invoic+", ["final_invoice", "stg_shop__invoice"])
+    '`--select +final_invoic+` selects no model. Did you mean `final_invoice`?'
+    """
+    name = re.sub(r"^(@|\d*\+)|\+\d*$", "", selected).rsplit("/", 1)[-1]
+    close = nearest(Path(name).stem, models)
+    hint = f"Did you mean `{close}`?" if close else "`dbt ls --resource-type model` lists all there are."
+    return f"`--select {selected}` selects no model. {hint}"
 
 
 def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary:

@@ -617,8 +617,16 @@ def is_untouched(text: str) -> bool:
     return found is not None and found["digest"] == hashlib.sha256(body.encode()).hexdigest()[:12]
 
 
-def compare(project: Project, files: Sequence[GeneratedFile]) -> Comparison:
-    """Look at every planned file, and at every file under the models that was generated once."""
+def model_names(project: Project, but: str) -> set[str]:
+    """The names, in lower case, of all models that there are or should be, but for those of one feed."""
+    models = project.root / project.model_path
+    found = (path for path in models.rglob("*") if path.suffix in (".sql", ".py") and models / but not in path.parents)
+    should = (name for table in project.tables if table.feed != but for name in table.models)
+    return {name.lower() for name in (*(path.stem for path in found), *should)}
+
+
+def compare(project: Project, files: Sequence[GeneratedFile], folder: str = "") -> Comparison:
+    """Look at every planned file, and at every file under the models, or in a folder of them, that was generated once."""
     found: dict[str, list[str]] = {name: [] for name in Comparison.__dataclass_fields__}
     for file in files:
         text = _read(project.root / file.path)
@@ -630,7 +638,7 @@ def compare(project: Project, files: Sequence[GeneratedFile]) -> Comparison:
             kind = "outdated" if is_untouched(text) else "edited"
         found[kind].append(file.path)
     planned = {file.path for file in files}
-    for path in sorted((project.root / project.model_path).rglob("*")):
+    for path in sorted((project.root / project.model_path / folder).rglob("*")):
         name = path.relative_to(project.root).as_posix()
         if path.suffix in (".sql", ".py", ".yml") and name not in planned:
             text = _read(path) or ""

@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from delta_cdc.config import Settings
+from delta_cdc.config import Settings, which_setting
 from delta_cdc.errors import OperationError, did_you_mean
 
 
-def read_table_list(path: Path) -> dict[str, dict[str, Any]]:
-    """{table: {setting: value}}. Raises OperationError with every heading, table and value that is wrong."""
+def read_table_list(path: Path, found: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
+    """{table: {setting: value}}. Raises OperationError with every heading, table and value that is wrong.
+
+    found: the names that the messages have for tables, which may carry a schema: the settings are by these.
+    """
     problems: list[str] = []
     out: dict[str, dict[str, Any]] = {}
     try:
@@ -41,7 +44,7 @@ def read_table_list(path: Path) -> dict[str, dict[str, Any]]:
         if headings.count(name) > 1 and name:
             problems.append(f"{path}, line 1: `{name}` is there twice. Make it one column.")
         if name not in ("table", "") and name not in Settings.model_fields:
-            problems.append(f"{path}, line 1: `{name}` is no setting. {did_you_mean(name, Settings.model_fields)}")
+            problems.append(f"{path}, line 1: `{name}` is no setting. {which_setting(name)}")
     for row in rows:
         where = f"{path}, line {rows.line_num}"
         more = row.pop(None, None)
@@ -62,9 +65,20 @@ def read_table_list(path: Path) -> dict[str, dict[str, Any]]:
                     out[table][name] = _value(name, text.strip())
                 except (yaml.YAMLError, ValueError):  # ValueError: a date that is none
                     problems.append(f"{where}: `{name}` is {text!r}, which cannot be read.")
+    found = out if found is None else found
+    named = {}
+    for table, settings in out.items():
+        called = [table] if table in found else [each for each in found if table == each.rsplit(".", 1)[-1]]
+        if len(called) == 1:
+            named[called[0]] = settings
+        else:
+            problems.append(
+                f"{path}: no change set has a table `{table}`. {did_you_mean(table, found)}" if not called
+                else f"{path}: several tables are called `{table}`. Say which: {', '.join(called)}."
+            )
     if problems:
         raise OperationError("\n".join(problems))
-    return out
+    return named
 
 
 def _value(name: str, text: str) -> Any:
@@ -101,24 +115,3 @@ def parts(text: str) -> list[str]:
         else:
             out[-1] += letter
     return [part.strip() for part in out if part.strip()]
-
-
-def settings_for(found: Iterable[str], given: Mapping[str, Mapping[str, Any]], path: Path) -> dict[str, Mapping[str, Any]]:
-    """The given settings by the names that the messages have for the tables, which may carry a schema.
-
-    Raises OperationError with the tables that no message tells of.
-    """
-    out: dict[str, Mapping[str, Any]] = {}
-    unknown = []
-    for name, settings in given.items():
-        called = [each for each in found if name in (each, each.rsplit(".", 1)[-1])]
-        if len(called) == 1:
-            out[called[0]] = settings
-        else:
-            unknown.append(
-                f"{path}: no change set has a table `{name}`. {did_you_mean(name, found)}" if not called
-                else f"{path}: several tables are called `{name}`. Say which: {', '.join(called)}."
-            )
-    if unknown:
-        raise OperationError("\n".join(unknown))
-    return out

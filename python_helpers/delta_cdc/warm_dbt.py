@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from delta_cdc.errors import OperationError
-from delta_cdc.operations import error_of, operation, why_failed
+from delta_cdc.operations import error_of, operation, refuse_other_adapter, why_failed
 
 Files = dict[str, tuple[int, int]]
 
@@ -31,16 +31,18 @@ class WarmDbt:
     def run(
         self, progress: Progress, title: str, *command: str,
         tell: Callable[[str], None] = lambda _: None, complain: Callable[[str], None] = lambda _: None,
+        miss: Callable[[str], None] = lambda _: None,
     ) -> Any:
         """A dbt command (`run`, `--select`, …) with a bar; returns dbt's result, whatever became of it.
 
-        tell: gets what macros print. complain: gets what went wrong.
+        tell: gets what macros print. complain: gets what went wrong. miss: gets what was selected and is not there.
         """
         from dbt.cli.main import dbtRunner
 
         task = progress.add_task(title, total=None, now="starting")
 
         def on_event(event: Any) -> None:
+            refuse_other_adapter(event)
             if event.info.name == "LogModelResult":
                 now = f"{event.data.node_info.node_name}: {event.data.status}"
                 progress.update(task, advance=1, total=event.data.total, now=now)
@@ -48,13 +50,15 @@ class WarmDbt:
                 tell(event.info.msg)
             elif event.info.name == "LogStartLine":
                 progress.update(task, total=event.data.total)
+            elif event.info.name == "NoNodesForSelectionCriteria":
+                miss(event.data.spec_raw)
             elif error := error_of(event):
                 complain(error)
 
         quiet = ["--quiet", "--log-level", "none"]
         files = self._files()
         if self._manifest is None or files != self._parsed:
-            parsed = dbtRunner().invoke([*quiet, "parse", *self._options])
+            parsed = dbtRunner(callbacks=[refuse_other_adapter]).invoke([*quiet, "parse", *self._options])
             if not parsed.success:
                 return parsed
             self._manifest, self._parsed = parsed.result, files
@@ -64,6 +68,12 @@ class WarmDbt:
             done = next(each for each in progress.tasks if each.id == task)
             progress.console.print(f"{title}: {done.completed:.0f}/{done.total or 0:.0f} models, {done.elapsed or 0:.0f} s")
         return result
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the project's models, as they were parsed last."""
+        nodes = self._manifest.nodes.values() if self._manifest else ()
+        return [node.name for node in nodes if node.resource_type == "model"]
 
     def ask(self, progress: Progress, title: str, macro: str, arguments: Mapping[str, Any] = MappingProxyType({})) -> Any:
         """What a macro of this package prints as JSON; None if it prints nothing. Raises OperationError with what it says."""

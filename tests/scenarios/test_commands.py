@@ -79,6 +79,11 @@ def test_run_tells_what_each_table_did_and_nothing_when_nothing_came(shop: Shop)
     assert "0 of 2 tables had news" in again.output
 
 
+def test_a_selection_without_models_is_an_error(shop: Shop) -> None:
+    result = shop.command("run", "--select", "final_movin")
+    assert (result.exit_code, result.stderr) == (2, "`--select final_movin` selects no model. Did you mean `final_moving`?\n")
+
+
 def test_no_two_runs_of_a_project_are_at_work_at_once(shop: Shop) -> None:
     with runs.locked(shop.project.path):
         refused = shop.command("run")
@@ -419,7 +424,9 @@ def test_init_takes_columns_and_types_of_parquet_files(shop: Shop) -> None:
         assert "wrote models/exports/_sources.yml: 1 table" in (done := shop.command(*asked)).output, done.output
         (source,) = yaml.safe_load((shop.project.path / "models" / "exports" / "_sources.yml").read_text())["sources"]
         assert source["config"]["meta"]["cdc"] == {"format": "rows", "location": "exports/{table}", "file_format": "parquet"}
-        assert {column["name"]: column["data_type"] for column in source["tables"][0]["columns"]} == {
+        (table,) = source["tables"]
+        assert (table["name"], table["config"]["meta"]["cdc"]["source_table"]) == ("visit_1", "visit [1]")
+        assert {column["name"]: column["data_type"] for column in table["columns"]} == {
             "visit_id": "bigint", "total": "decimal(12,2)", "page": "string", "seen": "timestamp",
         }  # fmt: skip
     finally:

@@ -505,6 +505,8 @@ def test_R2_an_erased_person_is_in_no_file_and_stays_erased(feed: Feed, people: 
     assert "erase takes a value for each of id; 2 given" in feed.refused("erase", "person", 1, 2, "--yes")
     assert "what is given for id is not of its type, int" in feed.refused("erase", "person", "x", "--yes")
     assert "there is no change at that key (id)" in feed.refused("erase", "person", 99, "--yes")
+    asked = feed.command("erase", "person", 1)  # nobody answers
+    assert "table people.person: 3 changes of the row, under 2 keys, would go." in asked.stdout, asked.output
     said = feed.done("erase", "person", 1, "--yes")
     assert "table people.person: 3 changes erased" in said
     assert "people/0002.jsonl (batch" in said

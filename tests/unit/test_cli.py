@@ -79,7 +79,7 @@ def test_generate_keeps_an_edited_file_and_says_so(tmp_path: Path) -> None:
     result = run("generate", "--project-dir", tmp_path)
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
-        "models/shop/final/final_invoice.sql: was edited and is kept; --force overwrites it",
+        "models/shop/final/final_invoice.sql: was edited and is kept; `delta-cdc generate --force` overwrites it",
         "1 file is left as found; the others are current.",
     ]
     assert path.read_text() == "select 1\n"
@@ -94,9 +94,9 @@ def test_generate_names_files_whose_table_is_gone(tmp_path: Path) -> None:
     project(tmp_path, source())
     result = run("generate", "--project-dir", tmp_path)
     assert result.exit_code == 1
-    assert "models/shop/history/hist_shop__old.sql: its table is gone; --prune removes it" in result.stderr
+    assert "models/shop/history/hist_shop__old.sql: its table is gone; `delta-cdc generate --prune` removes it" in result.stderr
     assert (
-        "models/shop/final/final_old.sql: its table is gone, and it was edited; --prune --force"
+        "models/shop/final/final_old.sql: its table is gone, and it was edited; `delta-cdc generate --prune --force`"
         in result.stderr
     )
     result = run("generate", "--prune", "--project-dir", tmp_path)

@@ -11,6 +11,7 @@ import fastavro
 import pytest
 import yaml
 from click.testing import CliRunner
+from tests.projects import source
 
 from delta_cdc import discover as discovery
 from delta_cdc.cli import main
@@ -307,6 +308,123 @@ def test_init_writes_the_source_of_a_feed_and_its_models(new_project):
     again = init(new_project, "shop", "wal2json_v2")
     assert again.exit_code == 1
     assert "There is a feed shop already. Add tables to " in again.stderr
+    assert "let --force write it again" in again.stderr
+
+
+def test_a_feed_that_lacks_settings_stops_no_other(new_project):
+    (new_project / "landing/1.jsonl").write_text(json.dumps({"id": 1, "op": "I", "at": "2026-01-01"}) + "\n")
+    done = init(new_project, "visit", "rows")
+    assert done.exit_code == 2
+    assert "wrote models/visit/_sources.yml: 1 table\n" in done.stdout
+    path = new_project / "models/visit/_sources.yml"
+    lines = path.read_text().splitlines()
+    assert lines[0] == "# Not read as long as it says `enabled: false`."
+    table = next(number for number, line in enumerate(lines, 1) if line == "  - name: visit")
+    assert "`keys` is missing. Give the columns that identify a row, e.g. [id]; or say" in done.stderr
+    assert f"(models/visit/_sources.yml:{table + 3})" in done.stderr
+    assert not list((new_project / "models/visit").rglob("*.sql"))
+
+    (new_project / "messages").mkdir()
+    (new_project / "messages/1.jsonl").write_text(wal2json("invoice", 1) + "\n")
+    assert init(new_project, "shop", "wal2json_v2", "messages").exit_code == 0
+    validated = CliRunner().invoke(main, ["validate", "--project-dir", str(new_project)])
+    assert "1 feed, 1 table; with `enabled: false`: visit: no problems found." in validated.output
+    refused = init(new_project, "visit", "rows")
+    assert "There is a feed visit already." in refused.stderr
+
+    filled_in = path.read_text().replace("cdc: {}", "cdc: {keys: [id], sequence_by: [at], operation: op}")
+    path.write_text(filled_in.replace("    enabled: false\n", ""))
+    generated = CliRunner().invoke(main, ["generate", "--project-dir", str(new_project)])
+    assert "wrote models/visit/final/final_visit.sql" in generated.output
+
+
+def test_init_of_a_feed_is_not_stopped_by_what_others_lack(new_project):
+    other = new_project / "models/other/_sources.yml"
+    other.parent.mkdir(parents=True)
+    other.write_text(yaml.safe_dump({"sources": [source("other", tables={"invoice": {}, "note": {}})]}))
+    (new_project / "landing/1.jsonl").write_text(wal2json("invoice", 1) + "\n")
+    done = init(new_project, "shop", "wal2json_v2")
+    assert (done.exit_code, done.stderr) == (0, "")
+    (table,) = yaml.safe_load((new_project / "models/shop/_sources.yml").read_text())["sources"][0]["tables"]
+    assert table["config"]["meta"]["cdc"] == {"keys": ["id"], "final_name": "final_shop_invoice"}
+
+
+def test_init_proposes_names_of_finals_that_no_other_model_has(new_project):
+    (new_project / "landing/1.jsonl").write_text("".join(wal2json(name, 1) + "\n" for name in ("a", "b", "c")))
+    mine = new_project / "models/marts/FINAL_B.sql"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("select 1")
+    assert init(new_project, "one", "wal2json_v2").exit_code == 0
+    (mine.parent / "final_two_c.sql").write_text("select 1")
+    assert init(new_project, "two", "wal2json_v2").exit_code == 0
+    finals = sorted(path.name for path in new_project.rglob("final_*.sql"))
+    assert finals == [
+        "final_a.sql", "final_c.sql", "final_one_b.sql", "final_two_a.sql", "final_two_b.sql", "final_two_c.sql",
+        "final_two_c_2.sql",
+    ]
+    assert "2 feeds, 6 tables: no problems" in CliRunner().invoke(main, ["validate", "--project-dir", str(new_project)]).output
+
+
+def test_a_final_that_a_sheet_names_as_another_feed_does_is_a_problem_of_the_new_feed(new_project):
+    (new_project / "landing/1.jsonl").write_text(wal2json("a", 1) + "\n")
+    assert init(new_project, "one", "wal2json_v2").exit_code == 0
+    sheet = new_project / "tables.csv"
+    sheet.write_text("table,final_name\na,final_a\n")
+    done = init(new_project, "earlier", "wal2json_v2", "landing", "--from-csv", str(sheet))
+    assert done.stderr.startswith("feed earlier, table a: its model final_a is also a model of feed one, table a.")
+    validated = CliRunner().invoke(main, ["validate", "--project-dir", str(new_project)])
+    assert "1 feed, 1 table; with `enabled: false`: earlier: no problems" in validated.output
+
+
+def test_init_gives_a_table_a_name_that_models_can_have(new_project):
+    for folder in ("my-table", "my_table", "visit [1]"):
+        (new_project / "landing" / folder).mkdir()
+        (new_project / "landing" / folder / "1.jsonl").write_text(wal2json(folder, 1) + "\n")
+    (new_project / "mixed").mkdir()
+    (new_project / "mixed/1.jsonl").write_text(wal2json("visit [1]", 1) + "\n")
+    assert init(new_project, "f", "wal2json_v2").exit_code == 0
+    assert init(new_project, "m", "wal2json_v2", "mixed").exit_code == 0
+
+    def names(feed):
+        tables = yaml.safe_load((new_project / f"models/{feed}/_sources.yml").read_text())["sources"][0]["tables"]
+        return {table["name"]: table["config"]["meta"]["cdc"].get("source_table") for table in tables}
+
+    assert names("f") == {"my_table_2": "my-table", "my_table": None, "visit_1": "visit [1]"}
+    assert names("m") == {"visit_1": "public.visit [1]"}
+
+
+def test_init_with_force_writes_a_source_again(new_project):
+    change_set = new_project / "landing/1.jsonl"
+    change_set.write_text(wal2json("a", 1) + "\n" + wal2json("b", 1) + "\n")
+    assert init(new_project, "f", "wal2json_v2").exit_code == 0
+    source = new_project / "models/f/_sources.yml"
+    source.write_text(source.read_text().replace("keys:", "key:"))
+    change_set.write_text(wal2json("a", 1) + "\n" + wal2json("c", 1) + "\n")
+    edited = new_project / "models/f/final/final_a.sql"
+    edited.write_text(edited.read_text() + "-- mine\n")
+    done = init(new_project, "f", "wal2json_v2", "landing", "--force")
+    assert "models/f/final/final_a.sql: was edited and is kept; `delta-cdc generate --force` overwrites it" in done.stderr
+    assert "removed models/f/staging/stg_f__b.sql" in done.output
+    assert "wrote models/f/staging/stg_f__c.sql" in done.output
+    assert edited.read_text().endswith("-- mine\n")
+
+    before = source.read_text()
+    change_set.write_text(json.dumps({"id": 1}) + "\n")
+    kept = init(new_project, "f", "rows", "landing", "--force")
+    assert kept.exit_code == 2
+    assert "models/f/_sources.yml is as it was: the feed's models need it." in kept.stderr
+    assert source.read_text() == before
+
+
+def test_init_writes_over_no_source_of_another_feed(new_project):
+    both = [source("f"), source("g", tables={"note": {"keys": ["id"], "sequence_by": ["seq"]}})]
+    path = new_project / "models/f/_sources.yml"
+    path.parent.mkdir(parents=True)
+    path.write_text(yaml.safe_dump({"sources": both}))
+    (new_project / "landing/1.jsonl").write_text(wal2json("a", 1) + "\n")
+    for feed in ("f", "g"):
+        done = init(new_project, feed, "wal2json_v2", "landing", "--force")
+        assert f"There is a feed {feed} already. Add tables to models/f/_sources.yml, or give" in done.stderr
 
 
 def test_init_says_that_it_reads_files_of_this_machine(new_project):
@@ -394,7 +512,8 @@ def test_init_names_the_only_table_of_flat_rows_after_the_feed_and_what_its_colu
     assert "# customer, by the names alone, perhaps keys: customer_id; sequence_by: updated_at; operation: op.\n" in source
     assert "- name: customer\n    config:" in source
     assert "feed customer, table customer: `keys` is missing." in done.stderr
-    assert done.stderr.endswith("fill them in in models/customer/_sources.yml, then `delta-cdc generate`.\n")
+    closing = "so models/customer/_sources.yml has `enabled: false`: put it right, take that line out, then `delta-cdc generate`."
+    assert done.stderr.endswith(closing + "\n")
 
 
 def test_init_takes_the_columns_of_csv_files_from_their_headers(new_project):
@@ -489,6 +608,7 @@ def test_init_tells_all_that_is_wrong_with_a_csv_file(new_project):
         "line 3: `table` is empty.",
         "line 4: `t` is there twice.",
         'line 5: it has more cells than the first line. A list goes in quotes: "a, b".',
+        f"{sheet}: no change set has a table `u`. Known: `t`.",
     ]
     sheet.write_text("table,keys\ntt,id\n")
     unknown = init(new_project, "f", "rows", "landing", "--from-csv", str(sheet))
@@ -503,14 +623,31 @@ def test_a_sheet_may_be_as_people_save_them(tmp_path):
     sheet.write_text("table,keys,keys\ninv,id,ts\n")
     with pytest.raises(OperationError, match="line 1: `keys` is there twice"):
         read_table_list(sheet)
+    sheet.write_text("table,alias,color,PK\ninv,i,red,id\n")
+    with pytest.raises(OperationError) as caught:
+        read_table_list(sheet, ["inv"])
+    assert [line.partition("`")[2] for line in str(caught.value).splitlines()] == [
+        "alias` is no setting. Did you mean `final_name`?",
+        "color` is no setting. See docs/configuration.md, or `delta-cdc settings`.",
+        "pk` is no setting. Did you mean `keys`?",
+    ]
     sheet.write_bytes("table,keys\ngröße,id\n".encode("latin-1"))
     with pytest.raises(OperationError, match="not UTF-8"):
         read_table_list(sheet)
 
 
-@pytest.mark.parametrize(("feed", "format", "said"), [("../f", "rows", "A feed's name"), ("f", "rowz", "Did you mean `rows`?")])
-def test_init_writes_nothing_where_it_cannot_begin(new_project, feed, format, said):
-    done = init(new_project, feed, format, "landing")
+@pytest.mark.parametrize(
+    ("feed", "format", "location", "said"),
+    [
+        ("../f", "rows", "landing", "A feed's name"),
+        ("f", "rowz", "landing", "Did you mean `rows`?"),
+        ("f", "rows", "landin", "There is no change set in "),
+    ],
+)
+def test_init_writes_nothing_where_it_cannot_begin(new_project, feed, format, location, said):
+    (new_project / "models").mkdir()
+    (new_project / "models/mine.yml").write_text("sources: 5")  # what is wrong elsewhere is not looked at
+    done = init(new_project, feed, format, location)
     assert said in done.stderr
     assert not list((new_project / "models").rglob("_sources.yml"))
 

@@ -666,6 +666,16 @@ def _needs(method: str, selected: list[str]) -> str:
     )["need_session"]()
 
 
+def test_a_run_wants_macros_and_python_of_one_version() -> None:
+    def need(mismatch: str | None) -> str:
+        adapter = SimpleNamespace(version_mismatch=lambda: mismatch)
+        return load(target={"type": "sparkdelta", "method": "session"}, adapter=adapter)["need_session"]()
+
+    assert need(None) == ""
+    with pytest.raises(CompilerError, match=r"^They differ\. Nothing was run\.$"):
+        need("They differ.")
+
+
 @pytest.mark.parametrize(
     ("selected", "said"),
     [
@@ -686,3 +696,31 @@ def test_feeds_are_not_loaded_through_a_server(selected: list[str], said: str) -
 
 def test_other_models_run_through_a_server() -> None:
     assert _needs("thrift", ["stg_of_others"]) == ""
+
+
+@pytest.mark.parametrize(("batches", "known", "behind"), [([1, 2], 0, False), ([], 1, False), ([], 0, False), ([1], 0, True)])
+def test_R2_what_erase_looks_at_before_it_asks_is_only_read(batches: list[int], known: int, behind: bool) -> None:
+    asked: list[str] = []
+    printed: list[str] = []
+
+    def query_rows(sql: str) -> list[Any]:
+        asked.append(sql)
+        return [SimpleNamespace(n=known)] if "cdc_named_key" in sql else [SimpleNamespace(n=3)] if "count(*)" in sql else [1]
+
+    namespace = SimpleNamespace()
+    macros = load(delta_cdc=namespace, adapter=SimpleNamespace(query_rows=query_rows), print=printed.append)
+    table = SimpleNamespace(name="shop.person", settings={"keys": ["id"]}, staging="stg")
+    progress = SimpleNamespace(notes={}, batch_id=1, committed=2 if behind else 1, rebuild=False, columns=[], properties={})
+    fakes = {"_ledger": "ledger", "_staging_table": table, "progress": progress, "_not_loaded": "", "view_row": batches,
+             "_model_of": "final", "_need_erase_secret": ""}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    if behind or not (batches or known):
+        with pytest.raises(CompilerError, match=r"final has not taken all|there is no change at that key"):
+            macros["erasable"]("stg")
+        assert printed == []
+    else:
+        macros["erasable"]("stg")
+        assert printed == ['{"changes": 3, "keys": 3}']
+    assert asked
+    assert all(sql.startswith("select ") for sql in asked)

@@ -53,9 +53,64 @@ def test_R2_erase_wants_a_value_for_each_key_column(tmp_path: Path) -> None:
     assert result.stderr == "table shop.customer: erase takes a value for each of id; 2 given.\n"
 
 
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ({"changes": 3, "keys": 2}, "table shop.customer: 3 changes of the row, under 2 keys, would go. This cannot be undone, "),
+        ({"changes": 0, "keys": 0}, "table shop.customer: the row was erased before, and what is left in files would go. "),
+    ],
+)
+def test_R2_erase_asks_when_it_has_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: dict[str, int], asked: str
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(Dbt, "ask", lambda *_, key, **__: done.append(f"look at {key}") or told)
+    monkeypatch.setattr("delta_cdc.operations.erase", lambda *_: done.append("erase"))
+    erase = ["erase", "customer", "1", "--project-dir", str(two_feeds(tmp_path))]
+    refused = CliRunner().invoke(main, erase, input="n\n")
+    assert (refused.exit_code, done) == (1, ["look at ('1',)"])
+    assert refused.output.startswith(asked)
+    assert CliRunner().invoke(main, erase, input="y\n").exit_code == 0
+    assert done[1:] == ["look at ('1',)", "erase"]
+
+
+def test_R2_erase_does_not_ask_for_what_cannot_be_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OperationError("There is no table stg_shop__customer yet: nothing was loaded. Run `dbt run` first.")
+
+    monkeypatch.setattr(Dbt, "ask", refuse)
+    done = CliRunner().invoke(main, ["erase", "customer", "1", "--project-dir", str(two_feeds(tmp_path))], input="y\n")
+    assert (done.exit_code, done.stdout) == (1, "")
+
+
 def test_an_error_of_dbt_is_shown_without_its_frame() -> None:
     said = "Compilation Error in macro accept (macros/x.sql)\n  table t: batch 1 is not held.\n  \n  > in macro accept (x.sql)\n"
     assert plain(said) == "table t: batch 1 is not held."
+
+
+@pytest.mark.parametrize("command", [["status"], ["run"], ["erase", "customer", "1", "--yes"]])
+def test_a_profile_that_is_not_there_is_told_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("DBT_PROFILES_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "project").mkdir()
+    root = two_feeds(tmp_path / "project")
+    (root / "dbt_project.yml").write_text("{name: mine, version: 1.0.0, profile: mine}")
+
+    def said(*options: str) -> str:
+        done = CliRunner().invoke(main, [*command, "--project-dir", str(root), *options])
+        assert done.exit_code == (2 if command == ["run"] else 1)
+        return done.stderr
+
+    remedy = "or name its folder with --profiles-dir; in a clone of delta_cdc: --profiles-dir profiles --target demo.\n"
+    # dbt's own default was found when it was imported
+    by_default = ("There is no profiles.yml in the folder where this was started, nor in /", "There is no profile `mine`")
+    assert said().startswith(by_default)
+    assert said("--profiles-dir", "gone").startswith("There is no folder gone, where profiles.yml is looked for.")
+    assert said("--profiles-dir", ".").startswith("There is no profile `mine` (`profile` in dbt_project.yml): dbt looks for ")
+    assert said("--profiles-dir", ".").endswith(remedy)
 
 
 def test_a_macro_that_failed_tells_it_in_an_event_and_nowhere_else() -> None:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 from dbt.adapters.base import BaseRelation, ConstraintSupport, PythonJobHelper, RelationType, available
 from dbt.adapters.contracts.connection import AdapterResponse
@@ -105,6 +106,13 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         return quoted(identifier)
 
     # --- write plans
+
+    @available.parse(lambda *_: None)
+    def version_mismatch(self) -> str | None:
+        """What is wrong where the macros of delta_cdc that the project has are of another version than this Python; else None."""
+        from delta_cdc.versions import mismatch
+
+        return mismatch(Path(self.config.project_root), self.config.project_name, self.config.packages_install_path)
 
     @available.parse_none
     def plan_write(self, relation: BaseRelation, options: Mapping[str, Any] | None = None) -> None:

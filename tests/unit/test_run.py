@@ -1,0 +1,107 @@
+"""What commands say where dbt has nothing to run, or cannot start: dbt parses and selects, and starts no Spark."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from rich.console import Console
+from tests.projects import project, source
+
+from delta_cdc import run as runs
+from delta_cdc.cli import main
+from delta_cdc.config import load_project
+from delta_cdc.operations import plain
+from delta_cdc.warm_dbt import WarmDbt
+
+PACKAGE = Path(__file__).resolve().parents[2]
+
+
+def shop_in(tmp_path: Path, adapter: str = "sparkdelta") -> Path:
+    """A project that has this checkout as its package."""
+    project(tmp_path, source(), name="mine", version="1.0", profile="mine", flags={"send_anonymous_usage_stats": False})
+    profile = {"target": "dev", "outputs": {"dev": {"type": adapter, "schema": "x", "host": "x", "method": "session"}}}
+    (tmp_path / "profiles.yml").write_text(yaml.safe_dump({"mine": profile}))
+    (tmp_path / "packages.yml").write_text(yaml.safe_dump({"packages": [{"local": str(PACKAGE)}]}))
+    (tmp_path / "dbt_packages").mkdir()
+    (tmp_path / "dbt_packages" / "delta_cdc").symlink_to(PACKAGE)
+    (tmp_path / "models" / "mart.sql").write_text("select 1 as one")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shop_in(tmp_path_factory.mktemp("shop"))
+
+
+def run_once(root: Path, *selected: str) -> None:
+    dbt = WarmDbt(root, ["--profiles-dir", str(root)])
+    runs.run_once(dbt, load_project(root), ["run", "--select", *selected], Console(file=io.StringIO()))
+
+
+@pytest.mark.parametrize(
+    ("selected", "said"),
+    [
+        (["+marts+"], "`--select +marts+` selects no model. Did you mean `mart`?"),
+        (["tag:none"], "`--select tag:none` selects no model. `dbt ls --resource-type model` lists all there are."),
+        (["models/mrt.sql", "x"], "`--select models/mrt.sql` selects no model. Did you mean `mart`?\n"
+         "`--select x` selects no model. `dbt ls --resource-type model` lists all there are."),
+        (["source:shop.invoice"], "No model is selected by --select source:shop.invoice."),
+    ],
+)
+def test_a_selection_without_models_is_refused(shop: Path, selected: list[str], said: str) -> None:
+    with pytest.raises(runs.NotStarted) as caught:
+        run_once(shop, *selected)
+    assert (str(caught.value), caught.value.exit_code) == (said, 2)
+
+
+class Dbt:
+    """Of two names one selects a model, which ran."""
+
+    models = ("mart",)
+
+    def run(self, *_: Any, miss: Any) -> SimpleNamespace:
+        miss("mrt")
+        node = SimpleNamespace(status="success", node=SimpleNamespace(name="mart"), message=None)
+        return SimpleNamespace(success=True, exception=None, result=SimpleNamespace(results=[node]))
+
+
+def test_a_name_that_selects_nothing_beside_others_is_told(shop: Path) -> None:
+    screen = io.StringIO()
+    command = ["run", "--select", "mart", "mrt"]
+    runs.run_once(Dbt(), load_project(shop), command, Console(file=screen))  # type: ignore[arg-type]
+    assert screen.getvalue() == "`--select mrt` selects no model. Did you mean `mart`?\n"
+
+
+def said_by(root: Path, *command: str) -> tuple[int, str]:
+    done = CliRunner().invoke(main, [*command, "--project-dir", str(root), "--profiles-dir", str(root)])
+    return done.exit_code, done.stderr
+
+
+@pytest.mark.parametrize("adapter", ["spark", "duckdb"])
+def test_another_adapter_is_refused_before_it_starts(tmp_path: Path, adapter: str) -> None:
+    shop_in(tmp_path, adapter)
+    said = f"The profile has `type: {adapter}`, and the feeds want `type: sparkdelta`, the adapter that comes with this command."
+    for command, code in (("run", 2), ("status", 1)):
+        assert said_by(tmp_path, command) == (code, f"{said} Change it in profiles.yml, or name another --target or --profile.\n")
+
+
+def test_packages_that_are_not_installed_or_not_listed_are_told(tmp_path: Path) -> None:
+    shop_in(tmp_path)
+    CliRunner().invoke(main, ["generate", "--project-dir", str(tmp_path)])
+    (tmp_path / "dbt_packages" / "delta_cdc").unlink()
+    said = "packages.yml lists packages that are not in dbt_packages yet. Run `dbt deps`, then this command again.\n"
+    for command, code in (("run", 2), ("status", 1)):
+        assert said_by(tmp_path, command) == (code, said)
+    (tmp_path / "packages.yml").unlink()
+    for command, code in (("run", 2), ("status", 1)):
+        assert said_by(tmp_path, command) == (code, plain("'delta_cdc' is undefined") + "\n")
+    shutil.rmtree(tmp_path / "models")  # then it is a macro that is missed
+    assert said_by(tmp_path, "status") == (1, plain("'delta_cdc' is undefined") + "\n")
+    assert plain("'delta_cdc' is undefined").startswith("The package delta_cdc is not there. packages.yml in the project has to ")
