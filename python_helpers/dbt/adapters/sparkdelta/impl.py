@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from dbt.adapters.base import BaseRelation, ConstraintSupport, PythonJobHelper, RelationType, available
 from dbt.adapters.contracts.connection import AdapterResponse
