@@ -53,7 +53,8 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {% endmacro %}
 
 
-{#- What `delta-cdc erase` looks at before it asks: {changes, keys}, how many would go; 0 where the row was erased before. -#}
+{#- What `delta-cdc erase` looks at before it asks: {changes, keys}, how many would go; 0 where the row was erased before. The key is no argument.
+    staging: name of the model. -#}
 {% macro erasable(staging) %}
   {%- do delta_cdc._look_at_erasure(staging) -%}
   {%- do print(tojson({'changes': adapter.query_rows('select count(*) as n from cdc_changes_of_row')[0].n,

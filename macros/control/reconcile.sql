@@ -4,7 +4,8 @@
   against      a table (`schema.table`), a file or folder of the source's rows, or the URL of a database (`jdbc:…`); its values are cast to
                final's types
   file_format  of a file or folder; none: as its name ends
-  other_table, options  of a database: the table, and Spark's options to read it with
+  other_table  of a database: the table
+  options      of a database: those of Spark to read it with
   limit        so many of the differing rows are told
   {final_rows, other_rows, repeated_keys (rows of the other side beyond one a key), only_in_final, only_in_other, differing,
    left_out (columns that one side lacks), examples: [{key, side, values: {column: [final's, the other's]}}]}
