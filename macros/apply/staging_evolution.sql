@@ -90,13 +90,14 @@ select {{ as_new | join(', ') }} from (
   {%- for column, old in (settings.get('renamed_columns') or {}).items() if column in there and old in there %}{% do renamed.update({column: old}) %}{% endfor -%}
   {%- for column, old in delta_cdc._renamed_so_far(staged).items() if old in there %}{% do older.update({column: old}) %}{% endfor -%}
   {%- do settings.update({'staged_types': staged.columns, 'renamed_in_staging': renamed, 'renamed_before': older}) -%}
-  {%- set since, joined = delta_cdc._joined_after(staged), {} -%}
   {#- one that was renamed is as old as what it was called first; one that is no longer listed may stay in history and final -#}
-  {%- for column in there if column not in renamed and column in since %}{% do joined.update({column: since[column]}) %}{% endfor -%}
+  {%- set since, joined, other_names = delta_cdc._joined_after(staged), {}, renamed.keys() | list -%}
   {%- for column in renamed -%}
-    {%- set first = delta_cdc._old_names(settings, column)[-1] -%}
-    {%- if first in since %}{% do joined.update({column: since[first]}) %}{% endif -%}
+    {%- set names = delta_cdc._old_names(settings, column) -%}
+    {%- do other_names.extend(names) -%}
+    {%- if names[-1] in since %}{% do joined.update({column: since[names[-1]]}) %}{% endif -%}
   {%- endfor -%}
+  {%- for column in there if column in since and column not in other_names %}{% do joined.update({column: since[column]}) %}{% endfor -%}
   {%- do settings.update({'joined_after': joined}) -%}
 {% endmacro %}
 

@@ -13,7 +13,9 @@
   {%- for relation in relations if adapter.table_state(relation, relation.identifier).exists -%}
     {%- set before = adapter.table_statistics(relation) -%}
     {%- set small = before.files >= min_files and before.bytes / before.files < 64 * 1024 * 1024 -%}
-    {%- if small -%}{%- do run_query('optimize ' ~ relation ~ order.get(relation | string, '')) -%}{%- endif -%}
+    {%- if small and not adapter.optimize(relation, order.get(relation | string, '')) -%}
+      {%- do print('table ' ~ relation ~ ': left with its small files, for somebody wrote to it meanwhile') -%}
+    {%- endif -%}
     {%- set gone = adapter.vacuum(relation) if vacuum else 0 -%}
     {%- set after = adapter.table_statistics(relation) if small else before -%}
     {%- if after.files != before.files or gone -%}
@@ -31,7 +33,7 @@
   {%- for node in graph.sources.values() if (delta_cdc._cdc_meta(node) or {}).get('zorder_by') -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
     {%- set columns = delta_cdc.column_list(settings.zorder_by) -%}
-    {%- do out.update({delta_cdc._model_of(settings, 'final') | string: ' zorder by (' ~ columns ~ ')'}) -%}
+    {%- do out.update({delta_cdc._model_of(settings, 'final') | string: 'zorder by (' ~ columns ~ ')'}) -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}

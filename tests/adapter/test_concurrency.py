@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from deltalake import DeltaTable, QueryBuilder
@@ -274,6 +274,28 @@ def test_OPTIMIZE_meets(table: Table, meets: str, expected: str) -> None:
     assert table.rows() == AFTER.get(meets, BEFORE)
     assert table.fails("optimize {t}") == ""
     assert table.rows() == AFTER.get(meets, BEFORE)
+
+
+@pytest.mark.parametrize(("conflicts", "merged"), [(0, True), (2, True), (3, False)])
+def test_maintain_begins_again_where_a_load_commits_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, conflicts: int, merged: bool
+) -> None:
+    from delta.exceptions import ConcurrentDeleteReadException
+
+    slept: list[int] = []
+    monkeypatch.setattr(delta_log.time, "sleep", slept.append)
+
+    class Session:
+        said: ClassVar[list[str]] = []
+
+        def sql(self, text: str) -> None:
+            self.said.append(text)
+            if len(self.said) <= conflicts:
+                raise ConcurrentDeleteReadException(message="somebody wrote")
+
+    assert delta_log.optimize(Session(), "a.b", "zorder by (`c`)") is merged
+    assert Session.said == ["optimize a.b zorder by (`c`)"] * min(conflicts + 1, 3)
+    assert slept == [1, 2, 4][: min(conflicts, 3)]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from datetime import timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -293,6 +294,20 @@ def statistics(session: SparkSession, schema: str, identifier: str, column: str 
     """What a table's log knows of its newest version: SparkdeltaAdapter.table_statistics."""
     uri = location(session, schema, identifier)
     return {} if uri is None else open_log(session, uri).statistics(session, column)
+
+
+def optimize(session: SparkSession, table: str, order: str = "", tries: int = 3) -> bool:
+    """Merge a Delta table's small files. Where a load commits meanwhile it begins again from what is there then; False where one
+    did so each time. table: as SQL names it. order: `zorder by (…)`, or nothing."""
+    from delta.exceptions import DeltaConcurrentModificationException
+
+    for tried in range(tries):
+        try:
+            session.sql(f"optimize {table} {order}")
+            return True
+        except DeltaConcurrentModificationException:
+            time.sleep(2**tried)
+    return False
 
 
 def vacuum(session: SparkSession, schema: str, identifier: str) -> int:

@@ -474,6 +474,11 @@ class FilesMixin(InSession):
         """Leave nothing of a Delta table on disk but what its newest version holds. See `delta_log.purge`."""
         delta_log.purge(self._session(), relation.schema, relation.identifier, app_prefix)
 
+    @available.parse(lambda *_: True)
+    def optimize(self, relation: Table, order: str = "") -> bool:
+        """`delta_log.optimize`."""
+        return delta_log.optimize(self._session(), str(relation), order)
+
     @available.parse(lambda *_: 0)
     def vacuum(self, relation: Table) -> int:
         """Remove a Delta table's old files; returns how many. See `delta_log.vacuum`."""
