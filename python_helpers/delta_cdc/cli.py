@@ -383,6 +383,23 @@ def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
     ask.show_history(dbt.ask("history_of_key", {"staging": found.staging_name}, key=key), _console())
 
 
+@main.command("as-of", context_settings={"ignore_unknown_options": True})  # a key may be -5
+@click.argument("table")
+@click.argument("moment")
+@click.argument("key", nargs=-1)
+@click.option("--known-at", metavar="MOMENT", help="Only what was staged until then counts.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="So many rows are shown.")
+@with_dbt
+def as_of(dbt: operations.Dbt, table: str, moment: str, key: tuple[str, ...], known_at: str | None, limit: int) -> None:
+    """The rows of final of TABLE as they were at MOMENT of the source's time (`now`: as they are), or the one that was at KEY."""
+    project = dbt.project()
+    found = operations.find_keyed(project, table, key, "as-of") if key else operations.find_table(project, table)
+    at = None if moment == "now" else moment
+    arguments = {"staging": found.staging_name, "moment": at, "known_at": known_at, "keyed": bool(key), "limit": limit}
+    told = dbt.ask("final_as_of", arguments, key=key, private=True)
+    ask.show_as_of(found, f"{moment}, as known at {known_at}" if known_at else moment, told, _console())
+
+
 @main.command()
 @click.argument("table")
 @click.option("--limit", default=20, show_default=True, help="So many commits of each of its tables, the newest.")

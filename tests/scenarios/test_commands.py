@@ -432,3 +432,30 @@ def test_an_interval_is_a_number_and_a_unit(text: str, seconds: int) -> None:
 
 def test_an_interval_that_is_none_is_refused(shop: Shop) -> None:
     assert "`15 min` is no interval: it wants" in shop.command("run", "--every", "15 min").output
+
+
+def test_as_of_tells_the_rows_of_a_moment_one_of_them_and_what_was_known_then(shop: Shop) -> None:
+    def told(*asked: object) -> tuple[list[list[str]], str]:
+        done = shop.command("as-of", "moving", *asked)
+        assert done.exit_code == 0, done.output
+        *lines, counted = (line for line in done.output.splitlines() if line.strip())
+        assert not lines or lines[0].split()[:3] == ["id", "n", "note"]
+        return [line.split()[:3] for line in lines[1:]], counted
+
+    at = "2026-01-01 00:02:30"
+    assert told(at) == ([["1", "20", "late"]], f"final_moving at {at}: 1 row.")
+    assert told(at, 1) == told(at)
+    assert told(at, 5) == ([], f"final_moving at {at}: 0 rows.")
+    assert told("2026-01-01 00:15:00", "--limit", 1) == (
+        [["5", "30", "late"]], "final_moving at 2026-01-01 00:15:00: 2 rows, 1 shown.")  # fmt: skip
+    first = shop.project.rows("select cast(min(_cdc_staged_at) as string) as at from {schema}.stg_shop__moving")[0]["at"]
+    assert told(at, "--known-at", first)[0] == [["1", "10", "a"]]
+    live = shop.project.rows("select id, n, note from {schema}.final_moving order by id")
+    assert told("now")[0] == [[str(row["id"]), str(row["n"]), row["note"] or "null"] for row in live]
+    assert told("now")[1].startswith(f"final_moving at now: {len(live)} row")
+    for asked in (["soon"], ["now", "--known-at", "soon"]):
+        refused = shop.command("as-of", "moving", *asked)
+        assert refused.exit_code == 1
+        assert refused.stderr.splitlines()[-1].startswith("table shop.moving: `soon` is no timestamp, which is the type of ")
+    unfit = shop.command("as-of", "moving", "now", "one")
+    assert "what is given for id is not of its type, int." in unfit.stderr

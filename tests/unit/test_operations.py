@@ -53,6 +53,38 @@ def test_R2_erase_wants_a_value_for_each_key_column(tmp_path: Path) -> None:
     assert result.stderr == "table shop.customer: erase takes a value for each of id; 2 given.\n"
 
 
+@pytest.mark.parametrize(
+    ("given", "asked", "shown"),
+    [
+        (["7"], {"moment": "7", "known_at": None, "keyed": False, "limit": 20}, "final_customer at 7: 1,200 rows, 1 shown."),
+        (["now", "-5"], {"moment": None, "known_at": None, "keyed": True, "limit": 20},
+         "final_customer at now: 1,200 rows, 1 shown."),
+        (["now", "--known-at", "2026-01-31", "--limit", "3"],
+         {"moment": None, "known_at": "2026-01-31", "keyed": False, "limit": 3},
+         "final_customer at now, as known at 2026-01-31: 1,200 rows, 1 shown."),
+    ],
+)  # fmt: skip
+def test_as_of_asks_for_a_moment_and_shows_rows_without_bookkeeping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], asked: dict[str, object], shown: str
+) -> None:
+    seen: list[object] = []
+
+    def ask(_: Dbt, macro: str, arguments: dict[str, object], *, key: tuple[str, ...], private: bool) -> object:
+        seen.extend([macro, arguments, key, private])
+        return {"rows": ['{"id": 1, "total": 1.50, "_cdc_batch_id": 9}'], "number": 1200}
+
+    monkeypatch.setattr(Dbt, "ask", ask)
+    result = CliRunner().invoke(main, ["as-of", "customer", *given, "--project-dir", str(two_feeds(tmp_path))])
+    assert result.exit_code == 0, result.output
+    assert seen == ["final_as_of", {"staging": "stg_shop__customer", **asked}, ("-5",) if asked["keyed"] else (), True]
+    assert result.output.split() == ["id", "total", "1", "1.50", *shown.split()]
+
+
+def test_as_of_wants_a_value_for_each_key_column_or_none(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["as-of", "customer", "now", "1", "2", "--project-dir", str(two_feeds(tmp_path))])
+    assert (result.exit_code, result.stderr) == (1, "table shop.customer: as-of takes a value for each of id; 2 given.\n")
+
+
 def test_an_error_of_dbt_is_shown_without_its_frame() -> None:
     said = "Compilation Error in macro accept (macros/x.sql)\n  table t: batch 1 is not held.\n  \n  > in macro accept (x.sql)\n"
     assert plain(said) == "table t: batch 1 is not held."
