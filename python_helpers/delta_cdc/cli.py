@@ -489,6 +489,24 @@ def maintain(dbt: operations.Dbt, tables: tuple[str, ...], vacuum: bool, min_fil
 
 
 @main.command()
+@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_dbt
+def rebuild(dbt: operations.Dbt, tables: tuple[str, ...], yes: bool) -> None:
+    """Make keys, history and final anew from staging: of TABLE, or of all tables. Staging stays, and nothing is loaded.
+
+    Exit codes as of `run`.
+    """
+    project = dbt.project()
+    found = [operations.find_table(project, name) for name in dict.fromkeys(tables)] or project.tables
+    if not found:
+        raise OperationError("There are no feeds, so no tables to rebuild.")
+    if not (tables or yes):
+        click.confirm(f"All rows of {_count(len(found), 'table')} are written anew. Rebuild?", abort=True)
+    raise SystemExit(runs.rebuild(project, dbt.options, found, _console()))
+
+
+@main.command()
 @click.argument("table")
 @click.argument("batch", type=int)
 @with_dbt
