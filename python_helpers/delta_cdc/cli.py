@@ -18,6 +18,7 @@ from rich.text import Text
 from delta_cdc import ask, flat_files, operations, scaffold
 from delta_cdc import discover as discovery
 from delta_cdc import land as landing
+from delta_cdc import pause as pauses
 from delta_cdc import plan as plans
 from delta_cdc import report as reports
 from delta_cdc import run as runs
@@ -486,6 +487,19 @@ def maintain(dbt: operations.Dbt, tables: tuple[str, ...], vacuum: bool, min_fil
     with runs.locked(project.root):
         names = [name for table in found for name in table.models]
         dbt.run_operation("maintain", {"models": names or None, "vacuum": vacuum, "min_files": min_files})
+
+
+@main.command()
+@click.argument("table")
+@click.option("--why", required=True, help="The reason, which runs and `status` go on telling.")
+@with_dbt
+def pause(dbt: operations.Dbt, table: str, why: str) -> None:
+    """Have runs leave TABLE alone: writes its setting `paused` into its source's yml. What arrives waits in the feed."""
+    project = dbt.project()
+    found = operations.find_table(project, table)
+    where = pauses.pause(project, found, why)
+    then = "Take that line out, and the next run loads what has waited."
+    say(f"{found.feed}.{found.name} is paused from the next run on ({where}). {then}")
 
 
 @main.command()
