@@ -498,8 +498,22 @@ def pause(dbt: operations.Dbt, table: str, why: str) -> None:
     project = dbt.project()
     found = operations.find_table(project, table)
     where = pauses.pause(project, found, why)
-    then = "Take that line out, and the next run loads what has waited."
-    say(f"{found.feed}.{found.name} is paused from the next run on ({where}). {then}")
+    say(f"{found.feed}.{found.name} is paused from the next run on ({where}). `delta-cdc resume` takes that back.")
+
+
+@main.command()
+@click.argument("table")
+@with_dbt
+def resume(dbt: operations.Dbt, table: str) -> None:
+    """End the pause of TABLE: takes its setting `paused` out of its source's yml. The next run loads what has waited."""
+    project = dbt.project()
+    found = operations.find_table(project, table)
+    by_feed = pauses.resume(project, found)
+    name = f"{found.feed}.{found.name}"
+    if by_feed:
+        say(f"{name} has no pause of its own any more, and is paused with all of its feed ({by_feed}).")
+    else:
+        say(f"{name} is no longer paused. The next run loads what has waited.")
 
 
 @main.command()

@@ -1,4 +1,4 @@
-"""`delta-cdc pause`: one setting of a table in its source's yml is written, and no other character of the file.
+"""`delta-cdc pause` and `resume`: one setting of a table in its source's yml comes or goes, and no other character of the file.
 
 The text is edited where the parser says that something stands. What came of it is parsed again: unless the file then says
 what it said, but for the one setting, it is left as it was, and a person is told what to write where.
@@ -7,6 +7,7 @@ what it said, but for the one setting, it is left as it was, and a person is tol
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +37,26 @@ def pause(project: Project, table: Table, why: str) -> str:
     settings["paused"] = why
     text = _paused(place, why)
     if text is None or _plain(_parsed(text)) != wanted:
-        raise place.by_hand(f"write `{_flow({'paused': why})}` among its settings (`{': '.join(place.way)}`)")
+        raise place.by_hand(f"write `{_flow({'paused': why})}` among its settings (`{': '.join(place.way)}:`)")
     place.write(text)
-    return f"{table.file}:{place.line_of('paused', _parsed(text))}"
+    return f"{table.file}:{_line_of(_table_in(_parsed(text), place.at), 'paused')}"
+
+
+def resume(project: Project, table: Table) -> str | None:
+    """Take the table's setting `paused` out of its source's yml; returns where its whole feed is paused (file:line), if it is.
+    Raises OperationError, also where the table has no such setting."""
+    place, name = _place_of(project, table), f"{table.feed}.{table.name}"
+    feed = place.content["sources"][place.at[0]]
+    by_feed = f"{table.file}:{_line_of(feed, 'paused')}" if _settings_in(feed).get("paused") else None
+    if _settings_in(_table_in(place.content, place.at)).get("paused") is None:
+        if table.settings.paused and by_feed:
+            raise OperationError(f"{name} is paused with all of its feed. Take `paused` out there by hand: {by_feed}.")
+        raise OperationError(f"{name} is not paused.")
+    text, wanted = _resumed(place) or (place.text, None)
+    if _plain(_parsed(text)) != wanted:
+        raise place.by_hand("take `paused` out")
+    place.write(text)
+    return by_feed
 
 
 @dataclass(frozen=True)
@@ -59,16 +77,10 @@ class _Place:
         content = _plain(self.content)
         return content, _table_in(content, self.at)
 
-    def line_of(self, setting: str | None = None, content: Any = None) -> int | None:
-        """Of a setting of the table; where it has none of that name, of the settings or of the table."""
-        line, node = self.table.line, _table_in(content or self.content, self.at)
-        for key in (*self.way, setting):
-            line, node = (node.lines.get(key, line), node.get(key)) if isinstance(node, Lined) else (line, None)
-        return line
-
     def by_hand(self, what: str) -> OperationError:
-        where, table = f"{self.table.file}:{self.line_of('paused')}", f"{self.table.feed}.{self.table.name}"
-        why = f"as that is written there it cannot be changed for {table} alone, or not by this command"
+        where = f"{self.table.file}:{_line_of(_table_in(self.content, self.at), 'paused')}"
+        name = f"{self.table.feed}.{self.table.name}"
+        why = f"as that is written there it cannot be changed for {name} alone, or not by this command"
         return OperationError(f"{where}: {why}. The file is as it was: {what} by hand.")
 
     def write(self, text: str) -> None:
@@ -113,6 +125,20 @@ def _way(node: Mapping[str, Any]) -> tuple[str, ...]:
     if isinstance(meta, dict) and not (isinstance(deep, dict) and ("cdc" in deep or "cdc" not in meta)):
         return ("meta", "cdc")
     return ("config", "meta", "cdc")
+
+
+def _settings_in(node: Any) -> Mapping[str, Any]:
+    for key in _way(node):
+        node = (node.get(key) if isinstance(node, dict) else None) or {}
+    return node if isinstance(node, dict) else {}
+
+
+def _line_of(node: Any, setting: str) -> int | None:
+    """Of a setting of a source or table; where it has none of that name, of the settings or of itself."""
+    line: int | None = node.lines.get("name")
+    for key in (*_way(node), setting):
+        line, node = (node.lines.get(key, line), node.get(key)) if isinstance(node, Lined) else (line, None)
+    return line
 
 
 def _table_in(content: Any, at: tuple[int, int]) -> Any:
@@ -177,6 +203,55 @@ def _added(text: str, node: yaml.Node | None, entry: str, after: _Entry | None, 
     newline = "\r\n" if "\r\n" in text else "\n"
     end = text.find("\n", after[0 if first else 1].end_mark.index)
     return text + newline + indented if end < 0 else text[: end + 1] + indented + newline + text[end + 1 :]
+
+
+def _resumed(place: _Place) -> tuple[str, Any] | None:
+    """The file without the reason, and what it then has to say; None where no reason stands there. A mapping that held nothing
+    else goes with it, unless a comment is in it."""
+    text, way = place.text, (*place.way, "paused")
+    entries: list[_Entry] = []
+    holders: list[Any] = [place.node]
+    for key in way:
+        entry = _entry(holders[-1], key)
+        if entry is None or _span_of(text, entry) is None:
+            return None
+        entries.append(entry)
+        holders.append(entry[1])
+    start, stop = entries[-1][0].start_mark.index, (_span_of(text, entries[-1]) or (0, 0))[1]
+    at = len(way) - 1
+    while at > 0 and len(holders[at].value) == 1:
+        outer = entries[at - 1][0].start_mark.index
+        end = holders[at].end_mark.index if holders[at].flow_style else stop
+        if "#" in text[outer:start] + text[stop:end]:
+            break
+        at, start, stop = at - 1, outer, end
+    wanted, table = place.as_plain()
+    nodes = [table]
+    for key in way[:at]:
+        nodes.append(nodes[-1][key])
+    del nodes[-1][way[at]]
+    if not nodes[-1] and not holders[at].flow_style:
+        nodes[-2][way[at - 1]] = None
+    if holders[at].flow_style:
+        return _without_in_flow(text, start, stop, is_last=holders[at].value[-1] is entries[at]), wanted
+    return _without_lines(text, start, stop), wanted
+
+
+def _without_in_flow(text: str, start: int, stop: int, *, is_last: bool) -> str:
+    """The text without an entry between braces, and without the comma that parts it from the others."""
+    before, comma = text[:start].rstrip(), re.compile(r"\s*,\s*").match(text, stop)
+    if comma and not (is_last and before.endswith(",")):
+        return text[:start] + text[comma.end() :]
+    return (before[:-1] if before.endswith(",") else text[:start]) + text[stop:]
+
+
+def _without_lines(text: str, start: int, stop: int) -> str:
+    """The text without an entry, and without its line where nothing else is on it."""
+    begin, end = text.rfind("\n", 0, start) + 1, text.find("\n", stop)
+    end = len(text) if end < 0 else end
+    if text[begin:start].strip() or text[stop:end].strip():  # a comment
+        return text[:start] + text[stop:].lstrip(" \t")
+    return text[:begin] + text[end + 1 :] if end < len(text) else text[:begin].removesuffix("\n").removesuffix("\r")
 
 
 def _span_of(text: str, entry: _Entry) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""`pause` changes one setting in a yml file that a person wrote, and no other character of it."""
+"""`pause` and `resume` change one setting in a yml file that a person wrote, and no other character of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.projects import TABLE, project, source
+from tests.projects import FEED, TABLE, project, source
 
 from delta_cdc import pause as pauses
 from delta_cdc.cli import main
@@ -364,6 +364,70 @@ def test_what_cannot_be_changed_for_one_table_alone_is_left_and_told(tmp_path: P
     assert (tmp_path / "s.yml").read_bytes().decode() == text
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_resume_gives_the_file_back_as_it_was(tmp_path: Path, shape: str, newline: str) -> None:
+    before, after = shape_of(shape, newline)
+    assert resumed(tmp_path, after) == before
+
+
+def resumed(root: Path, text: str) -> str:
+    assert pauses.resume(*table_in(root, text)) is None
+    return (root / "s.yml").read_bytes().decode()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("config: {meta: {cdc: {keys: [id], paused: x}}}", "config: {meta: {cdc: {keys: [id]}}}"),
+        ("config: {meta: {cdc: {a: 1, paused: x, b: 2}}}", "config: {meta: {cdc: {a: 1, b: 2}}}"),
+        ("config: {meta: {cdc: {a: 1, paused: x, }}}", "config: {meta: {cdc: {a: 1, }}}"),
+        ("config: {enabled: true, meta: {cdc: {paused: x,}}}", "config: {enabled: true}"),
+        ("config: {meta: {cdc: {<<: *shared, paused: 'x, y'}}}", "config: {meta: {cdc: {<<: *shared}}}"),
+        ("meta:\n  cdc: {\n    a: 1,  # a\n    paused: x  # why\n  }", "meta:\n  cdc: {\n    a: 1,  # a\n      # why\n  }"),
+        ("meta:\n  cdc: {\n    paused: x,  # why\n    a: 1\n  }", "meta:\n  cdc: {\n    # why\n    a: 1\n  }"),
+        ("meta:\n  cdc:\n    a: 1\n    paused: x\n", "meta:\n  cdc:\n    a: 1\n"),
+        ("meta:\n  cdc:\n    paused: x  # ask ann\n    a: 1", "meta:\n  cdc:\n    # ask ann\n    a: 1"),
+        ("meta:\n  cdc:\n    paused: |\n      x\n      y\n\n    a: 1", "meta:\n  cdc:\n\n    a: 1"),
+        ("meta:\n  cdc:\n    paused: x\n      y\n    # b\n    a: 1", "meta:\n  cdc:\n    # b\n    a: 1"),
+        ("meta:\n  owner: ann\n  cdc:\n    paused: x\ncolumns: []", "meta:\n  owner: ann\ncolumns: []"),
+        ("config:\n  meta:\n    cdc:\n      paused: x\ncolumns: []", "columns: []"),
+        ("meta:\n  cdc:\n    # what\n    paused: x\ncolumns: []", "meta:\n  cdc:\n    # what\ncolumns: []"),
+        ("meta:\n  cdc: {  # what\n    paused: x}\ncolumns: []", "meta:\n  cdc: {  # what\n    }\ncolumns: []"),
+        ("meta: {cdc: {paused: x}}  # why\ncolumns: []", "# why\ncolumns: []"),
+        ("config: {meta: {cdc: {a: &a b, paused: x, c: *a}}}", "config: {meta: {cdc: {a: &a b, c: *a}}}"),
+    ],
+)  # fmt: skip
+def test_resume_takes_out_one_setting_and_no_comment(tmp_path: Path, before: str, after: str) -> None:
+    above = "shared: &shared {sequence_by: [seq]}\n" if "*shared" in before else ""
+    before, after = (file_of(f"- name: invoice\n{indent(text, '  ')}\n- name: last\n", above) for text in (before, after))
+    assert resumed(tmp_path, before) == after
+
+
+def test_resume_of_the_last_line_of_a_file_without_an_end(tmp_path: Path) -> None:
+    text = file_of("- name: invoice\n  meta:\n    cdc:\n      keys: [id]\n      paused: x")
+    assert resumed(tmp_path, text) == file_of("- name: invoice\n  meta:\n    cdc:\n      keys: [id]")
+
+
+@pytest.mark.parametrize(
+    ("tables", "told", "above"),
+    [
+        ("- name: invoice\n  meta: {cdc: {<<: *shared}}\n", "shared: &shared {paused: x}", "shared: &shared {paused: x}\n"),
+        ("- name: invoice\n  meta: {cdc: &all {a: 1, paused: x}}\n- {name: b, meta: {cdc: *all}}\n",
+         "meta: {cdc: &all {a: 1, paused: x}}", ""),
+        ("- name: invoice\n  meta: {cdc: {paused: &why x, a: *why}}\n", "meta: {cdc: {paused: &why x, a: *why}}", ""),
+        ("- name: invoice\n  meta:\n    cdc:\n      paused: >  # ask\n        x\n", "paused: >  # ask", ""),
+    ],
+)  # fmt: skip
+def test_a_pause_that_cannot_be_taken_out_alone_is_left_and_told(tmp_path: Path, tables: str, told: str, above: str) -> None:
+    text = file_of(tables, above)
+    given = table_in(tmp_path, text)
+    with pytest.raises(OperationError, match=r"The file is as it was: take `paused` out by hand\.$") as caught:
+        pauses.resume(*given)
+    assert text.splitlines()[int(str(caught.value).split(":")[1]) - 1].strip() == told
+    assert (tmp_path / "s.yml").read_bytes().decode() == text
+
+
 def command(root: Path, *arguments: str) -> Result:
     return CliRunner().invoke(main, [*arguments, "--project-dir", str(root)])
 
@@ -377,7 +441,7 @@ def test_pause_tells_where_it_wrote_and_a_second_one_changes_the_reason(tmp_path
         now = path.read_text().splitlines()
         (line,) = (number for number, text in enumerate(now, 1) if "paused: " in text)
         said = f"shop.invoice is paused from the next run on (models/shop/_sources.yml:{line})."
-        assert done.stdout == f"{said} Take that line out, and the next run loads what has waited.\n"
+        assert done.stdout == f"{said} `delta-cdc resume` takes that back.\n"
         assert now[: line - 1] + now[line:] == before
         (paused, other) = sorted(load_project(tmp_path).tables, key=lambda table: table.name, reverse=True)
         assert (paused.settings.paused, other.settings.paused) == (why, None)
@@ -406,3 +470,31 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(Path, "write_bytes", refuse)
     done = command(project(tmp_path, source()), "pause", "invoice", "--why", "x")
     assert (done.exit_code, done.stderr) == (1, f"{tmp_path}/models/shop/_sources.yml cannot be written: Permission denied.\n")
+
+
+def test_resume_ends_a_pause_and_says_so_where_there_is_none(tmp_path: Path) -> None:
+    path = project(tmp_path, source()) / "models/shop/_sources.yml"
+    before = path.read_bytes()
+    assert command(tmp_path, "pause", "invoice", "--why", "x").exit_code == 0
+    done = command(tmp_path, "resume", "invoice")
+    said = "shop.invoice is no longer paused. The next run loads what has waited.\n"
+    assert (done.exit_code, done.stdout, path.read_bytes()) == (0, said, before)
+    again = command(tmp_path, "resume", "shop.invoice")
+    assert (again.exit_code, again.stderr, path.read_bytes()) == (1, "shop.invoice is not paused.\n", before)
+
+
+def test_a_pause_of_the_whole_feed_is_told_as_that(tmp_path: Path) -> None:
+    tables = {"invoice": {**TABLE}, "own": {**TABLE, "paused": "it moves"}, "free": {**TABLE, "paused": None}}
+    path = project(tmp_path, source(feed={**FEED, "paused": "all move"}, tables=tables)) / "models/shop/_sources.yml"
+    before = path.read_text()
+    line = before[: before.index("paused: all move")].count("\n") + 1
+    done = command(tmp_path, "resume", "invoice")
+    said = f"shop.invoice is paused with all of its feed. Take `paused` out there by hand: models/shop/_sources.yml:{line}.\n"
+    assert (done.exit_code, done.stderr, path.read_text()) == (1, said, before)
+    assert command(tmp_path, "resume", "free").stderr == "shop.free is not paused.\n"
+    done = command(tmp_path, "resume", "own")
+    said = f"shop.own has no pause of its own any more, and is paused with all of its feed (models/shop/_sources.yml:{line}).\n"
+    assert (done.exit_code, done.stdout) == (0, said)
+    assert path.read_text() == before.replace("          paused: it moves\n", "")
+    assert command(tmp_path, "pause", "free", "--why", "y").exit_code == 0
+    assert path.read_text() == before.replace("          paused: it moves\n", "").replace("paused: null\n", "paused: y\n")
