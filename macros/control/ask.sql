@@ -1,4 +1,4 @@
-{#- What `delta-cdc status`, `report`, `log`, `explain`, `history` and `late` show, each as one JSON value; only `export` writes, and no table. -#}
+{#- What `delta-cdc status`, `report`, `log`, `explain`, `history`, `as-of` and `late` show, each as one JSON value; only `export` writes, and no table. -#}
 
 {#- {tables, runs, quarantine, holds}: lists of rows. Of the tables themselves only Delta's logs are read, and of staging the newest
     moment: by delta-rs, or by Spark where that cannot. -#}
@@ -154,6 +154,25 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
   {%- endset -%}
   {%- do print(tojson(delta_cdc._rows_at_keys(settings, delta_cdc._model_of(settings, 'history'), 'cdc_keys_of_row',
         '_cdc_entity in (' ~ entities ~ ')', 'valid_from nulls first, valid_to nulls last'))) -%}
+{% endmacro %}
+
+
+{#- {rows, number}: final as it was at a moment of the source (H4), or as it is: the first rows by key, and how many there are. keyed: only what
+    was at the named key. -#}
+{% macro final_as_of(staging, moment=none, known_at=none, keyed=false, limit=20) %}
+  {%- set table = delta_cdc._staging_table(staging) -%}
+  {%- set settings = table.settings -%}
+  {%- set final = delta_cdc._model_of(settings, 'final') -%}
+  {%- if moment is not none %}{% do delta_cdc._refuse_no_moment(table, moment, delta_cdc._time_type(table.staging)) %}{% endif -%}
+  {%- if known_at is not none %}{% do delta_cdc._refuse_no_moment(table, known_at, 'timestamp', 'the time at which changes are staged') %}{% endif -%}
+  {%- if keyed %}{% do delta_cdc._view_named_key(table) %}{% endif -%}
+  {%- set rows = final if moment is none and known_at is none else '(' ~ delta_cdc.as_of(final, moment, known_at) ~ ')' -%}
+  {%- set rows = delta_cdc._live_rows(settings, rows) ~ ' as r' -%}
+  {%- if keyed %}{% set rows = rows ~ ' left semi join cdc_named_key as k on ' ~ delta_cdc.same_columns(settings['keys'], 'r', 'k') %}{% endif -%}
+  {%- set shown = adapter.query_rows('select ' ~ delta_cdc.json_of('struct(r.*)') ~ ' as row from ' ~ rows ~ ' order by '
+        ~ (delta_cdc.column_list(settings['keys'] or []) or '1') ~ ' limit ' ~ limit) | map(attribute='row') | list -%}
+  {%- set number = shown | length if shown | length < limit else adapter.query_rows('select count(*) as n from ' ~ rows)[0].n -%}
+  {%- do print(tojson({'rows': shown, 'number': number})) -%}
 {% endmacro %}
 
 

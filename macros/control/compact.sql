@@ -20,9 +20,7 @@
 {% macro _fold(table, state, before) %}
   {%- set time_type = delta_cdc._time_type(table.staging) -%}
   {%- set moment = 'try_cast(' ~ delta_cdc.literal(before) ~ ' as ' ~ time_type ~ ')' -%}
-  {%- if adapter.query_rows('select ' ~ moment ~ ' is null as bad')[0].bad -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': `' ~ before ~ '` is no ' ~ time_type ~ ', which is the type of the time of its changes. Give one, e.g. 2026-01-31, or a number where the time is one.') -%}
-  {%- endif -%}
+  {%- do delta_cdc._refuse_no_moment(table, before, time_type) -%}
   {%- set horizon = delta_cdc.horizon(state) -%}
   {%- set at = 'select max(struct(_cdc_sequence, _cdc_ordinal)) as at from ' ~ table.staging ~ ' where _cdc_error is null and _cdc_occurred_at < ' ~ moment -%}
   {%- set at = 'select greatest(at, ' ~ horizon ~ ') as at from (' ~ at ~ ')' if horizon else at -%}
@@ -86,6 +84,14 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
 {#- The type of the time of a staging table's changes. -#}
 {% macro _time_type(staging) %}
   {{ return((adapter.get_columns_in_relation(staging) | selectattr('name', 'equalto', '_cdc_occurred_at') | first).dtype) }}
+{% endmacro %}
+
+
+{#- Where a text cannot be read as that type. of: what the type is of. -#}
+{% macro _refuse_no_moment(table, text, type, of='the time of its changes') %}
+  {%- if adapter.query_rows('select try_cast(' ~ delta_cdc.literal(text) ~ ' as ' ~ type ~ ') is null as bad')[0].bad -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': `' ~ text ~ '` is no ' ~ type ~ ', which is the type of ' ~ of ~ '. Give one, e.g. 2026-01-31, or a number where the time is one.') -%}
+  {%- endif -%}
 {% endmacro %}
 
 

@@ -1,4 +1,4 @@
-"""Answers of macros (macros/control/ask.sql, reconcile.sql) for a screen: status, explain, history, log, reconcile,
+"""Answers of macros (macros/control/ask.sql, reconcile.sql) for a screen: status, explain, history, as-of, log, reconcile,
 diff, late."""
 
 from __future__ import annotations
@@ -163,6 +163,15 @@ def show_history(rows: Iterable[str], console: Console) -> None:
     """Versions as columns; those of the package's own bookkeeping are left out."""
     shown = [{k: _value(v) for k, v in _parsed(row).items() if not k.startswith("_cdc_")} for row in rows]
     _show_records(shown, console)
+
+
+def show_as_of(table: Table, at: str, told: Mapping[str, Any], console: Console) -> None:
+    if told["rows"]:
+        show_history(told["rows"], console)
+        console.print()
+    counted = "1 row" if told["number"] == 1 else f"{told['number']:,} rows"
+    shown = f", {len(told['rows']):,} shown" if told["number"] > len(told["rows"]) else ""
+    console.print(Text(f"{table.final_name} at {at}: {counted}{shown}."), soft_wrap=True)
 
 
 def show_logs(logs: Mapping[str, Mapping[str, Any]], console: Console) -> None:

@@ -19,6 +19,7 @@ from rich.text import Text
 from delta_cdc import ask, flat_files, operations, scaffold
 from delta_cdc import discover as discovery
 from delta_cdc import land as landing
+from delta_cdc import pause as pauses
 from delta_cdc import plan as plans
 from delta_cdc import report as reports
 from delta_cdc import run as runs
@@ -435,6 +436,23 @@ def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
     ask.show_history(dbt.ask("history_of_key", {"staging": found.staging_name}, key=key), _console())
 
 
+@main.command("as-of", context_settings={"ignore_unknown_options": True})  # a key may be -5
+@click.argument("table")
+@click.argument("moment")
+@click.argument("key", nargs=-1)
+@click.option("--known-at", metavar="MOMENT", help="Only what was staged until then counts.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="So many rows are shown.")
+@with_dbt
+def as_of(dbt: operations.Dbt, table: str, moment: str, key: tuple[str, ...], known_at: str | None, limit: int) -> None:
+    """The rows of final of TABLE as they were at MOMENT of the source's time (`now`: as they are), or the one that was at KEY."""
+    project = dbt.project()
+    found = operations.find_keyed(project, table, key, "as-of") if key else operations.find_table(project, table)
+    at = None if moment == "now" else moment
+    arguments = {"staging": found.staging_name, "moment": at, "known_at": known_at, "keyed": bool(key), "limit": limit}
+    told = dbt.ask("final_as_of", arguments, key=key, private=True)
+    ask.show_as_of(found, f"{moment}, as known at {known_at}" if known_at else moment, told, _console())
+
+
 @main.command()
 @click.argument("table")
 @click.option("--limit", default=20, show_default=True, help="So many commits of each of its tables, the newest.")
@@ -531,6 +549,51 @@ def maintain(dbt: operations.Dbt, tables: tuple[str, ...], vacuum: bool, min_fil
     with runs.locked(project.root):
         names = [name for table in found for name in table.models]
         dbt.run_operation("maintain", {"models": names or None, "vacuum": vacuum, "min_files": min_files})
+
+
+@main.command()
+@click.argument("table")
+@click.option("--why", required=True, help="The reason, which runs and `status` go on telling.")
+@with_dbt
+def pause(dbt: operations.Dbt, table: str, why: str) -> None:
+    """Have runs leave TABLE alone: writes its setting `paused` into its source's yml. What arrives waits in the feed."""
+    project = dbt.project()
+    found = operations.find_table(project, table)
+    where = pauses.pause(project, found, why)
+    say(f"{found.feed}.{found.name} is paused from the next run on ({where}). `delta-cdc resume` takes that back.")
+
+
+@main.command()
+@click.argument("table")
+@with_dbt
+def resume(dbt: operations.Dbt, table: str) -> None:
+    """End the pause of TABLE: takes its setting `paused` out of its source's yml. The next run loads what has waited."""
+    project = dbt.project()
+    found = operations.find_table(project, table)
+    by_feed = pauses.resume(project, found)
+    name = f"{found.feed}.{found.name}"
+    if by_feed:
+        say(f"{name} has no pause of its own any more, and is paused with all of its feed ({by_feed}).")
+    else:
+        say(f"{name} is no longer paused. The next run loads what has waited.")
+
+
+@main.command()
+@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_dbt
+def rebuild(dbt: operations.Dbt, tables: tuple[str, ...], yes: bool) -> None:
+    """Make keys, history and final anew from staging: of TABLE, or of all tables. Staging stays, and nothing is loaded.
+
+    Exit codes as of `run`.
+    """
+    project = dbt.project()
+    found = [operations.find_table(project, name) for name in dict.fromkeys(tables)] or project.tables
+    if not found:
+        raise OperationError("There are no feeds, so no tables to rebuild.")
+    if not (tables or yes):
+        click.confirm(f"All rows of {_count(len(found), 'table')} are written anew. Rebuild?", abort=True)
+    raise SystemExit(runs.rebuild(project, dbt.options, found, _console()))
 
 
 @main.command()

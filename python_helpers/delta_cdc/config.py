@@ -432,7 +432,8 @@ class Settings(BaseModel):
     paused: Text | None = _setting(
         None,
         "Why nothing is loaded for now. Staging, history and final stay as they are, all that arrives waits in the "
-        "feed, and each run and `delta-cdc status` say so. Without the setting the next run loads what has waited.",
+        "feed, and each run and `delta-cdc status` say so. Without the setting the next run loads what has waited. "
+        "`delta-cdc pause` and `resume` write it and take it out for a table.",
         wants="a reason, as text",
         example="the source is being migrated",
     )
@@ -502,7 +503,7 @@ class Settings(BaseModel):
     expressions: dict[Text, Text] = _setting(
         {},
         "Columns that history and final compute from staging's: new ones, or another value for one that "
-        "there is. Staging keeps what came. A changed expression wants `dbt run --full-refresh` of final.",
+        "there is. Staging keeps what came. A changed expression wants `delta-cdc rebuild`.",
         wants="a mapping from column to SQL expression",
         example='{birth_year: "year(birth_date)"}',
         level="table",

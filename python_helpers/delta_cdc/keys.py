@@ -37,7 +37,8 @@ def key_changes(
     columns. pair_split_key_changes: whether a delete and an insert at one position of one transaction are the halves of a
     key change (K6). may_be_held: only what is below the first held change set is read (Q2, Q4).
     Returns a `Write` for the adapter: the rows of `Resolution` that are new or changed, with `resolved_batch_id`
-    (bigint: the batch whose load decided the row as it is); all rows after a revision of staging (S9, Q3).
+    (bigint: the batch whose load decided the row as it is); all rows after a revision of staging (S9, Q3), and where the
+    table is made anew.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import LongType
@@ -48,7 +49,8 @@ def key_changes(
     staged = dbt.table_state(staging)
     rekeyed = state["exists"] and state["notes"].get("keys", keys) != keys  # what is beside it stops until it is rebuilt (K8)
     # columns that were widened in staging (E4): nothing here is only here, so it is worked out anew
-    anew = rekeyed or (state["exists"] and _types(state["columns"], "key_after") != _types(staged["columns"], *keys))
+    retyped = state["exists"] and _types(state["columns"], "key_after") != _types(staged["columns"], *keys)
+    anew = rekeyed or retyped or (state["exists"] and not dbt.is_incremental)  # the last: `delta-cdc rebuild`
     exists = state["exists"] and not anew
     continued = exists and state["txn_version"] is not None and not state["replaced"]
     revision = staged["notes"].get("revised_in")

@@ -19,7 +19,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from delta_cdc import land as landing
-from delta_cdc.config import Project, load_project
+from delta_cdc.config import Project, Table, load_project
 from delta_cdc.errors import CdcError, OperationError, nearest
 from delta_cdc.operations import plain
 from delta_cdc.warm_dbt import WarmDbt, progress_on
@@ -130,6 +130,29 @@ def run(
             # ticks keep their distance; one that took too long is followed at once
             if every is None or stop.is_set() or stop.wait(max(0.0, every - (time.monotonic() - started))):
                 return code
+
+
+def rebuild(project: Project, options: Sequence[str], tables: Sequence[Table], console: Console) -> int:
+    """Make keys, history and final of tables anew from staging, which stays as it is; returns the exit code, as `run` does.
+
+    Each of them is replaced in one commit: when the process ends in between, the others are as they were, and right. A history
+    view is created anew where its SQL changed. Raises OperationError where nothing of the tables is loaded, or staging has not
+    taken their keys (K8).
+    """
+    made = {table.staging_name: [name for name in table.models if name != table.staging_name] for table in tables}
+    dbt = WarmDbt(project.root, options, anew=[name for names in made.values() for name in names])
+    with locked(project.root):
+        with progress_on(console, transient=True) as progress:
+            there = dbt.ask(progress, "look", "can_be_rebuilt", {"staging": list(made)})
+        chosen = [name for staging, names in made.items() if staging in there for name in names]
+        if not chosen:
+            raise OperationError("Nothing of that is loaded yet. Run `dbt run` first.")
+        summary = run_once(dbt, project, ["run", "--full-refresh", "--select", *chosen], console)
+    show(summary, console)
+    left = [f"{table.feed}.{table.name}" for table in tables if table.staging_name not in there]
+    if left:
+        console.print(Text(f"Not loaded yet, so not rebuilt: {', '.join(left)}", style="yellow"), soft_wrap=True)
+    return summary.exit_code
 
 
 def land_first(dbt: WarmDbt, project: Project, console: Console) -> list[dict[str, Any]]:

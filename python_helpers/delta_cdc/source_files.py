@@ -52,6 +52,11 @@ def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> Iterator[Line
 _Loader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
 
 
+def content_of(text: str) -> Any:
+    """What a yml text says, its mappings as `Lined`. Raises yaml.YAMLError, and ValueError for a date that is none."""
+    return yaml.load(text, Loader=_Loader)
+
+
 @dataclass(frozen=True)
 class SourceFile:
     """One yml file with `sources:`; `path` is relative to the project."""
@@ -138,7 +143,7 @@ def read_source_files(project: DbtProject, problems: list[Problem]) -> list[Sour
             if not re.search(r"\b(sources|cdc)[\"']?\s*:", text):
                 continue
             try:
-                content = yaml.load(text, Loader=_Loader)
+                content = content_of(text)
             except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that is none
                 mark = getattr(error, "problem_mark", None)
                 line = mark.line + 1 if mark else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -20,11 +20,13 @@ Files = dict[str, tuple[int, int]]
 
 
 class WarmDbt:
-    """project_dir: the project's folder. options: of dbt, such as `--target dev`."""
+    """project_dir: the project's folder. options: of dbt, such as `--target dev`. anew: models that are made anew by each run,
+    also those of which `full_refresh: false` says that no `--full-refresh` does."""
 
-    def __init__(self, project_dir: Path, options: Sequence[str] = ()) -> None:
+    def __init__(self, project_dir: Path, options: Sequence[str] = (), *, anew: Collection[str] = ()) -> None:
         self._folder = project_dir
         self._options = ["--project-dir", str(project_dir), *options]
+        self._anew = frozenset(anew)
         self._manifest: Any = None
         self._parsed: Files = {}
 
@@ -62,6 +64,9 @@ class WarmDbt:
             if not parsed.success:
                 return parsed
             self._manifest, self._parsed = parsed.result, files
+            for node in self._manifest.nodes.values() if self._anew else ():
+                if node.resource_type == "model" and node.name in self._anew:
+                    node.config.full_refresh = True
         result = dbtRunner(manifest=self._manifest, callbacks=[on_event]).invoke([*quiet, *command, *self._options])
         progress.update(task, now="")
         if progress.disable and not progress.live.transient:

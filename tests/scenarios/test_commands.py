@@ -440,3 +440,62 @@ def test_an_interval_is_a_number_and_a_unit(text: str, seconds: int) -> None:
 
 def test_an_interval_that_is_none_is_refused(shop: Shop) -> None:
     assert "`15 min` is no interval: it wants" in shop.command("run", "--every", "15 min").output
+
+
+def test_as_of_tells_the_rows_of_a_moment_one_of_them_and_what_was_known_then(shop: Shop) -> None:
+    def told(*asked: object) -> tuple[list[list[str]], str]:
+        done = shop.command("as-of", "moving", *asked)
+        assert done.exit_code == 0, done.output
+        *lines, counted = (line for line in done.output.splitlines() if line.strip())
+        assert not lines or lines[0].split()[:3] == ["id", "n", "note"]
+        return [line.split()[:3] for line in lines[1:]], counted
+
+    at = "2026-01-01 00:02:30"
+    assert told(at) == ([["1", "20", "late"]], f"final_moving at {at}: 1 row.")
+    assert told(at, 1) == told(at)
+    assert told(at, 5) == ([], f"final_moving at {at}: 0 rows.")
+    assert told("2026-01-01 00:15:00", "--limit", 1) == (
+        [["5", "30", "late"]], "final_moving at 2026-01-01 00:15:00: 2 rows, 1 shown.")  # fmt: skip
+    first = shop.project.rows("select cast(min(_cdc_staged_at) as string) as at from {schema}.stg_shop__moving")[0]["at"]
+    assert told(at, "--known-at", first)[0] == [["1", "10", "a"]]
+    live = shop.project.rows("select id, n, note from {schema}.final_moving order by id")
+    assert told("now")[0] == [[str(row["id"]), str(row["n"]), row["note"] or "null"] for row in live]
+    assert told("now")[1].startswith(f"final_moving at now: {len(live)} row")
+    for asked in (["soon"], ["now", "--known-at", "soon"]):
+        refused = shop.command("as-of", "moving", *asked)
+        assert refused.exit_code == 1
+        assert refused.stderr.splitlines()[-1].startswith("table shop.moving: `soon` is no timestamp, which is the type of ")
+    unfit = shop.command("as-of", "moving", "now", "one")
+    assert "what is given for id is not of its type, int." in unfit.stderr
+
+
+def test_rebuild_makes_anew_what_somebody_spoilt_and_leaves_staging(shop: Shop) -> None:
+    def contents() -> list[list[dict[str, Any]]]:
+        keys, history = "* except (resolved_batch_id) from {schema}.int_shop__moving_keys", "* from {schema}.hist_shop__moving"
+        final = "id, n, note from {schema}.final_moving"
+        return [sorted(shop.project.rows(f"select {of}"), key=str) for of in (keys, history, final)]
+
+    def versions() -> list[int]:
+        names = ("stg_shop__moving", "int_shop__moving_keys", "final_moving")
+        return [int(shop.project.rows(f"describe history {{schema}}.{name}")[0]["version"]) for name in names]
+
+    before = contents()
+    assert all(before)
+    shop.project.rows("delete from {schema}.int_shop__moving_keys where entity is not null")
+    shop.project.rows("update {schema}.final_moving set n = -1")
+    assert contents() != before
+    shop.deliver("moving", "0090", ("U", 59, 6, None, 61))  # a rebuild loads nothing
+    staged, keys, final = versions()
+    done = shop.command("rebuild", "moving")
+    assert done.exit_code == 0, done.output
+    assert "1 of 2 tables had news: 0 changes, " in done.output
+    assert contents() == before
+    now = versions()
+    assert now[0] == staged
+    assert (now[1] > keys, now[2] > final) == (True, True)
+    assert shop.command("run").exit_code == 0
+    assert shop.project.rows("select n from {schema}.final_moving where id = 6") == [{"n": 61}]
+    after = contents()
+    assert shop.command("rebuild").exit_code == 1  # nobody there to confirm
+    assert shop.command("rebuild", "--yes").exit_code == 0
+    assert contents() == after

@@ -9,15 +9,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from tests.projects import FEED, TABLE, project, source
 
 from delta_cdc.ask import status_rows
 from delta_cdc.cli import main
-from delta_cdc.config import load_project
+from delta_cdc.config import Project, load_project
 from delta_cdc.errors import OperationError
 from delta_cdc.operations import Dbt, error_of, find_table, plain
-from delta_cdc.run import Busy, locked, summarize
+from delta_cdc.run import Busy, Summary, TableReport, locked, summarize
 
 
 def two_feeds(root: Path) -> Path:
@@ -81,6 +81,84 @@ def test_R2_erase_does_not_ask_for_what_cannot_be_done(tmp_path: Path, monkeypat
     monkeypatch.setattr(Dbt, "ask", refuse)
     done = CliRunner().invoke(main, ["erase", "customer", "1", "--project-dir", str(two_feeds(tmp_path))], input="y\n")
     assert (done.exit_code, done.stdout) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "shown"),
+    [
+        (["7"], {"moment": "7", "known_at": None, "keyed": False, "limit": 20}, "final_customer at 7: 1,200 rows, 1 shown."),
+        (["now", "-5"], {"moment": None, "known_at": None, "keyed": True, "limit": 20},
+         "final_customer at now: 1,200 rows, 1 shown."),
+        (["now", "--known-at", "2026-01-31", "--limit", "3"],
+         {"moment": None, "known_at": "2026-01-31", "keyed": False, "limit": 3},
+         "final_customer at now, as known at 2026-01-31: 1,200 rows, 1 shown."),
+    ],
+)  # fmt: skip
+def test_as_of_asks_for_a_moment_and_shows_rows_without_bookkeeping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], asked: dict[str, object], shown: str
+) -> None:
+    seen: list[object] = []
+
+    def ask(_: Dbt, macro: str, arguments: dict[str, object], *, key: tuple[str, ...], private: bool) -> object:
+        seen.extend([macro, arguments, key, private])
+        return {"rows": ['{"id": 1, "total": 1.50, "_cdc_batch_id": 9}'], "number": 1200}
+
+    monkeypatch.setattr(Dbt, "ask", ask)
+    result = CliRunner().invoke(main, ["as-of", "customer", *given, "--project-dir", str(two_feeds(tmp_path))])
+    assert result.exit_code == 0, result.output
+    assert seen == ["final_as_of", {"staging": "stg_shop__customer", **asked}, ("-5",) if asked["keyed"] else (), True]
+    assert result.output.split() == ["id", "total", "1", "1.50", *shown.split()]
+
+
+def test_as_of_wants_a_value_for_each_key_column_or_none(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["as-of", "customer", "now", "1", "2", "--project-dir", str(two_feeds(tmp_path))])
+    assert (result.exit_code, result.stderr) == (1, "table shop.customer: as-of takes a value for each of id; 2 given.\n")
+
+
+def rebuilt(
+    monkeypatch: pytest.MonkeyPatch, there: list[str], *arguments: str, answer: str = ""
+) -> tuple[Result, list[list[str]]]:
+    """What `rebuild` says, and which models it has dbt make anew. there: the staging tables that are loaded."""
+    made: list[list[str]] = []
+
+    def run_once(_dbt: object, project: Project, command: list[str], _console: object) -> Summary:
+        assert command[:3] == ["run", "--full-refresh", "--select"]
+        made.append(command[3:])
+        return Summary([TableReport("shop.customer", inserted=3)], [], 1.0)
+
+    monkeypatch.setattr("delta_cdc.run.run_once", run_once)
+    monkeypatch.setattr("delta_cdc.run.WarmDbt.ask", lambda *_: there)
+    return CliRunner().invoke(main, ["rebuild", *arguments], input=answer), made
+
+
+def test_rebuild_makes_anew_what_is_made_of_staging_and_not_staging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moving = source(tables={"invoice": TABLE | {"old_keys": {"id": "old_id"}}, "customer": TABLE})
+    where = ["--project-dir", str(project(tmp_path, moving))]
+    of_customer = ["hist_shop__customer", "final_customer"]
+    done, made = rebuilt(monkeypatch, ["stg_shop__customer"], "customer", *where)
+    assert (done.exit_code, made) == (0, [of_customer]), done.output
+    assert "shop.customer" in done.output
+    done, made = rebuilt(monkeypatch, ["stg_shop__customer"], *where, answer="y\n")
+    assert (done.exit_code, made) == (0, [of_customer])
+    assert "All rows of 2 tables are written anew. Rebuild? [y/N]" in done.output
+    assert "Not loaded yet, so not rebuilt: shop.invoice" in done.output
+    done, made = rebuilt(monkeypatch, ["stg_shop__customer", "stg_shop__invoice"], "--yes", *where)
+    assert made == [[*of_customer, "int_shop__invoice_keys", "hist_shop__invoice", "final_invoice"]]
+    done, made = rebuilt(monkeypatch, [], *where, answer="n\n")
+    assert (done.exit_code, made) == (1, [])
+
+
+def test_rebuild_tells_why_it_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = ["--project-dir", str(project(tmp_path, source()))]
+    done, made = rebuilt(monkeypatch, [], "invoice", *where)
+    assert (done.exit_code, done.stderr, made) == (1, "Nothing of that is loaded yet. Run `dbt run` first.\n", [])
+    done, _ = rebuilt(monkeypatch, [], "invoic", *where)
+    assert (done.exit_code, done.stderr) == (1, "There is no table `invoic`. Did you mean `shop.invoice`?\n")
+    with locked(tmp_path):
+        done, made = rebuilt(monkeypatch, ["stg_shop__invoice"], "invoice", *where)
+    assert (done.exit_code, made) == (75, [])
+    done, _ = rebuilt(monkeypatch, [], "--project-dir", str(project(tmp_path)))
+    assert (done.exit_code, done.stderr) == (1, "There are no feeds, so no tables to rebuild.\n")
 
 
 def test_an_error_of_dbt_is_shown_without_its_frame() -> None:

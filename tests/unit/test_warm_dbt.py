@@ -47,6 +47,28 @@ def test_where_no_one_watches_each_run_leaves_one_line(dbt_of_two):
     assert told.getvalue().splitlines() == ["first: 2/2 models, 0 s", "second: 2/2 models, 0 s"]
 
 
+def test_models_that_are_to_be_made_anew_are_whatever_their_configuration_says(monkeypatch, tmp_path):
+    def model(name, resource_type="model"):
+        return SimpleNamespace(name=name, resource_type=resource_type, config=SimpleNamespace(full_refresh=False))
+
+    nodes = {"a": model("a"), "b": model("b"), "c": model("a", "test")}
+    seen = []
+
+    class Parser:
+        def __init__(self, manifest=None, callbacks=()):
+            self.manifest = manifest
+
+        def invoke(self, arguments):
+            if self.manifest:
+                seen.append({name: node.config.full_refresh for name, node in self.manifest.nodes.items()})
+            return SimpleNamespace(success=True, result=SimpleNamespace(nodes=nodes))
+
+    monkeypatch.setattr(dbt.cli.main, "dbtRunner", Parser)
+    with progress_on(Console(file=StringIO())) as progress:
+        WarmDbt(tmp_path, anew=["a"]).run(progress, "rebuild", "run", "--full-refresh")
+    assert seen == [{"a": True, "b": False, "c": False}]
+
+
 def test_a_transient_bar_leaves_nothing(dbt_of_two):
     told = StringIO()
     with progress_on(Console(file=told), transient=True) as progress:
