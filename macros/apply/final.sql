@@ -39,7 +39,7 @@
         'rebuild': reshaped,
         'columns': evolution.columns,
         'txn': delta_cdc.transaction(state, staged, plan.mode == 'rebuild'),
-        'notes': delta_cdc._final_notes(settings, staged, reached),
+        'notes': delta_cdc._final_notes(settings, staged, reached, -1 if plan.mode == 'rebuild' else state.batch_id),
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
       } -%}
 
@@ -131,9 +131,9 @@
 
 {% macro _shape_of_final(settings) %}{{ return(delta_cdc._shape(settings, delta_cdc._settings_of_life() + ['partition_by', 'filled_by_field'])) }}{% endmacro %}
 
-{#- What final's commits say it was built with. -#}
-{% macro _final_notes(settings, staged, resolved_batch_id) %}
-  {%- set notes = {'columns': settings['columns']} -%}
+{#- What final's commits say it was built with. after: the batch above which the load took changes; -1: it took all. -#}
+{% macro _final_notes(settings, staged, resolved_batch_id, after) %}
+  {%- set notes = {'columns': settings['columns'], 'after': after} -%}
   {%- do notes.update(delta_cdc.note_of_revision(staged)) -%}
   {%- if resolved_batch_id is not none %}{% do notes.update({'resolved_batch_id': resolved_batch_id}) %}{% endif -%}
   {%- if settings.get('keys') %}{% do notes.update({'keys': settings['keys']}) %}{% endif -%}
@@ -344,7 +344,18 @@ from winners
 {#- The CTEs touched_keys and at_touched_keys: all of staging's changes at the keys that the new ones touch. -#}
 {% macro at_touched_keys(settings, staging, keys_table, done, revised=false) -%}
 {%- set keys = settings['keys'] -%}
-{%- set touched -%}
+{%- set touched = delta_cdc.touched_keys(settings, staging, keys_table, done, revised) -%}
+touched_keys as (
+{{ touched }}
+),
+at_touched_keys as (
+  select s.* from {{ delta_cdc.rows_at(staging, touched, keys) }} as s left semi join touched_keys on {{ delta_cdc.same_columns(keys, 's', 'touched_keys') }}
+)
+{%- endmacro %}
+
+{#- The keys that changes above a batch touch, each once. -#}
+{% macro touched_keys(settings, staging, keys_table, done, revised=false) -%}
+{%- set keys = settings['keys'] -%}
   select distinct * from (
     select {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_batch_id > {{ done }} and _cdc_error is null
 {%- if revised %}
@@ -366,13 +377,6 @@ from winners
     select inline(array_compact(array(key_before, key_after))) from {{ keys_table }}
 {%- endif %}
   )
-{%- endset -%}
-touched_keys as (
-{{ touched }}
-),
-at_touched_keys as (
-  select s.* from {{ delta_cdc.rows_at(staging, touched, keys) }} as s left semi join touched_keys on {{ delta_cdc.same_columns(keys, 's', 'touched_keys') }}
-)
 {%- endmacro %}
 
 

@@ -22,14 +22,15 @@
 {% macro _all_holds(holds) %}{{ return(adapter.cached_query(holds, 'select * from ' ~ holds ~ ' order by batch_id')) }}{% endmacro %}
 
 
-{#- What keys, history and final may read: {staging: a relation or SQL, staged: its progress, held: the first open hold or none}. -#}
-{% macro let_through(settings, staging) %}
+{#- What keys, history and final may read: {staging: a relation or SQL, staged: its progress, held: the first open hold or none}.
+    warn: say so where something is held. -#}
+{% macro let_through(settings, staging, warn=true) %}
   {%- set staged = delta_cdc.progress(staging) -%}
   {%- set held = delta_cdc.holds_of(staging) | selectattr('accepted_at', 'none') | list if delta_cdc.may_be_held(settings) and staged.exists else [] -%}
   {%- if not held -%}{{ return({'staging': staging, 'staged': staged, 'held': none}) }}{%- endif -%}
   {%- set first = held[0] -%}
   {%- do staged.update({'committed': [staged.committed, first.batch_id - 1] | min}) -%}
-  {%- do exceptions.warn(delta_cdc._says_held(settings, first, held | length)) -%}
+  {%- if warn %}{% do exceptions.warn(delta_cdc._says_held(settings, first, held | length)) %}{% endif -%}
   {{ return({'staging': '(select * from ' ~ staging ~ ' where _cdc_batch_id < ' ~ first.batch_id ~ ')', 'staged': staged, 'held': first}) }}
 {% endmacro %}
 

@@ -350,20 +350,23 @@ def _interval(_ctx: click.Context, _option: click.Parameter, text: str | None) -
 @main.command()
 @click.option("--select", multiple=True, help="As in dbt: only these models. May be given more than once.")
 @click.option("--every", callback=_interval, metavar="INTERVAL", help="Stay, and run at this interval: 90s, 15m, 1h.")
+@click.option("--test", is_flag=True, help="Then run the tests tagged each_run of the tables that had news.")
 @click.option("--plan", "planned", is_flag=True, help="Only tell what the run would do, from a run on clones of the tables.")
 @with_dbt
-def run(dbt: operations.Dbt, select: tuple[str, ...], every: int | None, planned: bool) -> None:
+def run(dbt: operations.Dbt, select: tuple[str, ...], every: int | None, test: bool, planned: bool) -> None:
     """`dbt run` with a summary that fits a screen, never two at once. Feeds with `kafka` or `jdbc` are landed first.
 
-    Exit codes: 0 done; 1 something failed; 2 the configuration or the selection is wrong; 3 done, but a change set is held; 75
-    another run is at work.
+    Exit codes: 0 done; 1 something failed, be it a test; 2 the configuration or the selection is wrong; 3 done, but a change set
+    is held; 75 another run is at work.
     """
     if planned and every:
         raise click.UsageError("--plan is for one run; it does not go with --every.")
+    if planned and test:
+        raise click.UsageError("--plan writes nothing that could be tested; it does not go with --test.")
     project = dbt.project()
     if planned:
         raise SystemExit(plans.plan(project, dbt.options, select=select, console=_console()))
-    raise SystemExit(runs.run(project, dbt.options, select=select, every=every, console=_console()))
+    raise SystemExit(runs.run(project, dbt.options, select=select, every=every, test=test, console=_console()))
 
 
 @main.command()

@@ -582,6 +582,13 @@ class Settings(BaseModel):
         wants="a list of tags",
         example="[hourly]",
     )
+    test_buckets: Annotated[int, Field(ge=1)] | None = _setting(
+        None,
+        "How many days the tests tagged `nightly` take for all rows: they look at one bucket of the keys, another one each day. "
+        "By default one bucket for each 256 MB of staging, at most 30. Tables without `keys` are looked at whole.",
+        wants="a whole number of buckets, 1 or more",
+        example="7",
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,12 +22,14 @@ from delta_cdc import land as landing
 from delta_cdc.config import Project, Table, load_project
 from delta_cdc.errors import CdcError, OperationError, nearest
 from delta_cdc.operations import plain
+from delta_cdc.scaffold import EACH_RUN
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 
 # What a scheduler learns from the exit code; that of a wrong configuration is 2.
 DONE, FAILED, HELD, BUSY = 0, 1, 3, 75
 SHOWN_TABLES = 20
 _UNITS = {"s": 1, "m": 60, "h": 3600}
+_FAILED = ("error", "fail", "runtime error")  # dbt's words for it
 
 
 class RunFailed(OperationError):
@@ -48,7 +50,8 @@ class Busy(OperationError):
 
 @dataclass
 class TableReport:
-    """What one run did with a source table; counts are rows. held, paused, failed: why, if so."""
+    """What one run did with a source table; counts are rows. held, paused, failed: why, if so. reached_final: its final was
+    part of it."""
 
     name: str
     read: int = 0
@@ -62,6 +65,7 @@ class TableReport:
     held: str | None = None
     paused: str | None = None
     failed: list[str] = field(default_factory=list)
+    reached_final: bool = False
 
     @property
     def has_news(self) -> bool:
@@ -70,15 +74,20 @@ class TableReport:
 
 @dataclass
 class Summary:
-    """One run. tables: those of the feeds. others: failures of models that belong to no table, and of landings."""
+    """One run. tables: those of the feeds. others: failures of models that belong to no table, and of landings.
+
+    tested: how many tests ran after it. failed_tests: what failed of them, and how to look at it.
+    """
 
     tables: list[TableReport]
     others: list[str]
     seconds: float
+    tested: int = 0
+    failed_tests: list[str] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:
-        if self.others or any(table.failed for table in self.tables):
+        if self.others or self.failed_tests or any(table.failed for table in self.tables):
             return FAILED
         return HELD if any(table.held for table in self.tables) else DONE
 
@@ -92,12 +101,19 @@ def seconds_of(text: str) -> int:
 
 
 def run(
-    project: Project, options: Sequence[str], *, select: Sequence[str] = (), every: int | None = None, console: Console
+    project: Project,
+    options: Sequence[str],
+    *,
+    select: Sequence[str] = (),
+    every: int | None = None,
+    test: bool = False,
+    console: Console,
 ) -> int:
     """Run once, or every so many seconds until a signal; returns the exit code of the last run.
 
-    options: of dbt, such as `--target dev`. select: as dbt's `--select`; by default all models. Raises CdcError where a single
-    run cannot start. Of several the next may: the project's files are read for each, and can be put right meanwhile.
+    options: of dbt, such as `--target dev`. select: as dbt's `--select`; by default all models. test: then the tests tagged
+    `each_run` of the tables that had news. Raises CdcError where a single run cannot start. Of several the next may: the
+    project's files are read for each, and can be put right meanwhile.
     """
     from dbt.adapters.sparkdelta.session import process_stays, session_is_gone
 
@@ -114,6 +130,8 @@ def run(
                 landed = land_first(dbt, now, console)
                 summary = run_once(dbt, now, command, console)
                 summary.others += [each["error"] for each in landed if each.get("error")]
+                if test:
+                    check_news(dbt, now, summary, console)
                 landing.show([each for each in landed if each.get("rows")], console)
                 show(summary, console)
                 code = summary.exit_code
@@ -168,8 +186,51 @@ def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Co
     """One dbt command, with a bar on a terminal. Raises RunFailed when dbt could not start, NotStarted where it never will."""
     started = time.monotonic()
     missed: list[str] = []
+    nodes = _results(dbt, command, console, miss=missed.append)
+    unknown = [_no_such_model(selected, dbt.models) for selected in missed]
+    if not nodes and "--select" in command and (unknown or "--exclude" not in command):
+        raise NotStarted("\n".join(unknown) or f"No model is selected by --select {' '.join(command[2:])}.")
+    for text in unknown:
+        console.print(Text(text, style="yellow"), soft_wrap=True)
+    return summarize(project, nodes, time.monotonic() - started)
+
+
+def check_news(dbt: WarmDbt, project: Project, summary: Summary, console: Console) -> None:
+    """Run the tests tagged `each_run` of the tables that had news, and note in the summary what failed.
+
+    Nothing is tested of a table that failed, or whose final was not part of the run: it is behind.
+    """
+    news = {table.name for table in summary.tables if table.has_news and table.reached_final and not table.failed}
+    models = [model for table in project.tables if f"{table.feed}.{table.name}" in news for model in table.models]
+    if not models:
+        return
+    try:
+        nodes = _results(dbt, ["test", "--select", *(f"{model},tag:{EACH_RUN}" for model in models)], console)
+    except RunFailed as error:
+        summary.failed_tests.append(f"The tests did not run: {error}")
+        return
+    summary.tested = len(nodes)
+    for node in nodes:
+        if str(node.status) in _FAILED:
+            why = plain(node.message or "it did not say why").rstrip(".")
+            summary.failed_tests.append(f"{_sentence(node.node)}: {why}. Look: dbt test --select {node.node.name}")
+
+
+def _sentence(node: Any) -> str:
+    """A test by what it says of which model: `final_invoice: one_row_per_key`; one of no model by its name."""
+    model, generic = getattr(node, "attached_node", None), getattr(node, "test_metadata", None)
+    return f"{model.rsplit('.', 1)[-1]}: {generic.name}" if model and generic else str(node.name)
+
+
+def _results(
+    dbt: WarmDbt, command: Sequence[str], console: Console, *, miss: Callable[[str], None] = lambda _: None
+) -> Sequence[Any]:
+    """The results of the nodes of a dbt command. Raises RunFailed when dbt could not start, NotStarted where it never will.
+
+    miss: as `WarmDbt.run`.
+    """
     with progress_on(console, transient=True) as progress:
-        result = dbt.run(progress, "dbt run", *command, miss=missed.append)
+        result = dbt.run(progress, f"dbt {command[0]}", *command, miss=miss)
     nodes = getattr(result.result, "results", None)
     if nodes is None and not result.success:
         from dbt.cli.exceptions import DbtUsageException
@@ -179,12 +240,7 @@ def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Co
         wrong = isinstance(result.exception, (CdcError, DbtConfigError, CompilationError, ParsingError, DbtUsageException))
         why = plain(f"{result.exception or 'dbt ran nothing and did not say why; see logs/dbt.log.'}")
         raise NotStarted(why) if wrong else RunFailed(why)
-    unknown = [_no_such_model(selected, dbt.models) for selected in missed]
-    if not nodes and "--select" in command and (unknown or "--exclude" not in command):
-        raise NotStarted("\n".join(unknown) or f"No model is selected by --select {' '.join(command[2:])}.")
-    for text in unknown:
-        console.print(Text(text, style="yellow"), soft_wrap=True)
-    return summarize(project, nodes or [], time.monotonic() - started)
+    return nodes or []
 
 
 def _no_such_model(selected: str, models: Sequence[str]) -> str:
@@ -210,7 +266,7 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
     for node in nodes:
         status, name = str(node.status), node.node.name
         report = of_model.get(name)
-        if status in ("error", "fail", "runtime error"):
+        if status in _FAILED:
             (others if report is None else report.failed).append(f"{name}: {plain(node.message or 'it did not say why')}")
         if report is None:
             continue
@@ -226,6 +282,7 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
             staged_before = max(report.duplicate - (more.get("rows_repeated") or 0), 0)
             report.late = max((more.get("rows_late") or 0) - staged_before, 0)  # no change that was staged before is late
         elif name in finals:
+            report.reached_final = status == "success"
             report.inserted, report.updated, report.deleted = (
                 said.get(f"rows_{done}") or 0 for done in ("inserted", "updated", "deleted")
             )
@@ -250,7 +307,7 @@ def show(summary: Summary, console: Console) -> None:
     for table in news:
         for text in (*table.failed, *([table.held] if table.held else [])):
             console.print(Text(text, style="red" if table.failed else "yellow"), soft_wrap=True)
-    for text in summary.others:
+    for text in (*summary.others, *summary.failed_tests):
         console.print(Text(text, style="red"), soft_wrap=True)
     for why in dict.fromkeys(table.paused for table in summary.tables if table.paused):
         names = ", ".join(table.name for table in summary.tables if table.paused == why)
@@ -261,10 +318,16 @@ def show(summary: Summary, console: Console) -> None:
         Text(
             f"{time.strftime('%H:%M:%S')}  {len(news)} of {len(summary.tables)} tables had news{more}: "
             f"{total['read']:,} changes, {total['inserted']:,} rows inserted, {total['updated']:,} updated, "
-            f"{total['deleted']:,} deleted; {summary.seconds:.0f} s."
+            f"{total['deleted']:,} deleted; {summary.seconds:.0f} s.{_said_of_tests(summary)}"
         ),
         soft_wrap=True,
     )
+
+
+def _said_of_tests(summary: Summary) -> str:
+    if not summary.tested:
+        return ""
+    return f" Tests of touched keys: {summary.tested} ran, {len(summary.failed_tests) or 'none'} failed."
 
 
 @contextmanager

@@ -447,17 +447,17 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
     name = f"{table.feed}.{table.name}"
     about = f" {table.description}" if table.description else ""
     keys = list(table.settings.keys) or ([SURROGATE] if table.settings.surrogate == "hash" else [])
-    one_row_per_key = {"delta_cdc.one_row_per_key": {"arguments": {"keys": keys}}}
-    rebuilt_from = {"source_table": _source(table), "staging": f"ref('{table.staging_name}')"}
+    of_table = {"source_table": _source(table)}
+    rebuilt_from = of_table | {"staging": f"ref('{table.staging_name}')"}
     if table.keys_name:
         rebuilt_from["keys"] = f"ref('{table.keys_name}')"
-    equals_rebuild = {"delta_cdc.final_equals_rebuild_from_staging": {"arguments": rebuilt_from}}
-    equals_view = {"delta_cdc.history_equals_rebuild_from_staging": {"arguments": rebuilt_from}}
+    has_keys = bool(table.settings.keys)
+    in_table = table.settings.history == "table"  # a view is worked out from all of staging whenever it is read
     yield _model(
         table.staging_name,
         f"Every change of {name} ever received, once, in order.{about}",
         [*table.columns, *_added(table, STAGING_COLUMNS)],
-        ["delta_cdc.each_change_once"],
+        _data_tests("each_change_once", of_table, each_run=has_keys),
     )
     if table.keys_name:
         yield _model(
@@ -472,17 +472,36 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
             f"The versions of each row of {name}, by source time (SCD2).{about}",
             [*table.published_columns, *_added(table, HISTORY_COLUMNS)],
             [
-                {"delta_cdc.one_current_row_per_key": {"arguments": {"keys": keys}}},
-                "delta_cdc.history_intervals_do_not_overlap",
-                *([equals_view] if table.settings.history == "table" else []),
+                *_data_tests("one_current_row_per_key", {"keys": keys} | of_table, each_run=in_table),
+                *_data_tests("history_intervals_do_not_overlap", of_table, each_run=in_table),
+                *(_data_tests("history_equals_rebuild_from_staging", rebuilt_from, each_run=True) if in_table else []),
             ],
         )
     yield _model(
         table.final_name,
         f"{_final_is(table).capitalize()} (SCD1).{about}",
         final_columns(table),
-        [*([one_row_per_key] if keys and not table.settings.insert_only else []), equals_rebuild],
+        [
+            *(
+                _data_tests("one_row_per_key", {"keys": keys} | of_table, each_run=has_keys)
+                if keys and not table.settings.insert_only
+                else []
+            ),
+            *_data_tests("final_equals_rebuild_from_staging", rebuilt_from, each_run=has_keys),
+        ],
     )
+
+
+EACH_RUN, NIGHTLY = "each_run", "nightly"
+
+
+def _data_tests(name: str, arguments: dict[str, Any], *, each_run: bool) -> list[dict[str, Any]]:
+    """The test of a whole table, and with `each_run` the one of the keys that its newest load touched."""
+
+    def tagged(tag: str, **more: bool) -> dict[str, Any]:
+        return {f"delta_cdc.{name}": {"arguments": arguments | more, "config": {"tags": [tag]}}}
+
+    return [tagged(NIGHTLY), *([tagged(EACH_RUN, touched_only=True)] if each_run else [])]
 
 
 def _model(name: str, description: str, columns: Sequence[Column], tests: list[Any]) -> dict[str, Any]:

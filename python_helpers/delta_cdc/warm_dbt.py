@@ -48,6 +48,8 @@ class WarmDbt:
             if event.info.name == "LogModelResult":
                 now = f"{event.data.node_info.node_name}: {event.data.status}"
                 progress.update(task, advance=1, total=event.data.total, now=now)
+            elif event.info.name == "LogTestResult":
+                progress.update(task, advance=1, now=f"{event.data.name}: {event.data.status}")
             elif event.info.name == "PrintEvent":
                 tell(event.info.msg)
             elif event.info.name == "LogStartLine":

@@ -35,7 +35,8 @@ class Shop:
         self.project = project
         self.folder = project.path / "landing"
         moving = {**PLAIN, "old_keys": {"id": "old_id"}, "zorder_by": ["note", "ID"]}
-        self.tables = {"plain": {**PLAIN, "max_delete_share": 0.5, "final_name": "plain"}, "moving": moving}
+        plain = {**PLAIN, "max_delete_share": 0.5, "final_name": "plain", "test_buckets": 2}
+        self.tables = {"plain": plain, "moving": moving}
         for table in self.tables:
             (self.folder / table).mkdir(parents=True)
         declared = [{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in self.tables.items()]
@@ -499,3 +500,75 @@ def test_rebuild_makes_anew_what_somebody_spoilt_and_leaves_staging(shop: Shop) 
     assert shop.command("rebuild").exit_code == 1  # nobody there to confirm
     assert shop.command("rebuild", "--yes").exit_code == 0
     assert contents() == after
+
+
+def _failing(shop: Shop, *select: str, **variables: object) -> set[str]:
+    """The generic tests that fail of those that are selected; those that cannot run make it fail."""
+    results = shop.project.try_dbt("test", "--select", *select, "--vars", json.dumps(variables), quiet=True).result.results
+    assert results
+    told = {str(each.status): each.message for each in results}
+    assert set(told) <= {"pass", "fail"}, told
+    return {each.node.test_metadata.name for each in results if str(each.status) == "fail"}
+
+
+def test_tests_of_each_run_notice_what_is_wrong_at_touched_keys_and_nightly_ones_anywhere(shop: Shop) -> None:
+    project, moving = shop.project, ("final_moving,tag:{}", "stg_shop__moving,tag:{}")
+    each_run, nightly = ([name.format(tag) for name in moving] for tag in ("each_run", "nightly"))
+    assert shop.command("run").exit_code == 0
+    rows = [("I", 50, id, None, 1, "a") for id in (900, 901, 903)]
+    shop.deliver("moving", "0050", *rows, ("U", 51, 902, 901, 2))
+    clean = shop.command("run", "--test")
+    assert clean.exit_code == 0, clean.output
+    assert "Tests of touched keys: 3 ran, none failed." in clean.output
+    assert _failing(shop, *nightly) == set()
+    quiet = shop.command("run", "--test")
+    assert quiet.exit_code == 0
+    assert "Tests of" not in quiet.output
+
+    # of the newest load: a row that was there twice, then one that is gone from the key that it moved to
+    project.rows("insert into {schema}.final_moving select * from {schema}.final_moving where id = 900")
+    both = {"one_row_per_key", "final_equals_rebuild_from_staging"}
+    assert _failing(shop, *each_run) == both
+    assert _failing(shop, *nightly) == both
+    project.dbt("run", "--full-refresh", "--select", "final_moving", quiet=True)
+    assert _failing(shop, *each_run) == set()  # that load touched all of them
+    shop.deliver("moving", "0051", ("U", 52, 900, None, 3), ("U", 52, 901, 902, 4))
+    assert shop.command("run", "--test").exit_code == 0
+    project.rows("delete from {schema}.final_moving where id = 901")
+    assert _failing(shop, *each_run) == {"final_equals_rebuild_from_staging"}
+    project.dbt("run", "--full-refresh", "--select", "final_moving", quiet=True)
+
+    # of an older load
+    shop.deliver("moving", "0052", ("U", 53, 900, None, 5))
+    assert shop.command("run", "--test").exit_code == 0
+    project.rows("delete from {schema}.final_moving where id = 903")
+    assert _failing(shop, *each_run) == set()
+    assert _failing(shop, *nightly) == {"final_equals_rebuild_from_staging"}
+    assert _failing(shop, *each_run, delta_cdc_test_all=True) == {"final_equals_rebuild_from_staging"}
+
+    # a run tells it
+    project.rows("insert into {schema}.final_moving select * from {schema}.final_moving where id = 900")
+    shop.deliver("moving", "0053", ("U", 54, 900, None, 6))
+    told = shop.command("run", "--test")
+    assert told.exit_code == runs.FAILED
+    assert "final_moving: one_row_per_key: Got 1 result, configured to fail if != 0. Look: dbt test --select delta" in told.output
+    assert "Tests of touched keys: 3 ran, 2 failed." in told.output
+    project.dbt("run", "--full-refresh", "--select", "final_moving", quiet=True)
+    assert _failing(shop, *nightly) == set()
+
+
+def test_each_key_has_its_night(shop: Shop) -> None:
+    """`plain` has two buckets."""
+    keys = range(910, 918)
+    shop.deliver("plain", "0050", *(("I", 55, id, None, 1, "a") for id in keys))
+    assert shop.command("run", "--test").exit_code == 0
+    final = "plain,test_name:final_equals_rebuild_from_staging,tag:nightly"
+    nights = ("2026-11-27", "2026-11-28")
+    assert [_failing(shop, final, delta_cdc_test_day=night) for night in nights] == [set(), set()]
+    shop.project.rows("delete from {schema}.plain where id = 910")
+    found = [len(_failing(shop, final, delta_cdc_test_day=night)) for night in nights]
+    assert sorted(found) == [0, 1]
+    shop.project.rows("delete from {schema}.plain where id between 911 and 917")
+    assert [len(_failing(shop, final, delta_cdc_test_day=night)) for night in nights] == [1, 1]
+    shop.project.dbt("run", "--full-refresh", "--select", "plain", quiet=True)
+    assert [_failing(shop, final, delta_cdc_test_day=night) for night in nights] == [set(), set()]

@@ -1,7 +1,8 @@
-"""The project's macros, rendered alone: no dbt, no Spark."""
+"""The project's macros and generic tests (as macros `test_…`), rendered alone: no dbt, no Spark."""
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import re
@@ -13,7 +14,7 @@ from typing import Any
 
 import jinja2
 
-MACROS = Path(__file__).parents[2] / "macros"
+PROJECT = Path(__file__).parents[2]
 
 
 class _Returned(Exception):
@@ -42,7 +43,12 @@ def _environment() -> jinja2.Environment:
 @cache
 def _compiled() -> Sequence[CodeType]:
     """Once for all calls of `load`: it takes a second."""
-    return [_environment().compile(path.read_text(), filename=str(path)) for path in MACROS.rglob("*.sql")]
+    paths = [path for folder in ("macros", "tests/generic") for path in (PROJECT / folder).rglob("*.sql")]
+    return [_environment().compile(_as_macro(path.read_text()), filename=str(path)) for path in paths]
+
+
+def _as_macro(test: str) -> str:
+    return test.replace("{% test ", "{% macro test_").replace("{% endtest %}", "{% endmacro %}")
 
 
 def load(**context: Any) -> Mapping[str, Callable[..., Any]]:
@@ -50,7 +56,8 @@ def load(**context: Any) -> Mapping[str, Callable[..., Any]]:
     environment = _environment()
     namespace = SimpleNamespace()
     environment.globals.update(
-        {"return": _return, "modules": SimpleNamespace(re=re), "fromjson": json.loads, "tojson": json.dumps, "execute": True,
+        {"return": _return, "modules": SimpleNamespace(re=re, datetime=datetime),
+         "fromjson": json.loads, "tojson": json.dumps, "execute": True,
          "delta_cdc": namespace, "env_var": lambda name, default: default,
          "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
          "target": {"method": "session"},

@@ -724,3 +724,137 @@ def test_R2_what_erase_looks_at_before_it_asks_is_only_read(batches: list[int], 
         assert printed == ['{"changes": 3, "keys": 3}']
     assert asked
     assert all(sql.startswith("select ") for sql in asked)
+
+
+STAGED = {"txn_version": 7, "app_id": "stg_f__t@0", "notes": {"after": 5, "keys_may_move": False, "truncates": False}}
+FINAL = {"txn_version": 7, "app_id": "final_t@0", "notes": {"after": 4}}
+
+
+def sql_of_test(
+    name: str, model: str, states: dict[str, dict], cdc: dict | None = None, *, size: int = 0, everything: bool = False,
+    day: str | None = None, **arguments: Any
+) -> str:
+    """The SQL of a generic test of a model of the table f.t, on a day that 5 and 30 divide. size: of staging, in bytes."""
+    source = SimpleNamespace(
+        source_name="f", name="t", relation_name="f.t", source_meta={"cdc": {"format": "rows"}}, meta={},
+        config={"meta": {"cdc": {"keys": ["id"], "sequence_by": ["seq"], "columns": ["id", "a"], **(cdc or {})}}},
+        columns={n: SimpleNamespace(name=n, data_type="int") for n in ("id", "seq", "a")},
+    )
+    names = ["cdc_change_sets", "stg_f__t", "int_f__t_keys", "hist_f__t", "final_t"]
+    nodes = {n: SimpleNamespace(name=n, alias=n, resource_type="model", database=None, schema="s") for n in names}
+    there = {**no_state(), "exists": True, "version": 3, "columns": {"id": "integer", "a": "integer"}}
+    known = {n: {**there, **state} for n, state in states.items()}
+    adapter = Adapter(known, {"done": {}, "failed": {}}, [])
+    adapter.tune_for = lambda tables: None
+    adapter.table_statistics = lambda relation: {"bytes": size}
+    adapter.narrowed_to = lambda *_: []
+    adapter.get_columns_in_relation = lambda relation: [SimpleNamespace(name=n) for n in ("id", "a", "_cdc_op", "_cdc_batch_id")]
+    macros = load(
+        adapter=adapter, flags=SimpleNamespace(WHICH="test"), graph=SimpleNamespace(sources={"f.t": source}, nodes=nodes),
+        api=SimpleNamespace(Relation=SimpleNamespace(create=lambda identifier, **_: Relation(schema="s", identifier=identifier))),
+        var=lambda name, default: {"delta_cdc_test_all": everything, "delta_cdc_test_day": day or default}.get(name, default),
+        load_relation=lambda relation: relation if relation.identifier in states else None,
+        run_started_at=datetime.datetime.fromordinal(9 * 8 * 7 * 5),
+    )
+    arguments.setdefault("source_table", "f.t")
+    if "rebuild" in name:
+        arguments["staging"] = Relation(schema="s", identifier="stg_f__t")
+    elif "row_per_key" in name:
+        arguments["keys"] = ["id"]
+    return " ".join(macros[f"test_{name}"](Relation(schema="s", identifier=model), **arguments).split())
+
+
+TESTS = [
+    ("each_change_once", "stg_f__t"), ("one_row_per_key", "final_t"), ("final_equals_rebuild_from_staging", "final_t"),
+    ("history_equals_rebuild_from_staging", "hist_f__t"), ("one_current_row_per_key", "hist_f__t"),
+    ("history_intervals_do_not_overlap", "hist_f__t"),
+]
+
+
+@pytest.mark.parametrize(("name", "model"), TESTS)
+def test_a_table_that_was_never_loaded_passes_and_one_whose_staging_is_gone_does_not(name: str, model: str) -> None:
+    for touched_only in (False, True):
+        assert sql_of_test(name, model, {}, touched_only=touched_only) == "select 1 as nothing where false"
+    if model != "stg_f__t":
+        assert f"s.{model}" in sql_of_test(name, model, {model: FINAL})
+
+
+@pytest.mark.parametrize(("name", "model"), TESTS)
+def test_a_small_table_is_tested_whole_and_a_large_one_by_a_bucket_of_keys(name: str, model: str) -> None:
+    states = {"stg_f__t": STAGED, model: STAGED if model == "stg_f__t" else FINAL}
+    whole = sql_of_test(name, model, states)
+    assert "pmod" not in whole
+    assert "semi join" not in whole
+    large = sql_of_test(name, model, states, size=2**30)
+    by = "`_cdc_entity`" if name in ("one_current_row_per_key", "history_intervals_do_not_overlap") else "`id`"
+    assert f"from s.{model} where pmod(hash({by}), 5) = 0" in large
+    if "rebuild" in name:
+        assert "from s.stg_f__t where pmod(hash(`id`), 5) = 0" in large
+    assert sql_of_test(name, model, states, size=2**30, everything=True) == whole
+    assert sql_of_test(name, model, states, {"test_buckets": 11}, size=2**30).count(", 11) = 1") == large.count(", 5) = 0")
+    assert ", 30) = 0)" in sql_of_test(name, model, states, size=2**40)
+    assert ", 5) = 1)" in sql_of_test(name, model, states, size=2**30, day="0007-11-26")
+
+
+@pytest.mark.parametrize(("name", "model"), TESTS)
+def test_what_the_newest_load_touched_is_tested_by_its_keys(name: str, model: str) -> None:
+    states = {"stg_f__t": STAGED, model: STAGED if model == "stg_f__t" else FINAL}
+    above = 5 if model == "stg_f__t" else 4  # final took up what staging had loaded twice
+    sql = sql_of_test(name, model, states, size=2**30, touched_only=True)
+    assert "pmod" not in sql
+    touched = f"select `id` from s.stg_f__t where _cdc_batch_id > {above} and _cdc_error is null"
+    joined = f"from s.{model} as t left semi join ( select distinct * from ( {touched} ) ) as k on t.`id` <=> k.`id`"
+    assert joined in sql
+    if "rebuild" in name:
+        assert joined.replace(f"s.{model}", "s.stg_f__t") in sql
+    assert sql_of_test(name, model, states, touched_only=True, everything=True) == sql_of_test(name, model, states)
+    # the first load, a rebuild, and one that somebody restored: all keys
+    for state in ({"notes": {"after": -1}}, {"replaced": True}):
+        first = {"stg_f__t": {**STAGED, "notes": STAGED["notes"] | {"after": -1}}, model: {**states[model], **state}}
+        first["stg_f__t"] |= state if model == "stg_f__t" else {}
+        assert "pmod(hash" in sql_of_test(name, model, first, size=2**30, touched_only=True)
+
+
+def test_a_table_that_notes_nothing_of_its_load_is_tested_by_staging_s() -> None:
+    for notes in ({}, {"after": None}):
+        states = {"stg_f__t": STAGED, "final_t": {**FINAL, "notes": notes}}
+        sql = sql_of_test("one_row_per_key", "final_t", states, touched_only=True)
+        assert "_cdc_batch_id > 5 " in sql
+
+
+def test_where_keys_moved_both_keys_are_tested_and_a_bucket_is_worked_out_from_all_of_staging() -> None:
+    staged = {**STAGED, "notes": {"after": 5, "keys_may_move": True}}
+    moving = {"stg_f__t": staged, "final_t": FINAL, "int_f__t_keys": {}, "hist_f__t": {}}
+    name = "final_equals_rebuild_from_staging"
+    keys: dict[str, Any] = {"keys": Relation(schema="s", identifier="int_f__t_keys"), "cdc": {"key_changes": True}}
+    sql = sql_of_test(name, "final_t", moving, touched_only=True, **keys)
+    assert "select inline(array_compact(array(key_before, key_after))) from s.int_f__t_keys" in sql
+    assert "left join s.int_f__t_keys as k" in sql
+    assert "union all select * from s.stg_f__t where _cdc_op = 'T'" in sql  # none is known to be there
+    bucket = sql_of_test(name, "final_t", moving, size=2**30, **keys)
+    assert "from s.stg_f__t where pmod" not in bucket
+    assert bucket.count("pmod(hash(`id`), 5) = 0") == 2
+    current = sql_of_test("one_current_row_per_key", "hist_f__t", moving, {"key_changes": True}, size=2**30)
+    assert "from s.hist_f__t where pmod(hash(`id`), 5) = 0" in current
+
+
+def test_Q3_what_a_revision_touched_is_tested_too() -> None:
+    staged = {**STAGED, "txn_version": 9, "notes": {"after": 9, "revised_in": 9, "keys_may_move": False}}
+    touched = "_cdc_revised_in > {0} "
+    assert touched.format(8) in sql_of_test("each_change_once", "stg_f__t", {"stg_f__t": staged}, touched_only=True)
+    final = sql_of_test("one_row_per_key", "final_t", {"stg_f__t": staged, "final_t": FINAL}, touched_only=True)
+    assert touched.format(4) in final
+
+
+def test_a_table_without_keys_is_tested_whole() -> None:
+    states = {"stg_f__t": STAGED, "final_t": FINAL}
+    sql = sql_of_test("final_equals_rebuild_from_staging", "final_t", states, {"keys": [], "keyless": "append"}, size=2**40)
+    assert "pmod" not in sql
+
+
+def test_a_test_of_touched_keys_wants_to_know_the_table() -> None:
+    with pytest.raises(CompilerError, match="It takes the table's source"):
+        sql_of_test("one_row_per_key", "final_t", {}, source_table=None, touched_only=True)
+    assert "from s.any group by" in sql_of_test("one_row_per_key", "any", {}, source_table=None)
+    for name in ("one_current_row_per_key", "history_intervals_do_not_overlap", "each_change_once"):
+        assert "from s.any " in sql_of_test(name, "any", {}, source_table=None)

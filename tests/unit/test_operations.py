@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import errno
+import io
 import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 from tests.projects import FEED, TABLE, project, source
 
+from delta_cdc import run as runs
 from delta_cdc.ask import status_rows
 from delta_cdc.cli import main
 from delta_cdc.config import Project, load_project
@@ -266,3 +270,84 @@ def test_status_knows_that_what_a_table_is_read_from_failed(tmp_path: Path, mode
     }
     (row,) = status_rows(read, told)
     assert (row["state"], row["lag_seconds"]) == (state, None)
+
+
+class WarmTests:
+    """Ends `dbt test` with what it is given: results, or why there are none."""
+
+    def __init__(self, *results: SimpleNamespace, exception: Exception | None = None) -> None:
+        self.results, self.exception = results, exception
+        self.commands: list[tuple[str, ...]] = []
+
+    def run(self, _progress: object, _title: str, *command: str, **_: object) -> SimpleNamespace:
+        self.commands.append(command)
+        result = None if self.exception else SimpleNamespace(results=list(self.results))
+        return SimpleNamespace(result=result, success=self.exception is None, exception=self.exception)
+
+
+def one_test(status: str, test: str, model: str | None, message: str = "") -> SimpleNamespace:
+    about = {"attached_node": f"model.p.{model}", "test_metadata": SimpleNamespace(name=test)} if model else {}
+    return SimpleNamespace(status=status, message=message, node=SimpleNamespace(name=f"delta_cdc_{test}_of_{model}", **about))
+
+
+def news(name: str, **more: Any) -> TableReport:
+    return TableReport(name, read=1, reached_final=True, **more)
+
+
+def shown(summary: Summary) -> str:
+    screen = io.StringIO()
+    runs.show(summary, Console(file=screen, width=200))
+    return screen.getvalue()
+
+
+def test_the_tests_of_a_run_are_those_of_tables_that_had_news(tmp_path: Path) -> None:
+    summary = Summary([TableReport("shop.invoice"), news("shop.customer"), TableReport("web.invoice", read=1)], [], 1.0)
+    dbt = WarmTests(one_test("pass", "one_row_per_key", "final_customer"), one_test("warn", "mine", None))
+    runs.check_news(dbt, load_project(two_feeds(tmp_path)), summary, Console(file=io.StringIO()))  # type: ignore[arg-type]
+    models = ("stg_shop__customer", "hist_shop__customer", "final_customer")
+    assert dbt.commands == [("test", "--select", *(f"{model},tag:each_run" for model in models))]
+    assert (summary.exit_code, summary.tested, summary.failed_tests) == (runs.DONE, 2, [])
+    assert "Tests of touched keys: 2 ran, none failed." in shown(summary)
+
+
+def test_nothing_is_tested_where_nothing_came_or_the_table_failed(tmp_path: Path) -> None:
+    dbt, failed = WarmTests(), news("shop.customer", failed=["final_customer: no"])
+    for tables in ([TableReport("shop.customer", reached_final=True)], [failed]):
+        runs.check_news(dbt, load_project(two_feeds(tmp_path)), Summary(tables, [], 1.0), Console(file=io.StringIO()))  # type: ignore[arg-type]
+    assert dbt.commands == []
+    assert "Tests of" not in shown(Summary([failed], [], 1.0))
+
+
+def test_a_test_that_fails_is_told_with_how_to_look_and_by_the_exit_code(tmp_path: Path) -> None:
+    summary = Summary([news("shop.customer", held="batch 3 is held")], [], 1.0)
+    assert summary.exit_code == runs.HELD
+    dbt = WarmTests(
+        one_test("fail", "one_row_per_key", "final_customer", "Got 1 result, configured to fail if != 0"),
+        one_test("error", "mine", None, "Runtime Error in test mine (tests/mine.sql)\n  no such column"),
+        one_test("pass", "each_change_once", "stg_shop__customer"),
+    )
+    runs.check_news(dbt, load_project(two_feeds(tmp_path)), summary, Console(file=io.StringIO()))  # type: ignore[arg-type]
+    assert summary.failed_tests == [
+        "final_customer: one_row_per_key: Got 1 result, configured to fail if != 0. "
+        "Look: dbt test --select delta_cdc_one_row_per_key_of_final_customer",
+        "delta_cdc_mine_of_None: no such column. Look: dbt test --select delta_cdc_mine_of_None",
+    ]
+    assert summary.exit_code == runs.FAILED
+    told = shown(summary)
+    assert all(line in told for line in summary.failed_tests)
+    assert "Tests of touched keys: 3 ran, 2 failed." in told
+
+
+def test_tests_that_cannot_start_do_not_hide_what_the_run_did(tmp_path: Path) -> None:
+    summary = Summary([news("shop.customer")], [], 1.0)
+    dbt = WarmTests(exception=RuntimeError("no Spark"))
+    runs.check_news(dbt, load_project(two_feeds(tmp_path)), summary, Console(file=io.StringIO()))  # type: ignore[arg-type]
+    assert summary.failed_tests == ["The tests did not run: no Spark"]
+    assert summary.exit_code == runs.FAILED
+    assert "1 of 1 tables had news" in shown(summary)
+
+
+def test_a_plan_is_not_tested(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["run", "--plan", "--test", "--project-dir", str(two_feeds(tmp_path))])
+    assert result.exit_code == 2
+    assert "it does not go with --test" in result.stderr

@@ -175,7 +175,8 @@ def test_N1_a_multiset_has_no_history_and_merges_by_its_surrogate(tmp_path: Path
     assert not [path for path in files if "hist_" in path]
     assert "incremental_strategy='append'" in files["models/shop/final/final_t.sql"]
     assert "unique_key=['_cdc_key']" in files["models/shop/final/final_u.sql"]
-    assert "one_row_per_key: {arguments: {keys: [_cdc_key]}}" in files["models/shop/_models.yml"]
+    assert "one_row_per_key: {arguments: {keys: [_cdc_key], source_table" in files["models/shop/_models.yml"]
+    assert "each_run" not in files["models/shop/_models.yml"]
 
 
 def test_keys_and_who_reads_them(tmp_path: Path) -> None:
@@ -312,10 +313,8 @@ def test_every_model_is_described_typed_and_tested(tmp_path: Path) -> None:
             assert column["name"]
             assert column["description"]
             assert column["data_type"]
-    assert [str(test) for test in models["stg_shop__t"]["data_tests"]] == ["delta_cdc.each_change_once"]
-    tests = {
-        next(iter(t)) if isinstance(t, dict) else t for m in models.values() for t in m.get("data_tests", [])
-    }
+    assert [next(iter(test)) for test in models["stg_shop__t"]["data_tests"]] == ["delta_cdc.each_change_once"] * 2
+    tests = {next(iter(t)) for m in models.values() for t in m.get("data_tests", [])}
     assert tests == {
         "delta_cdc.history_equals_rebuild_from_staging",
         "delta_cdc.each_change_once",
@@ -324,9 +323,11 @@ def test_every_model_is_described_typed_and_tested(tmp_path: Path) -> None:
         "delta_cdc.one_row_per_key",
         "delta_cdc.final_equals_rebuild_from_staging",
     }
-    assert models["final_t"]["data_tests"][0] == {
-        "delta_cdc.one_row_per_key": {"arguments": {"keys": ["id"]}}
-    }
+    arguments = {"keys": ["id"], "source_table": "source('shop', 't')"}
+    assert models["final_t"]["data_tests"][:2] == [
+        {"delta_cdc.one_row_per_key": {"arguments": arguments, "config": {"tags": ["nightly"]}}},
+        {"delta_cdc.one_row_per_key": {"arguments": arguments | {"touched_only": True}, "config": {"tags": ["each_run"]}}},
+    ]
     assert models["final_t"]["columns"][-1]["name"] == "year_created"
     assert [column["name"] for column in models["final_log"]["columns"]] == [c["name"] for c in COLUMNS]
     (exposure,) = described["exposures"]
@@ -342,6 +343,33 @@ def test_types_that_an_expression_decides_are_left_out(tmp_path: Path) -> None:
     assert "data_type" not in columns["_cdc_sequence"]
     assert "data_type" not in columns["_cdc_occurred_at"]
     assert columns["_cdc_key_before"]["data_type"] == "struct<id: int>"
+
+
+def test_every_test_is_nightly_and_those_that_keys_make_cheap_are_of_each_run(tmp_path: Path) -> None:
+    tables = {
+        "seen": TABLE, "kept": TABLE | {"history": "table"}, "log": TABLE | {"insert_only": True},
+        "nameless": TABLE | {"keys": [], "keyless": "append"},
+    }
+    models = yaml.safe_load(generated(tmp_path, source(tables=tables))["models/shop/_models.yml"])["models"]
+    tagged: dict[str, dict[str, list[str]]] = {}
+    for model in models:
+        for test in model["data_tests"]:
+            ((name, given),) = test.items()
+            (tag,) = given["config"]["tags"]
+            assert given["arguments"].get("touched_only", False) is (tag == "each_run")
+            assert given["arguments"]["source_table"] == f"source('shop', '{model['name'].rpartition('_')[2]}')"
+            tagged.setdefault(tag, {}).setdefault(model["name"], []).append(name.removeprefix("delta_cdc."))
+    versions = ["one_current_row_per_key", "history_intervals_do_not_overlap"]
+    final = ["one_row_per_key", "final_equals_rebuild_from_staging"]
+    assert tagged["each_run"] == {
+        "stg_shop__seen": ["each_change_once"], "final_seen": final,  # its history is a view, worked out from all of staging
+        "stg_shop__kept": ["each_change_once"], "final_kept": final,
+        "hist_shop__kept": [*versions, "history_equals_rebuild_from_staging"],
+        "stg_shop__log": ["each_change_once"], "final_log": final[1:],
+    }
+    assert tagged["nightly"] == tagged["each_run"] | {
+        "hist_shop__seen": versions, "stg_shop__nameless": ["each_change_once"], "final_nameless": final[1:],
+    }
 
 
 def test_hostile_column_names_survive(tmp_path: Path) -> None:

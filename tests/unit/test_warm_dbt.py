@@ -10,7 +10,7 @@ from rich.console import Console
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 
 
-def event(name: str, **data):
+def event(name: str, /, **data):
     return SimpleNamespace(info=SimpleNamespace(name=name), data=SimpleNamespace(**data))
 
 
@@ -80,6 +80,20 @@ def test_the_bar_counts_models_that_ended(dbt_of_two):
     with progress_on(Console(file=StringIO(), force_terminal=True)) as progress:
         dbt_of_two.run(progress, "first", "run")
         assert [(each.completed, each.total) for each in progress.tasks] == [(2, 2)]
+
+
+def test_the_bar_counts_tests_that_ended(monkeypatch, tmp_path):
+    class Tests(Runner):
+        def invoke(self, arguments):
+            for each in self.callbacks:
+                each(event("LogStartLine", total=2))
+                each(event("LogTestResult", name="one_row_per_key", status="pass", index=1, num_models=2))
+            return SimpleNamespace(success=True, result=None)
+
+    monkeypatch.setattr(dbt.cli.main, "dbtRunner", Tests)
+    with progress_on(Console(file=StringIO(), force_terminal=True)) as progress:
+        WarmDbt(tmp_path).run(progress, "dbt test", "test")
+        assert [(each.completed, each.total, each.fields["now"]) for each in progress.tasks] == [(1, 2, "")]
 
 
 def test_a_package_that_holds_the_project_is_looked_at_once(tmp_path):
