@@ -208,7 +208,7 @@ def _compared(row: dict[str, Any]) -> str:
 @dataclass(frozen=True)
 class Stage:
     """commands: the first one is killed. table: the source table whose commits make the gaps. again: how many commits of a layer
-    one that is killed and repeated may make beside the twin's. purges: it leaves no file that the newest version does not need."""
+    may be made beside the twin's by one that is killed and repeated. purges: it leaves no file without use."""
 
     name: str
     table: str
