@@ -105,7 +105,7 @@ def newest_versions(tables: Path) -> dict[str, int]:
 
 def commits_since(tables: Path, versions: dict[str, int]) -> Iterator[Commit]:
     """The commits that came meanwhile. versions: the newest of each table, brought up to date."""
-    for table in os.listdir(tables):
+    for table in os.listdir(tables) if tables.is_dir() else ():
         log, version = tables / table / "_delta_log", versions.get(table, -1) + 1
         while (file := log / f"{version:020d}.json").exists():
             info = json.loads(file.open().readline()).get("commitInfo", {})
@@ -476,6 +476,7 @@ def main() -> int:
     lab.begin()
     struck: dict[str, Counter[str]] = defaultdict(Counter)
     hows, total, wrong, tried, survived = Counter[str](), Differences(), list[str](), 0, 0
+    twins: dict[str, Twin] = {}
 
     def came(what: str, found: Differences) -> None:
         nonlocal tried, survived
@@ -497,11 +498,12 @@ def main() -> int:
                 struck[stage.name][gap] += 1
                 hows[how] += 1
             came(f"{stage.name}: {how} after {done.seconds:.1f} s, {gap}" if done.killed else f"{stage.name}: not struck", found)
-        for fault in FAULTS if stage.name == "run" and not arguments.no_faults else ():
-            done, found = lab.met(twin, fault)
-            error = next((line.strip() for line in done.said.splitlines() if re.search(fault.says or "$^", line)), "no error")
-            came(f"{fault.name}: {error[:200]}", found)
+        twins[stage.name] = twin
         lab.put_back(twin.end)
+    for fault in () if arguments.no_faults else FAULTS:
+        done, found = lab.met(twins["run"], fault)
+        error = next((line.strip() for line in done.said.splitlines() if re.search(fault.says or "$^", line)), "no error")
+        came(f"{fault.name}: {error[:200]}", found)
 
     print(f"\n{sum(hows.values())} kills ({', '.join(f'{n} {how}' for how, n in hows.items())}), by the gap that they struck:")
     for name, gaps in struck.items():
