@@ -270,7 +270,7 @@ class Twin:
             if extra > most or (extra < 0 and layer != "record"):
                 out.wrong.append(f"{name}: version {it.version}, the twin's is {twin.version}")
             elif extra > 0:
-                out.again[f"{self.stage.name}: {layer}"] += extra
+                out.again[f"{self.stage.name}'s {layer}"] += extra
             spare = extra if layer == "ledger" else 0  # each of its commits adds a file
             if layer != "record" and not 0 <= it.files - twin.files <= spare:
                 out.wrong.append(f"{name}: {it.files} live files, the twin has {twin.files}")
@@ -486,7 +486,8 @@ def main() -> int:
         total.lost, total.more = total.lost + found.lost, total.more + found.more
         total.again.update(found.again)
         wrong.extend(f"{what}: {each}" for each in found.wrong)
-        print(f"{what}: {'; '.join(found.wrong) or 'as the twin'}", flush=True)
+        beside = "".join(f", but for {n} more commits of {each}" for each, n in found.again.items())
+        print(f"{what}: {'; '.join(found.wrong) or 'as the twin'}{beside}", flush=True)
 
     for stage in lab.stages():
         twin = lab.twin(stage)
