@@ -54,7 +54,7 @@ scenarios: $(STAMP) ## run cases (CASES="file or folder …"), compare, write RE
 mutants: $(STAMP) ## break one rule after another and see that its cases fail (RULES="A2 H1": only these)
 	@$(JAVA) && $(PY) -m tests.scenarios.mutants $(if $(RULES),--rules $(RULES))
 
-chaos: $(STAMP) ## kill KILLS=10 runs at random moments, then compare
+chaos: $(STAMP) ## kill KILLS=10 runs, replays, compactions and erasures between their commits, let runs meet faults, compare with twins
 	@$(JAVA) && $(PY) -m tests.scenarios.chaos --kills $(KILLS)
 
 bench: $(STAMP) ## measure what the performance goals name, into docs/benchmarks.md (ONLY=B1,B4 SIZE=small|full SET='rows=20000 repeats=1')

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # What takes longest comes first, so that two processes end at about the same time.
-LONGEST = ("rows", "operations", "columns", "postgres", "commands", "histories", "bad_input", "resolver", "formats")
+LONGEST = ("rows", "operations", "columns", "postgres", "commands", "histories", "bad_input", "kills", "resolver", "formats")
 
 
 def pytest_configure(config: pytest.Config) -> None:
