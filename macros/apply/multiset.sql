@@ -26,9 +26,9 @@ touched as (
 running as (
   select *, sum(_cdc_adds) over (
     partition by {{ delta_cdc.column_list(values) }} order by {{ delta_cdc.order_by() }}, _cdc_adds rows between unbounded preceding and current row) as _cdc_sum
-  from events as e
+  from events as _cdc_event
   {%- if done is not none %}
-  where exists (select 1 from touched where {{ delta_cdc.same_columns(values, 'touched', 'e') }})
+  where exists (select 1 from touched where {{ delta_cdc.same_columns(values, 'touched', '_cdc_event') }})
   {%- endif %}
 ),
 counted as (  -- there are never fewer than none: what was taken away in vain does not count

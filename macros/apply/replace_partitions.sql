@@ -57,8 +57,8 @@ with winners as (
 {{ winners }}
 ),
 kept as (
-  select {{ delta_cdc.column_list(columns) }} from {{ this }} as live
-  where ({{ touched or 'false' }}) {% if plan.mode == 'rebuild' %}and false{% else %}and not exists (select 1 from winners where {{ delta_cdc.same_columns(settings['keys'], 'winners', 'live') }}){% endif %}
+  select {{ delta_cdc.column_list(columns) }} from {{ this }} as _cdc_old
+  where ({{ touched or 'false' }}) {% if plan.mode == 'rebuild' %}and false{% else %}and not exists (select 1 from winners where {{ delta_cdc.same_columns(settings['keys'], 'winners', '_cdc_old') }}){% endif %}
 )
 select * from kept
 union all

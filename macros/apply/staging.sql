@@ -190,11 +190,11 @@ once as (  -- O4: the first of equal changes, and in one change set only what di
 )
 {%- endif %}
 select {{ delta_cdc._staging_columns(settings) | join(', ') }}
-from {{ 'once' if repeated else 'changes' }} as changes
+from {{ 'once' if repeated else 'changes' }} as _cdc_new  {#- in a subquery a column named like it would come first #}
 {%- if past is not none %}
 where not exists (  -- only late and quarantined changes can have been staged before
   select 1 from {{ delta_cdc.staged_rows(settings, past) }} as past
-  where {% if not has_key %}changes._cdc_sequence is not null and {% endif %}{{ delta_cdc.same_content(settings, 'past', 'changes') }}
+  where {% if not has_key %}_cdc_new._cdc_sequence is not null and {% endif %}{{ delta_cdc.same_content(settings, 'past', '_cdc_new') }}
 )
 {%- endif %}
 {%- endmacro %}

@@ -157,8 +157,8 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
 {% endmacro %}
 
 
-{#- {rows, number}: final as it was at a moment of the source (H4), or as it is: the first rows by key, and how many there are. keyed: only what
-    was at the named key. -#}
+{#- {rows, number}: final as it was at a moment of the source (H4), or as it is: the first rows by key, and how many there are.
+    staging: name of the model. moment, known_at: as `as_of` takes them. keyed: only what was at the named key. limit: so many rows. -#}
 {% macro final_as_of(staging, moment=none, known_at=none, keyed=false, limit=20) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set settings = table.settings -%}

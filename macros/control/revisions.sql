@@ -73,9 +73,9 @@
   {#- what a later change set brought once more was dropped as a duplicate of this one: it counts now -#}
   {%- set later = delta_cdc._lines_of_later_sets(ledger, table, batch_id) if some else {'lines': none, 'gone': []} -%}
   {%- if later.lines -%}
-    {%- set marked = marked ~ "\nunion all\nselect " ~ columns | join(', ') ~ ", 'restore' from (\n" ~ delta_cdc._staging_sql(table.settings, later.lines, true) ~ '\n) as again\nwhere ' ~ usable
-          ~ '\n  and exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id = ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', 'again', young) ~ ')'
-          ~ '\n  and not exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id <> ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', 'again', young) ~ ')' -%}
+    {%- set marked = marked ~ "\nunion all\nselect " ~ columns | join(', ') ~ ", 'restore' from (\n" ~ delta_cdc._staging_sql(table.settings, later.lines, true) ~ '\n) as _cdc_again\nwhere ' ~ usable
+          ~ '\n  and exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id = ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', '_cdc_again', young) ~ ')'
+          ~ '\n  and not exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id <> ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', '_cdc_again', young) ~ ')' -%}
   {%- endif -%}
   {%- do adapter.create_kept_view('cdc_revision', marked) -%}  {#- Delta's MERGE cannot read its own table in a subquery -#}
   {%- set sql -%}
@@ -110,16 +110,16 @@ when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(',
     {%- set read -%}
 select * from (
 {{ delta_cdc._staging_sql(table.settings, waiting, true) }}
-) as again
+) as _cdc_again
     {%- endset -%}
     {%- set usable -%}
 {{ read }}
-where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(table.settings, table.staging) }} as t where {{ delta_cdc.same_content(table.settings, 't', 'again') }})
+where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(table.settings, table.staging) }} as t where {{ delta_cdc.same_content(table.settings, 't', '_cdc_again') }})
     {%- endset -%}
     {%- do adapter.create_kept_view('cdc_revision', usable) -%}
     {%- set counted = adapter.query_rows('select count(*) as n from cdc_revision')[0].n -%}
     {%- set left = [] -%}
-    {%- for row in adapter.query_rows('select coalesce(_cdc_error, \'duplicate\') as error, count(*) as n from (' ~ read ~ ') as again'
+    {%- for row in adapter.query_rows('select coalesce(_cdc_error, \'duplicate\') as error, count(*) as n from (' ~ read ~ ') as _cdc_again'
           ~ (' where _cdc_error is not null' if counted else '') ~ ' group by 1 order by 2 desc, 1') -%}
       {%- do left.append(row.n ~ ' ' ~ row.error) -%}
     {%- endfor -%}

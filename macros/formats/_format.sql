@@ -154,8 +154,12 @@ where not coalesce(image in ({{ befores }}) and image_below in ({{ afters }}), f
 {%- endmacro %}
 
 
-{#- Flat rows as `row_values`, map<string, string>: a column that is not in the map is absent. -#}
-{% macro _flat_rows(lines) %}{{ return('(select *, ' ~ delta_cdc._row_of('message') ~ ' as row_values from ' ~ lines ~ ')') }}{% endmacro %}
+{#- Flat rows as `row_values`, map<string, string>: a column that is not in the map is absent. settings: with `spelled` in them the columns as the
+    table lists them. -#}
+{% macro _flat_rows(lines, settings={}) %}
+  {%- set rows = '(select *, ' ~ delta_cdc._row_of('message') ~ ' as row_values from ' ~ lines ~ ')' -%}
+  {{ return('(select * except (row_values), ' ~ delta_cdc._as_listed('row_values', settings) ~ ' as row_values from ' ~ rows ~ ')' if settings.get('spelled') else rows) }}
+{% endmacro %}
 
 {% macro _row_of(text) %}{{ return('try_cast(try_parse_json(' ~ text ~ ') as map<string, string>)') }}{% endmacro %}
 

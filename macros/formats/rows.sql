@@ -13,7 +13,7 @@ select
   {%- else %}
   cast(null as map<string, string>) as before
   {%- endif %}
-from {{ delta_cdc._flat_rows(lines) }}
+from {{ delta_cdc._flat_rows(lines, settings) }}
 {%- endmacro %}
 
 

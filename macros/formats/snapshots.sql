@@ -8,7 +8,7 @@ select
   row_values is not null as parsed, 'row' as op_code,
   row_values as after, cast(null as map<string, string>) as before,
   batch_id as _snapshot, {{ delta_cdc._time_in_name('change_set') }} as _snapshot_time
-from {{ delta_cdc._flat_rows(lines) }}
+from {{ delta_cdc._flat_rows(lines, settings) }}
 {%- endmacro %}
 
 

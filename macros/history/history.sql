@@ -87,8 +87,8 @@ history as (
 select *, false as _cdc_is_gone from history
 union all
 select {{ delta_cdc._history_columns(settings, of_table=true) }}, true
-from {{ this }} as past left semi join touched_keys on {{ delta_cdc.same_columns(settings['keys'], 'past', 'touched_keys') }}
-where not exists (select 1 from history where history._cdc_entity = past._cdc_entity and history.valid_from <=> past.valid_from)
+from {{ this }} as _cdc_past left semi join touched_keys on {{ delta_cdc.same_columns(settings['keys'], '_cdc_past', 'touched_keys') }}
+where not exists (select 1 from history where history._cdc_entity = _cdc_past._cdc_entity and history.valid_from <=> _cdc_past.valid_from)
 {%- endif -%}
 {%- endmacro %}
 

@@ -27,7 +27,7 @@ from dbt.adapters.sparkdelta.seeds import literal
 from dbt.adapters.sparkdelta.settings import spark_settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _lock = threading.Lock()
 _root: SparkSession | None = None
@@ -192,6 +192,22 @@ def settings_on(session: SparkSession, settings: Mapping[str, str]) -> Iterator[
                 session.conf.set(key, kept)
 
 
+def _made_anew(session: SparkSession, sql: str, table: str) -> DataFrame:
+    """Run the statement that makes a table or takes its place. One that is to gain its first timestamp_ntz is told so: Delta lets
+    a new table have it, and not one that is replaced."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        return session.sql(sql)
+    except (Py4JJavaError, PySparkException) as error:
+        text = whole_text(error)
+        if "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT" not in text or "timestampNtz" not in text:
+            raise
+        session.sql(f"alter table {table} set tblproperties ('delta.feature.timestampNtz' = 'supported')")
+        return session.sql(sql)
+
+
 class SparkdeltaCursor(Cursor):
     """Runs statements in one session, in one job group, and reads what Delta says of a write."""
 
@@ -212,7 +228,7 @@ class SparkdeltaCursor(Cursor):
         try:
             if kind:
                 session.conf.unset(LAST_COMMIT)
-            self._df = session.sql(sql)
+            self._df = _made_anew(session, sql, table) if kind == "create" else session.sql(sql)
             if kind:
                 self.response = response_of(session, kind, table, self._df, session.conf.get(LAST_COMMIT, None))
         except (Py4JJavaError, PySparkException) as error:
