@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,17 @@ SPARK_SETTINGS = {
     "spark.driver.memory": "5g",
 }
 PACKAGE = Path(__file__).resolve().parents[2]
+
+
+MOMENTS = ("date", "timestamp", "timestamp_ntz")
+
+
+def _moment(text: str | None, kind: str) -> Any:
+    try:
+        return text and (date if kind == "date" else datetime).fromisoformat(text)
+    except ValueError:
+        return text
+
 
 
 class UserProject:
@@ -117,13 +129,21 @@ class UserProject:
         return [node for node in nodes if str(node.status) in ("error", "fail")]
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """The rows of a query; `{schema}` stands for the project's schema. A float is the double that is written alike."""
+        """The rows of a query; `{schema}` stands for the project's schema. A float is the double that is written alike. A day or
+        moment that is none of Python's (years 1 to 9999) is a text."""
         from pyspark.sql import functions as F
 
         frame = self.spark().sql(sql.replace("{schema}", self.schema))
-        floats = {name: "`" + name.replace("`", "``") + "`" for name, kind in frame.dtypes if kind == "float"}
-        exact = {name: F.col(quoted).cast("string").cast("double") for name, quoted in floats.items()}
-        return [row.asDict(recursive=True) for row in (frame.withColumns(exact) if exact else frame).collect()]
+        columns = {name: (kind, F.col("`" + name.replace("`", "``") + "`")) for name, kind in frame.dtypes}
+        exact = {name: column.cast("string").cast("double") for name, (kind, column) in columns.items() if kind == "float"}
+        frame = frame.withColumns(exact) if exact else frame
+        try:
+            found = frame.collect()
+        except (ValueError, OverflowError):
+            texts = {name: column.cast("string") for name, (kind, column) in columns.items() if kind in MOMENTS}
+            rows = [row.asDict(recursive=True) for row in frame.withColumns(texts).collect()]
+            return [row | {name: _moment(row[name], columns[name][0]) for name in texts} for row in rows]
+        return [row.asDict(recursive=True) for row in found]
 
     def columns_if_any(self, table: str) -> list[str]:
         """The columns of a table; none where it was not made."""

@@ -86,7 +86,7 @@ def spelled(value: Any, like: Any) -> Any:
 
 def _example(values: Sequence[Any]) -> Any:
     """A value such as these, which are of one type, with all that they have inside."""
-    known = [value for value in values if value is not None]
+    known = sorted((value for value in values if value is not None), key=lambda value: isinstance(value, str))  # moments first
     if not known:
         return None
     if isinstance(known[0], Mapping):
@@ -131,7 +131,10 @@ def _moment(value: Any) -> str:
     if parts is None:
         return str(value)
     day, minute, second, fraction, zone = parts.groups()
-    moment = datetime.fromisoformat(f"{day} {minute or '00:00'}{second or ':00'}.{(fraction or '')[:6]:0<6}")
+    try:
+        moment = datetime.fromisoformat(f"{day} {minute or '00:00'}{second or ':00'}.{(fraction or '')[:6]:0<6}")
+    except ValueError:  # none of Python's
+        return str(value).replace("T", " ")
     if zone and zone[0] in "+-":
         hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
         moment -= (1 if zone[0] == "+" else -1) * timedelta(hours=hours, minutes=minutes)
