@@ -28,6 +28,9 @@ from delta_cdc.warm_dbt import WarmDbt, progress_on
 # What a scheduler learns from the exit code; that of a wrong configuration is 2.
 DONE, FAILED, HELD, BUSY = 0, 1, 3, 75
 SHOWN_TABLES = 20
+# Delta's refusals of a commit because of another one, and the seconds to wait before each new try
+_CONFLICT = re.compile(r"\[DELTA_(CONCURRENT_|METADATA_CHANGED|PROTOCOL_CHANGED)")
+_WAITS = (1, 5)
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _FAILED = ("error", "fail", "runtime error")  # dbt's words for it
 
@@ -192,7 +195,21 @@ def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Co
         raise NotStarted("\n".join(unknown) or f"No model is selected by --select {' '.join(command[2:])}.")
     for text in unknown:
         console.print(Text(text, style="yellow"), soft_wrap=True)
-    return summarize(project, nodes, time.monotonic() - started)
+    return summarize(project, _past_conflicts(dbt, nodes, command, console), time.monotonic() - started)
+
+
+def _past_conflicts(dbt: WarmDbt, nodes: Sequence[Any], command: Sequence[str], console: Console) -> Sequence[Any]:
+    """The results, once models that met another writer have run again, planned from what is there then, and those that waited."""
+    for seconds in _WAITS:
+        met = [node for node in nodes if str(node.status) in _FAILED and _CONFLICT.search(node.message or "")]
+        if not met:
+            break
+        time.sleep(seconds)
+        names = [node.node.name for node in nodes if node in met or str(node.status) == "skipped"]
+        full = [option for option in command if option == "--full-refresh"]
+        again = {node.node.name: node for node in _results(dbt, ["run", *full, "--select", *names], console)}
+        nodes = [again.get(node.node.name, node) for node in nodes]
+    return nodes
 
 
 def check_news(dbt: WarmDbt, project: Project, summary: Summary, console: Console) -> None:

@@ -351,3 +351,30 @@ def test_a_plan_is_not_tested(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["run", "--plan", "--test", "--project-dir", str(two_feeds(tmp_path))])
     assert result.exit_code == 2
     assert "it does not go with --test" in result.stderr
+
+
+@pytest.mark.parametrize(("conflicts", "status"), [(0, "success"), (2, "success"), (3, "error")])
+def test_a_model_that_met_another_writer_runs_again_and_what_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conflicts: int, status: str
+) -> None:
+    read = load_project(project(tmp_path, source()))
+    asked: list[list[str]] = []
+
+    def results(_dbt: object, command: list[str], _console: object, **_: object) -> list[SimpleNamespace]:
+        asked.append(command)
+        fails = len(asked) <= conflicts
+        said = "Runtime Error\n  [DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] somebody wrote"
+        final, mart = ("error", "skipped") if fails else ("success", "success")
+        of = {"stg_shop__invoice": "success", "final_invoice": final, "mart": mart}
+        return [
+            SimpleNamespace(status=state, message=said if state == "error" else "", execution_time=0.0, adapter_response={},
+                            node=SimpleNamespace(name=name))
+            for name, state in of.items()
+        ]  # fmt: skip
+
+    monkeypatch.setattr(runs, "_results", results)
+    monkeypatch.setattr(runs.time, "sleep", lambda _: None)
+    (table,) = runs.run_once(SimpleNamespace(models=[]), read, ["run"], Console()).tables
+    assert bool(table.failed) is (status == "error")
+    assert asked[0] == ["run"]
+    assert asked[1:] == [["run", "--select", "final_invoice", "mart"]] * min(conflicts, 2)
