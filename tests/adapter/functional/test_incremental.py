@@ -8,16 +8,14 @@ from dbt.tests.adapter.incremental.test_incremental_unique_id import BaseIncreme
 
 
 class TestIncrementalUniqueKey(BaseIncrementalUniqueKey):
-    """Two of the ten: the others differ in how the same key is written."""
+    """Four of the ten: the others differ in how the same key is written."""
 
-    test__no_unique_keys = None
     test__empty_str_unique_key = None
     test__one_unique_key = None
     test__empty_unique_key_list = None
     test__unary_unique_key_list = None
     test__duplicated_unary_unique_key_list = None
     test__trinary_unique_key_list_no_update = None
-    test__bad_unique_key_list = None
 
 
 class TestMergeExcludeColumns(BaseMergeExcludeColumns): ...
