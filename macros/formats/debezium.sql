@@ -277,8 +277,8 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
       ~ " sum -> array_append(sum.done, sum.carry))" -%}
   {%- set limbs = "aggregate(transform(" ~ parts ~ ", (part, place) -> " ~ part ~ "), array(0L), (limbs, part) -> " ~ grown ~ ")" -%}
   {%- set digits = "ltrim('0', array_join(transform(reverse(" ~ limbs ~ "), limb -> lpad(cast(limb as string), 9, '0')), ''))" -%}
-  {{ return("transform(array(hex(try_to_binary(" ~ base64_text ~ ", 'base64'))), bytes -> concat(if(bytes >= '8', '-', ''), coalesce(nullif("
-      ~ digits ~ ", ''), '0')))[0]") }}
+  {{ return("transform(array(hex(try_to_binary(" ~ base64_text ~ ", 'base64'))), bytes -> if(bytes is null, null, concat(if(bytes >= '8', '-', ''),"
+      ~ " coalesce(nullif(" ~ digits ~ ", ''), '0'))))[0]") }}
 {% endmacro %}
 
 

@@ -3,6 +3,7 @@ feeds of a step in one run."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -115,7 +116,7 @@ def run_feeds(project: UserProject, cases: Sequence[FeedCase]) -> None:
         if feeds:
             _note_failures(project.try_dbt("run", "--select", "cdc_change_sets", *feeds, quiet=True), cases)
         for case in arriving:
-            case.found = {table["name"]: _final(project, table) for table in configured.get(case.feed, ())}
+            case.found = {_told_as(table): _final(project, table) for table in configured.get(case.feed, ())}
             try:
                 case.differences.append(compare(case.steps[step].get("tables"), case.found))
             except Exception as error:  # the other cases are compared
@@ -168,6 +169,12 @@ def _note_failures(result: Any, cases: Sequence[FeedCase]) -> None:
         if not owners:
             raise AssertionError(f"{failed.node.name}: {failed.message}")
         owners[0].refusals.append(f"{failed.node.name}: {failed.message}")
+
+
+def _told_as(table: Mapping[str, Any]) -> str:
+    """What the messages call a table, where that is no name that models can have."""
+    told = str(table["cdc"].get("source_table", "")).rsplit(".", 1)[-1]
+    return told if re.search(r"\W", told) else str(table["name"])
 
 
 def _final(project: UserProject, table: Mapping[str, Any]) -> list[dict[str, Any]]:
