@@ -115,7 +115,7 @@ def test_land_brings_each_message_as_it_is_and_makes_no_commit_when_nothing_came
 def test_run_lands_first_and_a_landing_that_fails_holds_nothing_up(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BROKERS", shop.broker.address)
     shop.topics.produce("shop.invoice", ("b", "{}", None, 1))
-    result = shop.command("run", "--select", "cdc_quarantine")
+    result = shop.command("run", "--select", "cdc_change_sets")
     assert result.exit_code == 1
     assert "feed gone: `kafka.topics` names shop.invoce" in result.output
     assert "shop: 1 row landed; " in result.output
