@@ -98,8 +98,8 @@
   {%- set position = 'struct(_cdc_sequence, _cdc_ordinal)' -%}
   {%- set values = settings['columns'] | reject('in', settings['keys']) | list -%}
   {%- set held = delta_cdc.holds_of(table.staging) | selectattr('accepted_at', 'none') | map(attribute='batch_id') | list if delta_cdc.may_be_held(settings) else [] -%}
-  {%- set is_held = '_cdc_batch_id >= ' ~ held | min if held else 'false' -%}
-  {%- set placed -%}
+  {%- set is_held = 'c._cdc_batch_id >= ' ~ held | min if held else 'false' -%}
+  {%- set told -%}
 with changes as (
   select * from cdc_changes_of_row where _cdc_error is null
   union all
@@ -109,37 +109,42 @@ with changes as (
   where s._cdc_error not in ('erased', 'unparsable')
 ),
 told as (
-  select c.*, {{ 'e.entity, e.origin, e.displaced_entity' if keys_table else 'null as entity, null as origin, null as displaced_entity' }},
-    c._cdc_error is null and not {{ is_held }} as counts, {{ is_held }} as is_held, struct({{ delta_cdc.order_columns() | join(', ') }}) as place
+  select c.*,
+    {{ 'e.entity' if keys_table else 'null' }} as _cdc_entity, {{ 'e.origin' if keys_table else 'null' }} as _cdc_origin,
+    {{ 'e.displaced_entity' if keys_table else 'null' }} as _cdc_displaces, {{ is_held }} as _cdc_is_held,
+    struct(c.{{ delta_cdc.order_columns() | join(', c.') }}) as _cdc_place,
+    if(c._cdc_error is null and not {{ is_held }}, c._cdc_op, null) as _cdc_counts_as
   from changes as c
   {%- if keys_table %}
   left join {{ keys_table }} as e on e._cdc_batch_id = c._cdc_batch_id and e._cdc_row = c._cdc_row
   {%- endif %}
 ),
 displaced as (
-  select displaced_entity as entity, max(place) as displaced_at from told where counts and displaced_entity is not null group by displaced_entity
+  select _cdc_displaces, max(_cdc_place) as _cdc_at from told where _cdc_counts_as is not null and _cdc_displaces is not null group by _cdc_displaces
 )
-select told.*, counts and _cdc_op <> 'T' and place = max(if(counts and _cdc_op <> 'T', place, null)) over (partition by told.entity)
-  and coalesce(place > max(if(counts and _cdc_op = 'T', place, null)) over (), true) and coalesce(place > displaced_at, true) as is_last
-from told left join displaced on displaced.entity = told.entity
+select told.*, coalesce(_cdc_counts_as <> 'T'
+    and _cdc_place = max(if(_cdc_counts_as <> 'T', _cdc_place, null)) over (partition by _cdc_entity)
+    and coalesce(_cdc_place > max(if(_cdc_counts_as = 'T', _cdc_place, null)) over (), true)
+    and coalesce(_cdc_place > displaced._cdc_at, true), false) as _cdc_is_last
+from told left join displaced on displaced._cdc_displaces = told._cdc_entity
   {%- endset -%}
-  {%- do adapter.create_kept_view('cdc_told_of_row', placed) -%}
+  {%- do adapter.create_kept_view('cdc_told_of_row', told) -%}
   {%- set changes -%}
 select
-  _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row, _cdc_op as op, _cdc_error as error, entity, origin,
+  _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row, _cdc_op as op, _cdc_error as error, _cdc_entity as entity, _cdc_origin as origin,
   {{ delta_cdc.json_of('_cdc_sequence') }} as sequence, cast(_cdc_occurred_at as string) as occurred_at,
   cast(_cdc_staged_at as string) as staged_at,
   {{ delta_cdc._as_json(settings['keys']) }} as key, {{ delta_cdc.json_of('_cdc_key_before') }} as key_before,
   {{ delta_cdc._as_json(values) }} as values, to_json(_cdc_missing) as missing,
   _cdc_error is null and coalesce({{ position }} < max(if(_cdc_error is null, {{ position }}, null)) over (
     order by _cdc_batch_id, _cdc_row rows between unbounded preceding and 1 preceding), false) as is_late,
-  is_held, is_last
+  _cdc_is_held as is_held, _cdc_is_last as is_last
 from cdc_told_of_row
 order by {{ delta_cdc.order_by() }}
   {%- endset -%}
   {%- set found = adapter.query_rows(changes) -%}
   {%- set final = delta_cdc._model_of(settings, 'final') -%}
-  {%- do print(tojson({'changes': found, 'final': delta_cdc._rows_at_keys(settings, final, "cdc_told_of_row where is_last and _cdc_op <> 'D'")})) -%}
+  {%- do print(tojson({'changes': found, 'final': delta_cdc._rows_at_keys(settings, final, "cdc_told_of_row where _cdc_is_last and _cdc_op <> 'D'")})) -%}
 {% endmacro %}
 
 

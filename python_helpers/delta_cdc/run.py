@@ -226,6 +226,7 @@ def check_news(dbt: WarmDbt, project: Project, summary: Summary, console: Consol
     except RunFailed as error:
         summary.failed_tests.append(f"The tests did not run: {error}")
         return
+    nodes = [node for node in nodes if node.node.resource_type == "test"]  # not the hooks
     summary.tested = len(nodes)
     for node in nodes:
         if str(node.status) in _FAILED:

@@ -287,7 +287,8 @@ class WarmTests:
 
 def one_test(status: str, test: str, model: str | None, message: str = "") -> SimpleNamespace:
     about = {"attached_node": f"model.p.{model}", "test_metadata": SimpleNamespace(name=test)} if model else {}
-    return SimpleNamespace(status=status, message=message, node=SimpleNamespace(name=f"delta_cdc_{test}_of_{model}", **about))
+    node = SimpleNamespace(name=f"delta_cdc_{test}_of_{model}", resource_type="test", **about)
+    return SimpleNamespace(status=status, message=message, node=node)
 
 
 def news(name: str, **more: Any) -> TableReport:
