@@ -103,7 +103,7 @@ select {{ as_new | join(', ') }} from (
 
 {#- To Spark, case makes no difference; notes of columns, and what rows do not say, name them as staging does. staged: its columns. -#}
 {% macro _spell_as_staged(settings, staged) %}
-  {%- set spelling, listed = {}, settings.column_types.keys() | list + settings.get('renamed_columns', {}).values() | list -%}
+  {%- set spelling, listed = {}, settings.get('column_types', {}).keys() | list + settings.get('renamed_columns', {}).values() | list -%}
   {%- for column in listed if column not in staged %}{% do spelling.update({column | lower: none}) %}{% endfor -%}
   {%- for column in staged if column | lower in spelling %}{% do spelling.update({column | lower: column}) %}{% endfor -%}
   {%- if spelling.values() | select | list -%}

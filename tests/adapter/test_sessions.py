@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 THING = "{{ config(alias='thing', schema='%s', materialized='incremental') }} select '%s' as owner from range(20)"
-BAD_CAST = "select cast('x' as int) as n, '${spark.sql.session.timeZone}' as zone"
+BAD_CAST = "select cast('x' as int) as n, current_timezone() as zone"
 
 
 class TestSessions:

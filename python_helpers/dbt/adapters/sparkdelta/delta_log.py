@@ -299,15 +299,23 @@ def statistics(session: SparkSession, schema: str, identifier: str, column: str 
 def optimize(session: SparkSession, table: str, order: str = "", tries: int = 3) -> bool:
     """Merge a Delta table's small files. Where a load commits meanwhile it begins again from what is there then; False where one
     did so each time. table: as SQL names it. order: `zorder by (…)`, or nothing."""
-    from delta.exceptions import DeltaConcurrentModificationException
-
+    met = conflicts()
     for tried in range(tries):
         try:
             session.sql(f"optimize {table} {order}")
             return True
-        except DeltaConcurrentModificationException:
+        except met:
             time.sleep(2**tried)
     return False
+
+
+def conflicts() -> tuple[type[Exception], ...]:
+    """What Delta raises where a commit meets another one: in Python these have no class in common."""
+    from delta import exceptions
+
+    names = ("ConcurrentAppend", "ConcurrentDeleteDelete", "ConcurrentDeleteRead", "ConcurrentTransaction", "ConcurrentWrite",
+             "DeltaConcurrentModification", "MetadataChanged", "ProtocolChanged")  # fmt: skip
+    return tuple(getattr(exceptions, f"{name}Exception") for name in names)
 
 
 def vacuum(session: SparkSession, schema: str, identifier: str) -> int:

@@ -265,11 +265,9 @@ def _append(
 
 def _write(session: SparkSession, location: str, version: int, new: DataFrame) -> None:
     """Of two landings that began at the same version one commits: to Delta they are the same transaction."""
-    from delta.exceptions import DeltaConcurrentModificationException
-
     session.conf.unset(LAST_COMMIT)
     transaction = {"txnAppId": "land", "txnVersion": str(version + 1), "mergeSchema": "true"}
-    with suppress(DeltaConcurrentModificationException):
+    with suppress(*delta_log.conflicts()):
         new.write.format("delta").mode("append").options(**transaction).save(location)
     if session.conf.get(LAST_COMMIT, None) is None:
         raise DbtRuntimeError("another landing was at work on the same table. Nothing is lost: land again.")
