@@ -235,7 +235,7 @@ def test_init_takes_tables_keys_and_types_of_a_database(shop: Shop, monkeypatch:
     types = {t["name"]: {c["name"]: c["data_type"] for c in t["columns"]} for t in source["tables"]}
     assert {t["name"]: (t["config"]["meta"]["cdc"], types[t["name"]]) for t in source["tables"]} == {
         "DOCUMENT": ({"keys": ["ID"]}, {"ID": "string", "BODY": "string"}),
-        "LINE": ({"keys": ["INVOICE", "LINE_NO"]}, {
+        "LINE": ({"keys": ["INVOICE", "LINE_NO"], "final_name": "final_crm_LINE"}, {  # the feed shop has a final_line
             "LINE_NO": "int", "INVOICE": "bigint", "unit price": "decimal(10,2)", "DAY": "date", "NOTE": "string",
         }),
         "VISIT": ({}, {"SEEN": "timestamp_ntz", "PAGE": "string", "BEGAN": "string"}),
