@@ -220,5 +220,4 @@ def test_Q1_a_line_of_any_length_and_depth_holds_up_no_other(feed: Feed) -> None
     assert {901, 903} <= set(feed.final())
     of_set = "{schema}.cdc_quarantine where change_set like '%9000.jsonl'"
     marked = feed.project.rows(f"select error, length(raw) as length from {of_set}")
-    print(marked, sorted(feed.final()))
     assert {row["error"] for row in marked} == {"unparsable"}
