@@ -17,18 +17,20 @@ _LOOKS = (
     ("timestamp_ntz", r"\d{4}-[01]\d-[0-3]\d[t ][0-2]\d:[0-5]\d(:[0-5]\d(\.\d+)?)?"),
     ("timestamp", r"\d{4}-[01]\d-[0-3]\d[t ][0-2]\d:[0-5]\d(:[0-5]\d(\.\d+)?)? ?(z|[+-]\d\d(:?\d\d)?)"),
 )
-_WHOLE = {"int": 9, "bigint": 18}
-_MOMENTS = ("date", "timestamp_ntz")
+_WHOLE = ("int", "bigint")
+MOST = 20_000  # rows of a table that are looked at: a feed's change sets may hold millions
 
 
 class Looks:
-    """What the values that were seen of each column fit into."""
+    """What the values of each column fit into, by the first rows that were seen."""
 
     def __init__(self) -> None:
         self.rows = 0
         self._seen: dict[str, tuple[str, int, int]] = {}
 
     def add(self, row: Mapping[str, Any]) -> None:
+        if self.rows >= MOST:
+            return
         told = {name: _looks_like(value) for name, value in row.items() if value is not None and value != ""}
         self.rows += bool(told)
         for name, looks in told.items():
@@ -71,6 +73,6 @@ def _both(one: tuple[str, int, int], other: tuple[str, int, int]) -> tuple[str, 
         return ("decimal" if "decimal" in kinds else "bigint"), whole, scale
     if kinds <= {*_WHOLE, "decimal", "double"}:
         return "double", 0, 0
-    if kinds == set(_MOMENTS):
+    if kinds == {"date", "timestamp_ntz"}:
         return "timestamp_ntz", 0, 0
     return "string", 0, 0

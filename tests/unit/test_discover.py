@@ -17,6 +17,7 @@ from delta_cdc import discover as discovery
 from delta_cdc.cli import main
 from delta_cdc.errors import OperationError
 from delta_cdc.table_list import read_table_list
+from delta_cdc.value_types import MOST, Looks
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 
@@ -531,6 +532,13 @@ def test_init_takes_the_columns_of_csv_files_from_their_headers(new_project):
     assert "# The files tell no key of: invoice." in source
     assert "# invoice, by the values of 2 rows alone, perhaps id bigint, total decimal(4,2), changed_at timestamp.\n" in source
     assert "feed invoice, table invoice: `keys` is missing." in done.stderr
+
+
+def test_of_many_rows_the_first_tell_what_values_look_like():
+    looks = Looks()
+    for number in range(MOST + 1):
+        looks.add({"id": number if number < MOST else "no number"})
+    assert (looks.rows, looks.types()) == (MOST, {"id": "int"})
 
 
 def test_init_says_that_a_csv_file_has_no_header(new_project):
