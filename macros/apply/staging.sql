@@ -526,11 +526,14 @@ checked as (
   {{ return(none if given is none or given.startswith(('struct', 'array', 'map')) else given) }}
 {% endmacro %}
 
-{#- The row as it came, for one that cannot be used; without what must not be stored. -#}
+{#- The row as it came, for one that cannot be used; without what must not be stored, and of over a million bytes only how it begins. -#}
 {% macro _raw_text(settings) %}
-  {%- if not delta_cdc.is_private(settings) -%}{{ return('message') }}{%- endif -%}
-  {{ return("if(parsed, to_json(map_filter(after, (column, text) -> true" ~ delta_cdc._not_private(settings)
-      ~ "), map('ignoreNullFields', 'false')), '(withheld: the table has `mask` or `never_store`, and the row cannot be read)')") }}
+  {%- set text = 'message' -%}
+  {%- if delta_cdc.is_private(settings) -%}
+    {%- set text = "if(parsed, to_json(map_filter(after, (column, text) -> true" ~ delta_cdc._not_private(settings)
+      ~ "), map('ignoreNullFields', 'false')), '(withheld: the table has `mask` or `never_store`, and the row cannot be read)')" -%}
+  {%- endif -%}
+  {{ return('if(octet_length(message) > 1000000, concat(left(' ~ text ~ ", 100000), ' … (', octet_length(message), ' bytes, sha1 ', sha1(message), ')'), " ~ text ~ ')') }}
 {% endmacro %}
 
 {% macro _not_private(settings) %}

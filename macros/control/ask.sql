@@ -214,7 +214,7 @@ from (
 
 
 {#- Write the rows of final to a folder that is not there yet, as they are or were at a moment of the source.
-    staging: name of the model. to: the folder's path. file_format: parquet, csv, json or orc. moment: as `as_of` takes it. -#}
+    staging: name of the model. to: the folder's path. file_format: parquet, csv, json, orc or avro. moment: as `as_of` takes it. -#}
 {% macro export(staging, to, file_format, moment=none) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set final = delta_cdc._model_of(table.settings, 'final') -%}

@@ -177,7 +177,8 @@ def show_as_of(table: Table, at: str, told: Mapping[str, Any], console: Console)
 def show_logs(logs: Mapping[str, Mapping[str, Any]], console: Console) -> None:
     """The commits of some tables, newest first, and what is wrong with their logs."""
     for place, (name, log) in enumerate(logs.items()):
-        console.print(Text(f"{chr(10) if place else ''}{name}  ({log['location']})", style="bold"), soft_wrap=True)
+        where = "; ".join(filter(None, (log["location"], log["protocol"])))
+        console.print(Text(f"{chr(10) if place else ''}{name}  ({where})", style="bold"), soft_wrap=True)
         counted = (">batch", ">inserted", ">updated", ">deleted", ">files +", ">files -")
         grid = _grid("version", "at (UTC)", "operation", *counted, "checkpoint", "columns")
         for commit in log["commits"]:

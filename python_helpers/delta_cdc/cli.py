@@ -528,7 +528,7 @@ def late(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
 @main.command("export-snapshot")
 @click.argument("table")
 @click.option("--to", required=True, help="A folder that is not there yet: a path relative to the project, or a URL.")
-@click.option("--format", "file_format", type=click.Choice(["parquet", "csv", "json", "orc"]), default="parquet",
+@click.option("--format", "file_format", type=click.Choice(["parquet", "csv", "json", "orc", "avro"]), default="parquet",
               show_default=True)
 @click.option("--as-of", "moment", help="A moment of the source's time (default: as final is).")
 @with_dbt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +222,6 @@ def test_Q1_a_line_of_any_length_and_depth_holds_up_no_other(feed: Feed) -> None
     of_set = "{schema}.cdc_quarantine where change_set like '%9000.jsonl'"
     marked = feed.project.rows(f"select error, length(raw) as length from {of_set}")
     assert {row["error"] for row in marked} == {"unparsable"}
+    assert max(row["length"] for row in marked) < 1_000_000
+    cut = feed.project.rows(f"select raw from {of_set} where raw like 'no JSON %'")[0]["raw"]
+    assert cut == f"{broken[:100_000]} … (50000008 bytes, sha1 {sha1(broken.strip().encode()).hexdigest()})"

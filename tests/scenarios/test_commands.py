@@ -299,6 +299,9 @@ def test_log_tells_the_commits_of_each_table_with_the_batch_that_they_brought(sh
     assert (first["version"], first["app_version"] in (1, 2), first["inserted"]) == (0, True, 2)
     assert newest["version"] == len(logs["stg_shop__moving"]["commits"]) - 1
     assert newest["isolation"] == "Serializable"
+    assert (first["rows_in_added_files"], first["removed_at"], newest["protocol"]) == (2, None, None)
+    assert first["protocol"] == logs["stg_shop__moving"]["protocol"]
+    assert first["protocol"].startswith("reader ")
     assert "final_moving  (file:" in shop.command("log", "moving").output
 
 

@@ -179,6 +179,53 @@ def test_avro_values_come_back_as_they_were(spark, tmp_path):
     assert '"at": "1582-01-01T01:02:03.000001Z"' in messages(spark, "avro", path)[0]
 
 
+def test_avro_files_that_are_written_hold_the_rows(spark, tmp_path):
+    sql = """
+      select 1L as id, cast('-12345678901234567890123456789.0123456789' as decimal(38, 10)) as big, cast(7 as tinyint) as tiny,
+        timestamp'0001-01-01 00:00:00.000001Z' as at, timestamp_ntz'9999-12-31 23:59:59.999999' as wall, date'1582-10-04' as day,
+        double('NaN') as no_number, float(0.5) as low, X'00FF' as bytes, 'q"\n' as text, true as yes,
+        named_struct('day', date'1970-01-02', 'parts', array(named_struct('n', cast(1.5 as decimal(5, 2))), null)) as nested,
+        map('k', timestamp'1970-01-01 00:00:01Z') as moments
+      union all select 2, null, null, null, null, null, null, null, null, null, null, null, null"""
+    assert files.write_files(spark, sql, f"{tmp_path}/out", "avro") == {"folder": f"{tmp_path}/out", "rows": 2}
+    names = sorted(path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith("."))
+    assert (names[-1], *names[:-1]) == ("_SUCCESS", *(f"part-{number:05d}.avro" for number in range(len(names) - 1)))
+    described, rows = {}, []
+    for name in names[1:]:
+        with (tmp_path / "out" / name).open("rb") as file:
+            reader = fastavro.reader(file)
+            described = {each["name"]: each["type"][1] for each in reader.writer_schema["fields"]}
+            rows += [row for row in reader]
+    first, second = sorted(rows, key=lambda row: row["id"])
+    assert set(second.items()) == {("id", 2), *((name, None) for name in described if name != "id")}
+    assert str(first.pop("no_number")) == "nan"
+    assert first == {
+        "id": 1, "big": Decimal("-12345678901234567890123456789.0123456789"), "tiny": 7, "low": 0.5, "bytes": b"\x00\xff",
+        "at": dt.datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=dt.timezone.utc), "wall": dt.datetime(9999, 12, 31, 23, 59, 59, 999999),
+        "day": dt.date(1582, 10, 4), "text": 'q"\n', "yes": True,
+        "nested": {"day": dt.date(1970, 1, 2), "parts": [{"n": Decimal("1.50")}, None]},
+        "moments": {"k": dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.timezone.utc)},
+    }  # fmt: skip
+    assert described["wall"] == {"type": "long", "logicalType": "local-timestamp-micros"}
+    with pytest.raises(DbtRuntimeError, match="is there already"):
+        files.write_files(spark, sql, f"{tmp_path}/out", "avro")
+
+
+def test_avro_of_no_rows_tells_the_columns_and_what_avro_cannot_name_is_refused(spark, tmp_path):
+    files.write_files(spark, "select 1 as id where false", f"{tmp_path}/none", "avro")
+    with (tmp_path / "none" / "part-00000.avro").open("rb") as file:
+        reader = fastavro.reader(file)
+        assert [each["name"] for each in reader.writer_schema["fields"]] == ["id"]
+        assert list(reader) == []
+    for sql, wants in (
+        ("select 1 as `a b`, 2 as `1st`", "Avro has no names like `a b`, `1st`: letters, digits and _"),
+        ("select named_struct('m', map(1, 'a')) as s", "column s_m: Avro has no type for map<int,string>. Take another format."),
+    ):
+        with pytest.raises(DbtRuntimeError, match=wants):
+            files.write_files(spark, sql, f"{tmp_path}/refused", "avro")
+    assert not (tmp_path / "refused").exists()
+
+
 def test_avro_records_keep_their_order_over_files_and_blocks(spark, tmp_path):
     one = avro(tmp_path / "1.avro", *(RECORD | {"id": n} for n in range(3000)), codec="null")
     two = avro(tmp_path / "2.avro", *(RECORD | {"id": n} for n in range(3000, 3010)))

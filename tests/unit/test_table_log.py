@@ -16,6 +16,7 @@ from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.table_log import (
     checkpoints_of,
     commit,
+    findings_of_checksum,
     findings_of_files,
     findings_of_log,
     new_commits,
@@ -65,9 +66,9 @@ def test_many_commits_without_a_checkpoint_are_told():
 
 
 def test_many_small_files_are_told():
-    assert what(findings_of_files({"files": 96, "bytes": 96 * 2**20}, {})) == ["96 files of 1.0 MB on average"]
-    assert findings_of_files({"files": 63, "bytes": 63}, {}) == []
-    assert findings_of_files({"files": 96, "bytes": 96 * 2**27}, {}) == []
+    assert what(findings_of_files({"files": 96, "bytes": 96 * 2**20, "rows": 1}, {})) == ["96 files of 1.0 MB on average"]
+    assert findings_of_files({"files": 63, "bytes": 63, "rows": 1}, {}) == []
+    assert findings_of_files({"files": 96, "bytes": 96 * 2**27, "rows": 1}, {}) == []
 
 
 @pytest.mark.parametrize(("kept", "found"), [("interval 2 hours", 1), ("interval 1 weeks", 0), ("interval 30 minutes", 1)])
@@ -82,7 +83,7 @@ def test_a_commit_tells_its_rows_its_files_and_its_batch():
                              "numTargetFilesAdded": "1", "numTargetFilesRemoved": "4", "executionTimeMs": "9"},
         "isBlindAppend": False, "engineInfo": "Spark",
     }
-    told = commit(7, {"commitInfo": info, "txn": {"appId": "final_t@0", "version": 12}}, checkpoint=True)
+    told = commit(7, [("commitInfo", info), ("txn", {"appId": "final_t@0", "version": 12})], checkpoint=True)
     assert {name: told[name] for name in ("version", "commit_id", "app_id", "app_version", "inserted", "updated", "deleted")} == {
         "version": 7, "commit_id": "8d1c", "app_id": "final_t@0", "app_version": 12, "inserted": 3, "updated": 2, "deleted": 1,
     }
@@ -93,13 +94,43 @@ def test_a_commit_tells_its_rows_its_files_and_its_batch():
 
 def test_rows_that_a_rewritten_file_keeps_are_not_inserted():
     info = {"timestamp": 0, "operation": "DELETE", "operationMetrics": {"numOutputRows": "5", "numCopiedRows": "5"}}
-    told = commit(1, {"commitInfo": info})
+    told = commit(1, [("commitInfo", info)])
     assert (told["inserted"], told["metrics"]["numOutputRows"]) == (0, 5)
 
 
 def test_a_commit_of_somebody_else_tells_what_it_has():
-    told = commit(0, {"commitInfo": {"timestamp": 0, "operation": "CREATE TABLE", "userMetadata": "by hand"}})
+    told = commit(0, [("commitInfo", {"timestamp": 0, "operation": "CREATE TABLE", "userMetadata": "by hand"})])
     assert (told["app_id"], told["inserted"], told["checkpoint"], told["commit_id"]) == (None, None, False, "0")
+
+
+def test_a_commit_tells_the_rows_of_its_files_when_it_removed_others_and_what_it_asks_of_readers():
+    def add(rows: int | None) -> tuple[str, dict[str, Any]]:
+        return "add", {"path": "f", "stats": None if rows is None else json.dumps({"numRecords": rows})}
+
+    removes = [("remove", {"path": "g", "deletionTimestamp": at}) for at in (1767225600000, 1767225601000)]
+    protocol = ("protocol", {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"],
+                             "writerFeatures": ["deletionVectors", "domainMetadata"]})  # fmt: skip
+    told = commit(3, [("commitInfo", {}), protocol, add(5), add(2), *removes])
+    assert (told["rows_in_added_files"], told["removed_at"]) == (7, datetime(2026, 1, 1, 0, 0, 1, tzinfo=timezone.utc))
+    assert told["protocol"] == "reader 3, writer 7: deletionVectors, domainMetadata"
+    told = commit(4, [("commitInfo", {}), add(5), add(None)])
+    assert (told["rows_in_added_files"], told["removed_at"], told["protocol"]) == (None, None, None)
+    assert commit(5, [])["rows_in_added_files"] is None
+
+
+def test_a_checksum_file_that_tells_of_other_files_than_the_log_is_told():
+    of_log = {"files": 12, "bytes": 4096}
+    assert findings_of_checksum({}, 7, of_log) == []
+    assert findings_of_checksum({"numFiles": 12, "tableSizeBytes": 4096}, 7, of_log) == []
+    assert what(findings_of_checksum({"numFiles": 11, "tableSizeBytes": 4096}, 7, of_log)) == [
+        "the checksum file of version 7 tells of 11 files, the log of 12"]  # fmt: skip
+    assert what(findings_of_checksum({"numFiles": 11, "tableSizeBytes": 4000}, 7, of_log)) == [
+        "the checksum file of version 7 tells of 11 files, 4,000 bytes, the log of 12, 4,096"]  # fmt: skip
+
+
+def test_files_without_statistics_are_told():
+    assert what(findings_of_files({"files": 1, "bytes": 1, "rows": None}, {})) == ["some files have no statistics"]
+    assert findings_of_files({"files": 0, "bytes": 0, "rows": 0}, {}) == []
 
 
 def test_what_became_of_the_columns():

@@ -186,14 +186,12 @@ def first_line(session: SparkSession, uri: str, name: str) -> str | None:
         reader.close()
 
 
-def actions(session: SparkSession, uri: str, version: int, kinds: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """{kind: action} of those actions of a commit that it has once at most (`commitInfo`, `metaData`); {} if it left the log."""
-    found = {}
+def actions(session: SparkSession, uri: str, version: int, kinds: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(kind, action) of a commit's actions of these kinds (`commitInfo`, `add`, …), in its order; none if it left the log."""
     for line in _lines(session, uri, f"{version:020d}.json"):
         kind = re.match(r'\s*\{\s*"(\w+)"', line)
         if kind and kind[1] in kinds:
-            found[kind[1]] = json.loads(line)[kind[1]]
-    return found
+            yield kind[1], json.loads(line)[kind[1]]
 
 
 def _lines(session: SparkSession, uri: str, name: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dbt.adapters.base import BaseRelation, available
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import database, delta_log, delta_messages, row_messages
+from dbt.adapters.sparkdelta import avro_files, database, delta_log, delta_messages, row_messages
 from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.in_session import InSession, Table, View, is_table
 from dbt.adapters.sparkdelta.session import short_message
@@ -339,6 +339,12 @@ def write_files(session: SparkSession, sql: str, folder: str, file_format: str) 
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
+    there = DbtRuntimeError(f"{folder} is there already. Name a folder that is not, or remove it: nothing was written.")
+    if file_format == "avro":
+        system, path = file_system(session, folder)
+        if system.exists(path):
+            raise there
+        return {"folder": folder, "rows": _write_avro(session, session.sql(sql), folder)}
     counted = Observation()
     writer = session.sql(sql).observe(counted, F.count(F.lit(1)).alias("rows")).write
     # as change sets are read: a name in the first line, quotes doubled, null apart from an empty text
@@ -349,9 +355,27 @@ def write_files(session: SparkSession, sql: str, folder: str, file_format: str) 
     except AnalysisException as error:
         if error.getCondition() != "PATH_ALREADY_EXISTS":
             raise
-        remedy = "Name a folder that is not, or remove it: nothing was written."
-        raise DbtRuntimeError(f"{folder} is there already. {remedy}") from error
+        raise there from error
     return {"folder": folder, "rows": counted.get["rows"]}
+
+
+def _write_avro(session: SparkSession, frame: DataFrame, folder: str) -> int:
+    """Write files part-00000.avro, …, and `_SUCCESS`; returns the number of rows."""
+    rows = 0
+    for number, (count, content) in enumerate(avro_files.contents(frame)):
+        _write(session, f"{folder}/part-{number:05d}.avro", content)
+        rows += count
+    _write(session, f"{folder}/_SUCCESS", b"")
+    return rows
+
+
+def _write(session: SparkSession, path: str, content: bytes) -> None:
+    system, hadoop_path = file_system(session, path)
+    file = system.create(hadoop_path)
+    try:
+        file.write(content)
+    finally:
+        file.close()
 
 
 class FilesMixin(InSession):

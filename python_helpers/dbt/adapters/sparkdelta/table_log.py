@@ -30,7 +30,9 @@ _RECORDED = {
     "version bigint": "version", "commit_id string": "commit_id", "committed_at timestamp": "at", "operation string": "operation",
     "app_id string": "app_id", "app_version bigint": "app_version",
     "rows_inserted bigint": "inserted", "rows_updated bigint": "updated", "rows_deleted bigint": "deleted",
-    "files_added bigint": "files_added", "files_removed bigint": "files_removed", "metrics map<string,bigint>": "metrics",
+    "files_added bigint": "files_added", "files_removed bigint": "files_removed",
+    "rows_in_added_files bigint": "rows_in_added_files", "removed_at timestamp": "removed_at", "protocol string": "protocol",
+    "metrics map<string,bigint>": "metrics",
     "schema_changes array<string>": "schema_changes", "read_version bigint": "read_version", "isolation string": "isolation",
     "blind_append boolean": "blind_append", "checkpoint boolean": "checkpoint", "engine string": "engine",
     "user_name string": "user_name",
@@ -40,7 +42,8 @@ _RECORDED = {
 def table_log(session: SparkSession, schema: str, identifier: str, limit: int | None = 20) -> dict[str, Any] | None:
     """The newest commits of a Delta table, newest first, and findings; None for a table that is not there.
 
-    Returns location; commits: as `commit` tells them, `at` as text and in UTC; findings: {what, why, fix}.
+    Returns location; protocol: as `protocol` has it, None without a checksum file; commits: as `commit` tells them, times as text
+    and in UTC; findings: {what, why, fix}.
     """
     uri = delta_log.location(session, schema, identifier)
     if uri is None:
@@ -49,9 +52,13 @@ def table_log(session: SparkSession, schema: str, identifier: str, limit: int | 
     files = delta_log.files_of(session, uri)
     versions = [version for version in versions_of(files) if version <= log.version]
     told = _commits(session, uri, versions[-limit:] if limit else versions, files)
-    findings = findings_of_files(log.statistics(session, None), log.properties())
-    findings += findings_of_log(files, log.version, log.properties(), _last_checkpoint(session, uri))
-    return {"location": uri, "commits": [{**each, "at": str(each["at"])[:19]} for each in reversed(told)], "findings": findings}
+    checksum = _json_file(session, uri, f"{log.version:020d}.crc")
+    findings = findings_of_files(statistics := log.statistics(session, None), log.properties())
+    findings += findings_of_log(files, log.version, log.properties(), _json_file(session, uri, "_last_checkpoint").get("version"))
+    findings += findings_of_checksum(checksum, log.version, statistics)
+    times = ({name: each[name] and str(each[name])[:19] for name in ("at", "removed_at")} for each in told)
+    commits = [{**each, **of_each} for each, of_each in zip(told, times, strict=True)]
+    return {"location": uri, "protocol": protocol(checksum.get("protocol")), "commits": commits[::-1], "findings": findings}
 
 
 def new_commits(session: SparkSession, tables: Sequence[Mapping[str, Any]]) -> DataFrame:
@@ -71,7 +78,7 @@ def new_commits(session: SparkSession, tables: Sequence[Mapping[str, Any]]) -> D
             last = table.get("version")
             # Another commit at that version: the table was dropped and made anew. None: it may have been, or the log was cleaned
             # up to there. In either case nothing that the log has is recorded.
-            if last is not None and _commit_id(delta_log.actions(session, uri, last, ["commitInfo"])) == table["commit_id"]:
+            if last is not None and _commit_id(dict(delta_log.actions(session, uri, last, ["commitInfo"]))) == table["commit_id"]:
                 versions = [version for version in versions if version > last]
             told = _commits(session, uri, versions, files)
         except Exception as error:
@@ -86,41 +93,50 @@ def _commits(session: SparkSession, uri: str, versions: Sequence[int], files: Se
     checkpoints = checkpoints_of(files)
     out = []
     for version in versions:
-        actions = delta_log.actions(session, uri, version, ["commitInfo", "metaData", "txn"])
+        actions = list(delta_log.actions(session, uri, version, ["commitInfo", "metaData", "protocol", "txn", "add", "remove"]))
         if actions:  # else the log was cleaned up meanwhile
-            changes = _schema_changes(session, uri, version, actions["metaData"]) if "metaData" in actions else None
+            metadata = dict(actions).get("metaData")
+            changes = _schema_changes(session, uri, version, metadata) if metadata else None
             out.append(commit(version, actions, checkpoint=checkpoints.get(version, False), schema_changes=changes))
     return out
 
 
 def commit(
-    version: int, actions: Mapping[str, Any], *, checkpoint: bool = False, schema_changes: list[str] | None = None
-) -> dict[str, Any]:
-    """What a commit tells of itself. actions: {kind: action} of its file, of the kinds `commitInfo` and `txn`.
+    version: int, actions: Sequence[tuple[str, Mapping[str, Any]]], *, checkpoint: bool = False,
+    schema_changes: list[str] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """What a commit tells of itself. actions: (kind, action) of its file, of the kinds `commitInfo`, `txn`, `protocol`, `add` and
+    `remove`.
 
     Returns version, commit_id, at (a datetime), operation, app_id and app_version (of the transaction that it is), inserted,
-    updated, deleted (rows), files_added, files_removed, metrics (all numbers that Delta gives), schema_changes (None if there are
-    none), read_version, isolation, blind_append, checkpoint (whether there is one of this version), engine, user_name; each None
-    where the commit does not say.
+    updated, deleted (rows), files_added, files_removed, rows_in_added_files (by their statistics), removed_at (a datetime: when
+    it removed files, from which on these are kept for older versions only), protocol (if it set one: as `protocol` has it),
+    metrics (all numbers that Delta gives), schema_changes (None if there are none), read_version, isolation, blind_append,
+    checkpoint (whether there is one of this version), engine, user_name; each None where the commit does not say.
     """
-    info, txn = actions.get("commitInfo") or {}, actions.get("txn") or {}
+    once = dict(actions)
+    info, txn = once.get("commitInfo") or {}, once.get("txn") or {}
+    rows = [json.loads(action.get("stats") or "{}").get("numRecords") for kind, action in actions if kind == "add"]
+    removed = [action["deletionTimestamp"] for kind, action in actions if kind == "remove" and action.get("deletionTimestamp")]
     given = {name: int(value) for name, value in (info.get("operationMetrics") or {}).items() if str(value).isdigit()}
     metrics = {**given, "numOutputRows": delta_log.rows_put_in(given)} if "numOutputRows" in given else given
 
     def metric(names: Sequence[str]) -> int | None:
         return next((metrics[name] for name in names if name in metrics), None)
 
-    at = info.get("inCommitTimestamp", info.get("timestamp"))
     return {
         "version": version,
-        "commit_id": _commit_id(actions),
-        "at": None if at is None else datetime.fromtimestamp(at / 1000, timezone.utc),
+        "commit_id": _commit_id(once),
+        "at": _moment(info.get("inCommitTimestamp", info.get("timestamp"))),
         "operation": info.get("operation"),
         "app_id": txn.get("appId"),
         "app_version": txn.get("version"),
         **{what: metric(names) for what, names in _ROWS.items()},
         "files_added": metric(_ADDED),
         "files_removed": metric(_REMOVED),
+        "rows_in_added_files": sum(rows) if rows and None not in rows else None,
+        "removed_at": _moment(max(removed, default=None)),
+        "protocol": protocol(once.get("protocol")),
         "metrics": given,
         "schema_changes": schema_changes or None,
         "read_version": info.get("readVersion"),
@@ -130,6 +146,23 @@ def commit(
         "engine": info.get("engineInfo"),
         "user_name": info.get("userName"),
     }
+
+
+def _moment(milliseconds: int | None) -> datetime | None:
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+
+
+def protocol(action: Mapping[str, Any] | None) -> str | None:
+    """What a table asks of who reads and writes it.
+
+    >>> protocol({"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["a"], "writerFeatures": ["a", "b"]})
+    'reader 3, writer 7: a, b'
+    """
+    if not action:
+        return None
+    features = sorted({*(action.get("readerFeatures") or ()), *(action.get("writerFeatures") or ())})
+    versions = f"reader {action.get('minReaderVersion')}, writer {action.get('minWriterVersion')}"
+    return versions + (f": {', '.join(features)}" if features else "")
 
 
 def _commit_id(actions: Mapping[str, Any]) -> str | None:
@@ -218,6 +251,12 @@ def findings_of_files(statistics: Mapping[str, Any], properties: Mapping[str, st
             "why": "every reader opens them one by one, and each commit plans with all of them",
             "fix": "delta-cdc maintain",
         })
+    if files and statistics.get("rows") is None:
+        out.append({
+            "what": "some files have no statistics",
+            "why": "each look-up and each merge reads them, whatever their rows are",
+            "fix": "delta-cdc maintain: it writes them anew",
+        })
     kept = properties.get("delta.deletedFileRetentionDuration", "interval 7 days")
     found = re.search(r"(\d+)\s*(second|minute|hour|day|week)", kept)
     hours = int(found[1]) * {"second": 1 / 3600, "minute": 1 / 60, "hour": 1, "day": 24, "week": 168}[found[2]] if found else None
@@ -230,8 +269,24 @@ def findings_of_files(statistics: Mapping[str, Any], properties: Mapping[str, st
     return out
 
 
-def _last_checkpoint(session: SparkSession, uri: str) -> int | None:
+def findings_of_checksum(checksum: Mapping[str, Any], version: int, statistics: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Whether a version's checksum file agrees with the files that the log's commits amount to. checksum: {} if there is none."""
+    told = {"files": checksum.get("numFiles"), "bytes": checksum.get("tableSizeBytes")}
+    unlike = [what for what, count in told.items() if count is not None and count != statistics[what]]
+    if not unlike:
+        return []
+    return [{
+        "what": f"the checksum file of version {version} tells of {', '.join(f'{told[what]:,} {what}' for what in unlike)}, "
+                f"the log of {', '.join(f'{statistics[what]:,}' for what in unlike)}",
+        "why": "one of the log's files was changed or put back, and Delta trusts the checksum file where it is there",
+        "fix": f"compare the table with a rebuild (`dbt test`); if its rows are right, delete {version:020d}.crc",
+    }]  # fmt: skip
+
+
+def _json_file(session: SparkSession, uri: str, name: str) -> dict[str, Any]:
+    """A file of the log that is one JSON object; {} where it is not there or is none."""
     try:
-        return int(json.loads(delta_log.first_line(session, uri, "_last_checkpoint") or "{}")["version"])
-    except (ValueError, KeyError):
-        return None
+        found = json.loads(delta_log.first_line(session, uri, name) or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
