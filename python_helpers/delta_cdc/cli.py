@@ -25,8 +25,8 @@ from delta_cdc import report as reports
 from delta_cdc import run as runs
 from delta_cdc import table_list as table_lists
 from delta_cdc.config import FORMATS, IDENTIFIER, Project, Table, load_project
-from delta_cdc.config_reader import is_plain_secret
 from delta_cdc.errors import CdcError, ConfigError, GeneratedFilesError, OperationError, did_you_mean
+from delta_cdc.settings_block import is_plain_secret
 from delta_cdc.warm_dbt import WarmDbt
 
 PROJECT_DIR = click.option(

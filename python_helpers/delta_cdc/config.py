@@ -772,6 +772,11 @@ FORMATS: dict[str, Format] = {
 }
 
 
+def format_of(name: str | None) -> Format:
+    """What a format brings along; nothing, if it has no entry."""
+    return FORMATS.get(name or "", Format())
+
+
 def settings_naming_columns() -> list[str]:
     """The settings whose values name columns of the table, in their declared order."""
     return [name for name in Settings.model_fields if _extra(name)["names_columns"]]
@@ -875,8 +880,7 @@ class Table:
     @property
     def mixed(self) -> bool:
         """Read from raw_<feed>, because the change sets mix tables."""
-        named = FORMATS.get(self.settings.format or "", Format()).names_tables
-        return named and "{table}" not in (self.settings.location or "")
+        return format_of(self.settings.format).names_tables and "{table}" not in (self.settings.location or "")
 
     @property
     def is_private(self) -> bool:
@@ -962,7 +966,7 @@ class Table:
         """The Spark type of a column or of a field of the format; None for an SQL expression, and for a name that both have:
         which of them it means hangs on who wrote it (the macro `_with_shadowed_fields`)."""
         name = (unquoted(expression) or "").casefold()
-        fields = {field.casefold(): type_ for field, type_ in FORMATS.get(self.settings.format or "", Format()).fields.items()}
+        fields = {field.casefold(): type_ for field, type_ in format_of(self.settings.format).fields.items()}
         columns = {column.name.casefold(): column.data_type for column in self.columns}
         return None if name in fields and name in columns else fields.get(name, columns.get(name))
 

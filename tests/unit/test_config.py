@@ -23,9 +23,9 @@ from delta_cdc.config import (
     unquoted,
     wants,
 )
-from delta_cdc.config_reader import _named_in
 from delta_cdc.errors import CdcError, ConfigError, ProjectError, did_you_mean, nearest
 from delta_cdc.spark_types import why_not_a_type
+from delta_cdc.table_check import _named_in
 
 ROOT = Path(__file__).parents[2]
 
