@@ -603,16 +603,20 @@ class Format:
     `_`."""
     names_tables: bool = True
     """Its messages say which table they are of, so that a feed may mix tables."""
-    knows_operations: bool = True
-    """Its messages say what they do; `operation` and `old_keys` have no place."""
+    takes_no: tuple[str, ...] = ("operation", "old_keys")
+    """Settings that have no place: its messages tell that themselves."""
 
 
 FORMATS: dict[str, Format] = {
-    "rows": Format(names_tables=False, knows_operations=False),
+    "rows": Format(names_tables=False, takes_no=()),
     "snapshots": Format(
         settings={"sequence_by": ["_snapshot"], "occurred_at": "_snapshot_time"},
         fields={"_snapshot": "bigint", "_snapshot_time": "timestamp"},
         names_tables=False,
+        takes_no=(
+            "sequence_by", "ordinal", "transaction", "operation", "old_keys", "operation_codes", "deleted_when", "truncated_when",
+            "key_changes", "split_key_changes", "ignore_null_updates", "insert_only", "keyless", "alternate_keys",
+        ),
     ),
     "wal2json_v2": Format(
         settings={

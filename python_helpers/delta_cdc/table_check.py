@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
 
+from delta_cdc.added_columns import HISTORY_COLUMNS
 from delta_cdc.config import FORMATS, IDENTIFIER, Table, sequence_name, unquoted, wants
 from delta_cdc.errors import Problem, did_you_mean, nearest
 from delta_cdc.feed_check import COLUMN_LISTS, column_list, may_be_misspelled
@@ -13,7 +13,7 @@ from delta_cdc.settings_block import Block, shown
 from delta_cdc.spark_types import can_be_compared, has_statistics
 from delta_cdc.table_list import parts
 
-HISTORY_COLUMNS = ("valid_from", "valid_to", "is_current")
+_OF_HISTORY = {name for name, _, _ in HISTORY_COLUMNS if not name.startswith("_cdc_")}
 
 
 class TableCheck:
@@ -24,23 +24,26 @@ class TableCheck:
         self.listed = listed
         self.settings = table.settings
         self.format = FORMATS.get(table.settings.format or "")
+        self.out_of_place = self.format.takes_no if self.format else ()
         self.feed_block = feed_block
         self.block = block
         self.broken = feed_block.broken | block.broken
         self.types = {column.name: column.data_type for column in table.columns}
         self.names = list(self.types)
+        self.published = [column.name for column in table.published_columns]
         self.problems = problems
 
     def run(self) -> None:
         self.keys()
         self.renamed()
         self.order()
+        self.told_by_format()
         self.operations()
         self.columns()
         self.privacy()
         self.partitions()
+        self.clustering()
         self.lives()
-        self.snapshots()
         self.contradictions()
 
     def level(self, name: str) -> int:
@@ -131,7 +134,7 @@ class TableCheck:
         self.comparable("keys", settings.keys)
         if settings.keyless == "multiset" or settings.surrogate == "hash":
             setting = "keyless" if settings.keyless == "multiset" else "surrogate"
-            self.comparable(setting, [column.name for column in self.table.published_columns])
+            self.comparable(setting, self.published)
         for alternate in settings.alternate_keys:
             self.known_columns("alternate_keys", alternate)
             self.comparable("alternate_keys", alternate)
@@ -181,21 +184,31 @@ class TableCheck:
         self.comparable("sequence_by", [name for name in self.names if name.casefold() in named])
         for setting in ("deleted_when", "truncated_when", "ordinal", "transaction", "occurred_at"):
             expression = getattr(settings, setting)
-            if expression is not None and not (settings.format == "snapshots" and setting in _NOT_OF_SNAPSHOTS):
+            if expression is not None and setting not in self.out_of_place:
                 self.known_expression(setting, expression)
+
+    def told_by_format(self) -> None:
+        """Settings for what the format tells by itself, or cannot tell."""
+        for setting in self.out_of_place:
+            if not self.level(setting) or getattr(self.settings, setting) in (None, False, "none", [], {}):
+                continue
+            if self.settings.format == "snapshots":
+                message = (
+                    f"`{setting}` has no meaning with `format: snapshots`: each change set is the whole table, and what changed "
+                    "is worked out by `keys`. Take it out."
+                )
+            else:
+                message = f"`{setting}` is for flat rows; {self.settings.format} says that itself. Take it out."
+            self.problem(message, setting)
 
     def operations(self) -> None:
         settings = self.settings
-        if self.format is not None and self.format.knows_operations:
-            for setting in ("operation", "old_keys"):
-                if self.level(setting) and settings.format != "snapshots":
-                    self.problem(f"`{setting}` is for flat rows; {settings.format} says that itself. Take it out.", setting)
-        elif settings.operation is not None:
+        if "operation" in self.out_of_place:
+            return
+        if settings.operation is not None:
             self.known_columns("operation", [settings.operation])
         elif settings.operation_codes and self.format is not None and "operation" not in self.broken:
-            message = (
-                "`operation_codes` is given without `operation`, the column that holds the codes. Add it."
-            )
+            message = "`operation_codes` is given without `operation`, the column that holds the codes. Add it."
             self.problem(message, "operation_codes")
 
     def columns(self) -> None:
@@ -212,10 +225,9 @@ class TableCheck:
                 self.problem(f"`ignore_null_updates` names `{name}`, which is one of `keys`. Take it out.", "ignore_null_updates")
         self.known_columns("columns", settings.columns or [])
         self.known_columns("except_columns", settings.except_columns)
-        published = [column.name for column in table.published_columns]
         shaped_by = "columns" if settings.columns is not None else "except_columns"
         for key in settings.keys:
-            if key in self.names and key not in published:
+            if key in self.names and key not in self.published:
                 message = f"`{shaped_by}` leaves out the key column `{key}`. History and final need it."
                 if settings.columns is None and not settings.except_columns:
                     shaped_by = "operation" if key == settings.operation else "old_keys"
@@ -223,12 +235,12 @@ class TableCheck:
                 self.problem(message, shaped_by)
         self.known_columns("track_columns", column_list(settings.track_columns))
         for name in column_list(settings.track_columns):
-            if name in self.names and name not in published and self.level("track_columns") == 2:
+            if name in self.names and name not in self.published and self.level("track_columns") == 2:
                 message = f"`track_columns` names `{name}`, which history does not have (see `{shaped_by}`)."
                 self.problem(message, "track_columns")
         if table.history_name is not None:
-            for name in published:
-                if name.casefold() in HISTORY_COLUMNS:
+            for name in self.published:
+                if name.casefold() in _OF_HISTORY:
                     made = name not in self.names
                     self.problem(
                         f"`expressions` makes `{name}`, a column that history adds. Give it another name."
@@ -271,12 +283,11 @@ class TableCheck:
 
     def partitions(self) -> None:
         settings, table = self.settings, self.table
-        published = [column.name for column in table.published_columns]
         seen: set[str] = set()
         for partition in table.partition_columns:
             name = partition.name
             if not partition.derived:
-                if name not in published:
+                if name not in self.published:
                     self.problem(f"`partition_by` names `{name}`, which final does not have.", "partition_by")
                 elif re.match(r"\s*(array|map|struct|variant)\b", self.types.get(name, ""), re.IGNORECASE):
                     message = f"`partition_by` names `{name}`, which is {self.types[name]}. Spark takes simple types there."
@@ -290,7 +301,7 @@ class TableCheck:
                     f"`partition_by`: `{partition.expression}` needs a name: {partition.expression} as part."
                 )
                 self.problem(message, "partition_by")
-            elif table.has_entities and (left_out := _named_in(partition.expression, set(self.names) - set(published))):
+            elif table.has_entities and (left_out := _named_in(partition.expression, set(self.names) - set(self.published))):
                 message = (
                     f"`partition_by`: `{partition.expression}` is made from `{left_out}`, which final does not have. Publish it "
                     "(`columns`, `except_columns`)."
@@ -302,41 +313,23 @@ class TableCheck:
             if name.casefold() in seen:
                 self.problem(f"`partition_by` names `{name}` twice.", "partition_by")
             seen.add(name.casefold())
+        if settings.apply == "replace_partitions" and not settings.partition_by and "partition_by" not in self.broken:
+            remedy = "Say by what final is partitioned, e.g. [year(created_at) as created_year]."
+            self.problem(f"`apply` is replace_partitions, and `partition_by` is missing. {remedy}", "apply")
+
+    def clustering(self) -> None:
+        """`cluster_by` and `zorder_by`: Delta takes columns of which it has the lowest and highest value in each file."""
+        settings = self.settings
+        partitions = {partition.name.casefold() for partition in self.table.partition_columns}
+        with_statistics = [name for name in self.published if name.casefold() not in partitions][:32]
         for setting, named in (("cluster_by", settings.cluster_by), ("zorder_by", settings.zorder_by)):
             self.known_columns(setting, named)
             for name in named:
-                if name in self.names and name not in published:
-                    self.problem(f"`{setting}` names `{name}`, which final does not have.", setting)
-        if settings.cluster_by and settings.partition_by:
-            message = "`partition_by` and `cluster_by` are both given; Delta takes one of them. Take one out."
-            self.problem(message, "cluster_by")
-        if settings.zorder_by and settings.cluster_by:
-            message = "`cluster_by` and `zorder_by` are both given; a clustered table is ordered by its clustering. Take one out."
-            self.problem(message, "zorder_by")
-        self.ordering(published, seen)
-        if (
-            settings.apply == "replace_partitions"
-            and not settings.partition_by
-            and "partition_by" not in self.broken
-        ):
-            self.problem(
-                "`apply` is replace_partitions, and `partition_by` is missing. Say by what final is "
-                "partitioned, "
-                "e.g. [year(created_at) as created_year].",
-                "apply",
-            )
-
-    def ordering(self, published: Sequence[str], partitions: AbstractSet[str]) -> None:
-        """Columns of which Delta has the lowest and highest value in each file: else it refuses to order or cluster by them.
-
-        partitions: names of the partition columns, in lower case.
-        """
-        with_statistics = [name for name in published if name.casefold() not in partitions][:32]
-        for setting, named in (("zorder_by", self.settings.zorder_by), ("cluster_by", self.settings.cluster_by)):
-            for name in named:
-                if name not in published or name not in self.types:
+                if name not in self.names:
                     continue
-                if name.casefold() in partitions:
+                if name not in self.published:
+                    why = "which final does not have"
+                elif name.casefold() in partitions:
                     why = "by which final is partitioned: the files of a partition have one value of it"
                 elif not has_statistics(self.types[name]):
                     why = f"whose type is {self.types[name]}. It takes columns with an order: numbers, texts, dates and times"
@@ -345,8 +338,14 @@ class TableCheck:
                 else:
                     continue
                 self.problem(f"`{setting}` names `{name}`, {why}.", setting)
-        if len(self.settings.cluster_by) > 4:
-            self.problem(f"`cluster_by` names {len(self.settings.cluster_by)} columns; Delta takes four at most.", "cluster_by")
+        if settings.cluster_by and settings.partition_by:
+            message = "`partition_by` and `cluster_by` are both given; Delta takes one of them. Take one out."
+            self.problem(message, "cluster_by")
+        if settings.zorder_by and settings.cluster_by:
+            message = "`cluster_by` and `zorder_by` are both given; a clustered table is ordered by its clustering. Take one out."
+            self.problem(message, "zorder_by")
+        if len(settings.cluster_by) > 4:
+            self.problem(f"`cluster_by` names {len(settings.cluster_by)} columns; Delta takes four at most.", "cluster_by")
 
     def lives(self) -> None:
         """What final tells of a row's life: `created_at`, `updated_at`, `set_on_insert`, soft deletes."""
@@ -367,9 +366,8 @@ class TableCheck:
                 self.problem(message, setting)
             taken[name.casefold()] = f"given by `{setting}`"
         self.known_columns("set_on_insert", settings.set_on_insert)
-        published = [column.name for column in table.published_columns]
         for name in settings.set_on_insert:
-            if name in self.names and name not in published and self.level("set_on_insert") == 2:
+            if name in self.names and name not in self.published and self.level("set_on_insert") == 2:
                 self.problem(f"`set_on_insert` names `{name}`, which final does not have.", "set_on_insert")
             if name in settings.keys:
                 message = f"`set_on_insert` names `{name}`, which is one of `keys`. A key is always the row's own."
@@ -377,19 +375,6 @@ class TableCheck:
         if settings.soft_delete_nulls and settings.delete_mode == "hard" and "delete_mode" not in self.broken:
             message = "`soft_delete_nulls` is for `delete_mode: soft`. Add that, or take it out."
             self.problem(message, "soft_delete_nulls")
-
-    def snapshots(self) -> None:
-        """What only changes can tell has no place where the whole table comes each time."""
-        settings = self.settings
-        if settings.format != "snapshots":
-            return
-        for setting in _NOT_OF_SNAPSHOTS:
-            if self.level(setting) and getattr(settings, setting) not in (None, False, "none", [], {}):
-                self.problem(
-                    f"`{setting}` has no meaning with `format: snapshots`: each change set is the whole table, and what changed "
-                    "is worked out by `keys`. Take it out.",
-                    setting,
-                )
 
     def contradictions(self) -> None:
         settings = self.settings
@@ -435,7 +420,3 @@ def _named_in(expression: str, names: Iterable[str]) -> str | None:
 
 
 _BARE_WORDS_OF_SQL = ("null", "true", "false", "current_date", "current_timestamp", "current_user", "localtimestamp", "user")
-_NOT_OF_SNAPSHOTS = (
-    "sequence_by", "ordinal", "transaction", "operation", "old_keys", "operation_codes", "deleted_when", "truncated_when",
-    "key_changes", "split_key_changes", "ignore_null_updates", "insert_only", "keyless", "alternate_keys",
-)
