@@ -1,7 +1,13 @@
-"""The columns that each layer has beside those of the feed: name, type (None: depends on the feed), description."""
+"""The columns that each layer has beside those of the feed."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
+from delta_cdc.config import Column, PartitionColumn, Table, sequence_name, sql_name
+
+# name, type (None: depends on the feed), description
 AddedColumns = tuple[tuple[str, str | None, str], ...]
 
 _BATCH_ID = ("_cdc_batch_id", "bigint", "Batch of the change set, as in the ledger.")
@@ -67,3 +73,54 @@ HISTORY_COLUMNS: AddedColumns = (
     ("is_current", "boolean", "The version still holds."),
     ("_cdc_sequence", None, "Position of the change that the version's values come from."),
 )
+SURROGATE = "_cdc_key"
+
+
+def final_columns(table: Table) -> list[Column]:
+    """The columns of a final table: the published ones, those that only partition it, and the added ones."""
+    derived = [_partition_as_column(c) for c in table.partition_columns if c.derived]
+    times = added(table, tuple((name, None, text) for name, text in table.time_columns))
+    deleted = added(table, SOFT_DELETE_COLUMNS) if table.deletes_softly else []
+    if table.settings.surrogate == "hash":
+        derived.append(Column(SURROGATE, "string", "Key of the row: hash of its values and the number of its occurrence."))
+    return [*table.published_columns, *derived, *times, *deleted]
+
+
+def _partition_as_column(column: PartitionColumn) -> Column:
+    is_number = re.match(r"(year|month|day|quarter|hour|weekofyear|dayofmonth)\s*\(", column.expression, re.IGNORECASE)
+    is_date = re.match(r"(to_)?date\s*\(", column.expression, re.IGNORECASE)
+    data_type = "int" if is_number else "date" if is_date else ""
+    return Column(column.name, data_type, f"Partition of the row: {column.expression}.")
+
+
+def added(table: Table, columns: AddedColumns) -> list[Column]:
+    """The columns with the types that they have for this table; none where an SQL expression decides."""
+    return [Column(name, data_type or _type_of_added(table, name), text) for name, data_type, text in columns]
+
+
+def _type_of_added(table: Table, name: str) -> str:
+    settings = table.settings
+    if name in ("_cdc_key_before", "key_before", "key_after"):
+        if not settings.keys:
+            return "" if settings.keyless == "multiset" else "string"
+        return _struct((column.name, column.data_type) for column in key_columns(table))
+    if name == "_cdc_sequence":
+        parts = []
+        for place, expression in enumerate(settings.sequence_by, start=1):
+            data_type = table.type_of(expression)
+            if data_type is None:
+                return ""
+            parts.append((sequence_name(expression, place), data_type))
+        return _struct(parts)
+    time = settings.occurred_at or (settings.sequence_by[0] if settings.sequence_by else "")
+    return table.type_of(time) or ""
+
+
+def _struct(fields: Iterable[tuple[str, str]]) -> str:
+    return "struct<" + ", ".join(f"{sql_name(name)}: {data_type}" for name, data_type in fields) + ">"
+
+
+def key_columns(table: Table) -> list[Column]:
+    """The columns of `keys`, in its order."""
+    columns = {column.name.casefold(): column for column in table.columns}
+    return [columns[key.casefold()] for key in table.settings.keys]

@@ -27,6 +27,7 @@ from delta_cdc import table_list as table_lists
 from delta_cdc.config import FORMATS, IDENTIFIER, Project, Table, load_project
 from delta_cdc.errors import CdcError, ConfigError, GeneratedFilesError, OperationError, did_you_mean
 from delta_cdc.settings_block import is_plain_secret
+from delta_cdc.settings_page import reference_page
 from delta_cdc.warm_dbt import WarmDbt
 
 PROJECT_DIR = click.option(
@@ -146,7 +147,7 @@ def _tell_what_was_left(comparison: scaffold.Comparison, *, force: bool, prune: 
 @click.option("--write", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write it to a file.")
 def settings(path: Path | None) -> None:
     """Print the reference of all settings (Markdown)."""
-    page = scaffold.reference_page()
+    page = reference_page()
     if path is None:
         sys.stdout.write(page)
     else:

@@ -783,7 +783,7 @@ def format_of(name: str | None) -> Format:
 
 def settings_naming_columns() -> list[str]:
     """The settings whose values name columns of the table, in their declared order."""
-    return [name for name in Settings.model_fields if _extra(name)["names_columns"]]
+    return [name for name in Settings.model_fields if about_setting(name)["names_columns"]]
 
 
 def setting_defaults() -> dict[str, Any]:
@@ -793,7 +793,7 @@ def setting_defaults() -> dict[str, Any]:
 
 def setting_level(name: str) -> str:
     """Where a setting may stand: `feed`, `table` or `both`."""
-    return str(_extra(name)["level"])
+    return str(about_setting(name)["level"])
 
 
 # names that dbt and other tools have for what a setting says
@@ -814,7 +814,8 @@ def which_setting(name: str) -> str:
     return f"Did you mean `{close}`?" if close else "See docs/configuration.md, or `delta-cdc settings`."
 
 
-def _extra(name: str) -> dict[str, Any]:
+def about_setting(name: str) -> dict[str, Any]:
+    """What `_setting` was told: wants, level, names_columns."""
     extra = Settings.model_fields[name].json_schema_extra
     assert isinstance(extra, dict)
     return extra
@@ -822,7 +823,7 @@ def _extra(name: str) -> dict[str, Any]:
 
 def wants(name: str) -> str:
     """What a setting takes, with an example: «a list of column names, e.g. [invoice_id]»."""
-    text = str(_extra(name)["wants"])
+    text = str(about_setting(name)["wants"])
     return text if example(name) in re.split(r"[\s`]+", text) else f"{text}, e.g. {example(name)}"
 
 
@@ -849,6 +850,10 @@ def unquoted(expression: str) -> str | None:
     if quoted:
         return quoted[1].replace("``", "`")
     return expression.strip() if IDENTIFIER.fullmatch(expression.strip()) else None
+
+
+def sql_name(name: str) -> str:
+    return name if IDENTIFIER.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True)

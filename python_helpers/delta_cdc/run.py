@@ -21,8 +21,8 @@ from rich.text import Text
 from delta_cdc import land as landing
 from delta_cdc.config import Project, Table, load_project
 from delta_cdc.errors import CdcError, OperationError, nearest
+from delta_cdc.models_yml import EACH_RUN
 from delta_cdc.operations import plain
-from delta_cdc.scaffold import EACH_RUN
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 
 # What a scheduler learns from the exit code; that of a wrong configuration is 2.
