@@ -26,6 +26,7 @@ from delta_cdc import run as runs
 from delta_cdc import table_list as table_lists
 from delta_cdc.config import FORMATS, IDENTIFIER, Project, Table, load_project
 from delta_cdc.errors import CdcError, ConfigError, GeneratedFilesError, OperationError, did_you_mean
+from delta_cdc.message_readers import READERS
 from delta_cdc.settings_block import is_plain_secret
 from delta_cdc.settings_page import reference_page
 from delta_cdc.warm_dbt import WarmDbt
@@ -158,7 +159,7 @@ def settings(path: Path | None) -> None:
 
 
 @main.command()
-@click.argument("message_format", metavar="FORMAT", type=click.Choice(sorted(discovery.READERS)))
+@click.argument("message_format", metavar="FORMAT", type=click.Choice(sorted(READERS)))
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--feed", default="my_feed", show_default=True, help="Name of the feed.")
 @click.option("--location", help="Folder of its change sets. By default the folder of the first file.")
