@@ -190,28 +190,31 @@ def source_yml(
         "tables": tables,
     }
     text = yaml.safe_dump({"version": 2, "sources": [source]}, sort_keys=False, allow_unicode=True, width=120)
-    keyless = [table["name"] for table in tables if not {"keys", "keyless", "insert_only"} & set(table["config"]["meta"]["cdc"])]
-    untyped = [f"{table.name}.{name}" for table in found.tables.values() for name, kind in table.columns.items() if kind is None]
-    todo = "" if enabled is None else "# Not read as long as it says `enabled: false`.\n"
+    switched_off = "" if enabled is None else "# Not read as long as it says `enabled: false`.\n"
+    return switched_off + "".join(f"# {line}\n" for line in _to_do(message_format, found, names, tables)) + text
+
+
+def _to_do(message_format: str, found: Discovery, names: Mapping[str, str], tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What was not told, and what it may be. names: of the tables' models. tables: as they stand in the source."""
+    given = {table["name"]: table["config"]["meta"]["cdc"] for table in tables}
+    keyless = [name for name, settings in given.items() if not {"keys", "keyless", "insert_only"} & set(settings)]
     if keyless:
-        todo += f"# The {found.teller} tell no key of: {', '.join(keyless)}. Set `keys`, or `keyless`.\n"
+        yield f"The {found.teller} tell no key of: {', '.join(keyless)}. Set `keys`, or `keyless`."
     for table in tables:
         asked = ["keys"] if table["name"] in keyless else []
         if message_format == "rows":
-            asked += [what for what in ("sequence_by", "operation") if what not in table["config"]["meta"]["cdc"]]
-        named = [column["name"] for column in table["columns"]]
-        likely = {what: _likely(what, named, table["name"]) for what in asked}
-        if any(likely.values()):
-            perhaps = "; ".join(f"{what}: {', '.join(names)}" for what, names in likely.items() if names)
-            todo += f"# {table['name']}, by the names alone, perhaps {perhaps}.\n"
+            asked += [what for what in ("sequence_by", "operation") if what not in given[table["name"]]]
+        columns = [column["name"] for column in table["columns"]]
+        likely = [(what, ", ".join(_likely(what, columns, table["name"]))) for what in asked]
+        if perhaps := "; ".join(f"{what}: {some}" for what, some in likely if some):
+            yield f"{table['name']}, by the names alone, perhaps {perhaps}."
+    untyped = [f"{table.name}.{name}" for table in found.tables.values() for name, kind in table.columns.items() if kind is None]
     if untyped:
         some = ", ".join(untyped[:3]) + (" …" if len(untyped) > 3 else "")
-        todo += f"# No type is told of {len(untyped)} columns, which are strings here: {some}\n"
+        yield f"No type is told of {len(untyped)} columns, which are strings here: {some}"
     for told in found.tables.values():
-        types = ", ".join(f"{name} {kind}" for name, kind in told.looks.types().items())
-        if types:
-            todo += f"# {names[told.name]}, by the values of {told.looks.rows} rows alone, perhaps {types}.\n"
-    return todo + text
+        if types := ", ".join(f"{name} {kind}" for name, kind in told.looks.types().items()):
+            yield f"{names[told.name]}, by the values of {told.looks.rows} rows alone, perhaps {types}."
 
 
 _LIKELY = {

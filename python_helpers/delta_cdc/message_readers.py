@@ -61,32 +61,31 @@ def _debezium(message: Message) -> Iterator[Sighting]:
     if not isinstance(envelope, dict):
         return  # a tombstone
     fields = {f.get("field"): f for f in (schema or {}).get("fields") or []}
-    if _is_flattened(envelope):
-        origin = {
-            name.removeprefix("__source_").removeprefix("__"): text for name, text in envelope.items() if name.startswith("__")
-        }
-        columns = {
-            name: connect_type(fields[name]) if name in fields else None for name in envelope if not name.startswith("__")
-        }
-        order = _debezium_order(envelope.get("__op"), origin, origin)
-        yield Sighting(_qualified(origin, "schema" if "schema" in origin else "db"), columns, list(_payload(key)), settings=order)
-        return
+    read = _debezium_flattened if _is_flattened(envelope) else _debezium_enveloped
+    yield from read(envelope, fields, list(_payload(key)))
+
+
+def _debezium_flattened(row: Message, fields: Message, keys: list[str]) -> Iterator[Sighting]:
+    origin = {name.removeprefix("__source_").removeprefix("__"): value for name, value in row.items() if name.startswith("__")}
+    columns = {name: connect_type(fields[name]) if name in fields else None for name in row if not name.startswith("__")}
+    order = _debezium_order(row.get("__op"), origin, origin)
+    yield Sighting(_qualified(origin, "schema" if "schema" in origin else "db"), columns, keys, settings=order)
+
+
+def _debezium_enveloped(envelope: Message, fields: Message, keys: list[str]) -> Iterator[Sighting]:
     if "op" not in envelope or "source" not in envelope:
         return  # a heartbeat, transaction metadata, a schema change
-    row = envelope.get("after") or envelope.get("before")
+    row, source = envelope.get("after") or envelope.get("before"), envelope["source"]
     if isinstance(row, str):
         raise TypeError("the row is text, as MongoDB's connector writes it")
-    if not isinstance(row, dict):
+    if not isinstance(row, dict) or source.get("table") == "":  # the latter: a decoded logical message
         return
     described = (fields.get("after") or fields.get("before") or {}).get("fields") or []
     types = {f["field"]: connect_type(f) for f in described} or dict.fromkeys(row)
-    decimals = [f["field"] for f in described if is_connect_decimal(f) and isinstance(row.get(f["field"]), (int, float))]
-    source = envelope["source"]
-    if source.get("table") == "":
-        return  # a decoded logical message
-    settings = _debezium_order(envelope["op"], source, envelope) | ({"decimal_handling": "double"} if decimals else {})
-    table = _joined(source.get("schema") or source.get("db"), source.get("table"))
-    yield Sighting(table, types, list(_payload(key)), settings=settings)
+    settings = _debezium_order(envelope["op"], source, envelope)
+    if any(is_connect_decimal(f) and isinstance(row.get(f["field"]), (int, float)) for f in described):
+        settings["decimal_handling"] = "double"
+    yield Sighting(_joined(source.get("schema") or source.get("db"), source.get("table")), types, keys, settings=settings)
 
 
 def _debezium_order(op: Any, source: Message, envelope: Message) -> dict[str, Any]:
