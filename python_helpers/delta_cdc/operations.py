@@ -173,6 +173,22 @@ def find_keyed(project: Project, name: str, key: Sequence[str], command: str) ->
     return table
 
 
+def find_table_with_keys(project: Project, name: str, command: str) -> Table:
+    """`find_table`, for a command that tells rows by their keys. Raises OperationError for a table without."""
+    table = find_table(project, name)
+    if not table.settings.keys:
+        raise OperationError(
+            f"table {table.feed}.{table.name}: {command} takes a table with keys, and this one has none. "
+            "`keys` in its source names them."
+        )
+    return table
+
+
+def find_tables(project: Project, names: Sequence[str]) -> list[Table]:
+    """`find_table` of each name, once."""
+    return [find_table(project, name) for name in dict.fromkeys(names)]
+
+
 def find_table(project: Project, name: str) -> Table:
     """The table that a person names: `invoice`, `shop.invoice`, or the name of one of its models."""
     called = {}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from delta_cdc import model_files
 from delta_cdc.config import FORMATS, Feed, Project, setting_defaults, settings_naming_columns
-from delta_cdc.errors import OperationError
+from delta_cdc.errors import GeneratedFilesError, OperationError, counted
 from delta_cdc.model_files import jinja
 from delta_cdc.models_yml import models_yml
 from delta_cdc.versions import PACKAGE
@@ -201,6 +201,28 @@ def write(
                 raise OperationError(f"{name} cannot be removed: {error.strerror}.") from None
             changed.append(name)
     return changed
+
+
+def told_write(
+    project: Project, files: Sequence[GeneratedFile], comparison: Comparison, *, force: bool = False, prune: bool = False
+) -> Iterator[str]:
+    """`write`, a line for each file. Raises GeneratedFilesError that names what is left as it was."""
+    for path in write(project, files, comparison, force=force, prune=prune):
+        yield f"{'removed' if path in (*comparison.gone, *comparison.gone_edited) else 'wrote'} {path}"
+    left = []
+    if not force:
+        left += [f"{path}: was edited and is kept; `delta-cdc generate --force` overwrites it" for path in comparison.edited]
+    if not prune:
+        left += [f"{path}: its table is gone; `delta-cdc generate --prune` removes it" for path in comparison.gone]
+    if not (prune and force):
+        remedy = "`delta-cdc generate --prune --force` removes it"
+        left += [f"{path}: its table is gone, and it was edited; {remedy}" for path in comparison.gone_edited]
+    if left:
+        raise GeneratedFilesError(left, f"{files_are(len(left))} left as found; the others are current.")
+
+
+def files_are(number: int) -> str:
+    return f"{counted(number, 'file')} {'is' if number == 1 else 'are'}"
 
 
 def _read(path: Path) -> str | None:
