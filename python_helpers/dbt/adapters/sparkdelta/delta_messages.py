@@ -16,7 +16,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import delta_log, row_messages
 from dbt.adapters.sparkdelta.columns import quoted
-from dbt.adapters.sparkdelta.session import short_message
+from dbt.adapters.sparkdelta.java import short_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

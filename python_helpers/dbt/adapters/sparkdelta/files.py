@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dbt.adapters.base import BaseRelation, available
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import database, delta_log, delta_messages, row_messages
+from dbt.adapters.sparkdelta import catalog, database, delta_log, delta_messages, row_messages, upkeep
 from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.in_session import InSession, Table, View, is_table
-from dbt.adapters.sparkdelta.session import short_message
+from dbt.adapters.sparkdelta.java import jvm_of, short_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -275,8 +275,7 @@ _kept_lock = threading.Lock()
 def file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
     from py4j.protocol import Py4JJavaError
 
-    jvm = session._jvm
-    assert jvm is not None
+    jvm = jvm_of(session)
     try:
         hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
         return hadoop_path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), hadoop_path
@@ -287,7 +286,7 @@ def file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
 def _unreadable(path: str, error: Exception) -> DbtRuntimeError:
     wants = "\nWhich jar, settings and credentials an object store wants: docs/object_stores.md of delta_cdc."
     said = f"The location {path} cannot be read: {short_message(error)}"
-    return DbtRuntimeError(said if delta_log.local_path(path) else said + wants)
+    return DbtRuntimeError(said if catalog.local_path(path) else said + wants)
 
 
 def _utc(moment: datetime) -> datetime:
@@ -421,7 +420,7 @@ class FilesMixin(InSession):
         """The columns that a view was created with; none if there is no view."""
         if not is_table(relation):
             return []
-        view = delta_log.catalog_table(self._session(), relation.schema, relation.identifier)
+        view = catalog.catalog_table(self._session(), relation.schema, relation.identifier)
         return list(view.schema().fieldNames()) if view else []
 
     @available.parse_none
@@ -471,25 +470,25 @@ class FilesMixin(InSession):
 
     @available.parse_none
     def purge(self, relation: Table, app_prefix: str) -> None:
-        """Leave nothing of a Delta table on disk but what its newest version holds. See `delta_log.purge`."""
-        delta_log.purge(self._session(), relation.schema, relation.identifier, app_prefix)
+        """Leave nothing of a Delta table on disk but what its newest version holds. See `upkeep.purge`."""
+        upkeep.purge(self._session(), relation.schema, relation.identifier, app_prefix)
 
     @available.parse(lambda *_: True)
     def optimize(self, relation: Table, order: str = "") -> bool:
-        """`delta_log.optimize`."""
-        return delta_log.optimize(self._session(), str(relation), order)
+        """`upkeep.optimize`."""
+        return upkeep.optimize(self._session(), str(relation), order)
 
     @available.parse(lambda *_: 0)
     def vacuum(self, relation: Table) -> int:
-        """Remove a Delta table's old files; returns how many. See `delta_log.vacuum`."""
-        return delta_log.vacuum(self._session(), relation.schema, relation.identifier)
+        """Remove a Delta table's old files; returns how many. See `upkeep.vacuum`."""
+        return upkeep.vacuum(self._session(), relation.schema, relation.identifier)
 
     @available.parse(lambda *_: False)
     def view_is(self, relation: Table, sql: str) -> bool:
         """Whether a view was created from this SQL; false where a server has it. Spark does not keep the comments above it."""
         if not self._in_process:
             return False
-        view = delta_log.catalog_table(self._session(), relation.schema, relation.identifier)
+        view = catalog.catalog_table(self._session(), relation.schema, relation.identifier)
         if view is None:
             return False
         text = view.viewText()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta import catalog, delta_log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ _lazy: dict[Any, _Lazy | None] = {}  # of the process's JVM
 
 def from_checksum(session: SparkSession, schema: str, identifier: str) -> bool:
     """Give a table's newest snapshot its transactions from its checksum; False where they are not in it, or known already."""
-    uri = delta_log.location(session, schema, identifier)
+    uri = catalog.location(session, schema, identifier)
     if uri is None:
         return False
     log, snapshot = delta_log.delta_log(session, uri)
