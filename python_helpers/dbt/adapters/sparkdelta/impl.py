@@ -33,6 +33,7 @@ from dbt.adapters.sparkdelta import (
     tuning,
     upkeep,
 )
+from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.connections import SparkdeltaConnectionManager
 from dbt.adapters.sparkdelta.files import FilesMixin
 from dbt.adapters.sparkdelta.in_session import Table, View, is_table
@@ -73,15 +74,13 @@ class SparkdeltaColumn(SparkColumn):
 
     @property
     def quoted(self) -> str:
-        return quoted(self.column)
+        return quoted_once(self.column)
 
 
-def quoted(name: str) -> str:
+def quoted_once(name: str) -> str:
     """A name in backticks; one that a user has put into backticks already stays as it is."""
     name = str(name)
-    if len(name) > 2 and name.startswith("`") and name.endswith("`"):
-        return name
-    return "`" + name.replace("`", "``") + "`"
+    return quoted(name) if unquoted(name) == name else name
 
 
 def unquoted(name: str) -> str:
@@ -113,7 +112,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         self._remembered = {}
 
     def quote(self, identifier: str) -> str:  # type: ignore[override]
-        return quoted(identifier)
+        return quoted_once(identifier)
 
     # --- write plans
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dbt.adapters.base import available
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import database, delta_log, files, upkeep
+from dbt.adapters.sparkdelta import database, delta_log, listing, upkeep
 from dbt.adapters.sparkdelta.columns import merge, quoted, sql_of, want_mapping
 from dbt.adapters.sparkdelta.database import JDBC_OPTIONS, Environment, name_driver, need_class, plain_type
 from dbt.adapters.sparkdelta.in_session import InSession
@@ -125,10 +125,10 @@ def _checkpoint(session: SparkSession, location: str, options: Mapping[str, str]
     one without offsets, which died as it began: Spark would go on at the topics' ends."""
     chosen = json.dumps([",".join(sorted(options.get("subscribe", "").split(","))), options.get("subscribePattern")])
     name = hashlib.sha256(chosen.encode()).hexdigest()[:12]
-    system, folder = files.file_system(session, f"{location}/{CHECKPOINTS}")
+    system, folder = listing.file_system(session, f"{location}/{CHECKPOINTS}")
     for found in system.listStatus(folder) if system.exists(folder) else []:
         path = found.getPath().toString()
-        offsets = files.file_system(session, f"{path}/offsets")[1]
+        offsets = listing.file_system(session, f"{path}/offsets")[1]
         began = _exists(session, f"{path}/metadata") and system.exists(offsets) and system.listStatus(offsets)
         if found.getPath().getName() != name or not began:
             system.delete(found.getPath(), True)
@@ -347,11 +347,11 @@ def _rows_since(session: SparkSession, location: str, version: int) -> int:
 
 
 def _uri(session: SparkSession, location: str) -> str:
-    return str(files.file_system(session, location)[1].toUri().toString())
+    return str(listing.file_system(session, location)[1].toUri().toString())
 
 
 def _exists(session: SparkSession, path: str) -> bool:
-    system, hadoop_path = files.file_system(session, path)
+    system, hadoop_path = listing.file_system(session, path)
     return bool(system.exists(hadoop_path))
 
 
@@ -366,7 +366,7 @@ class LandingMixin(InSession):
             if not self._in_process:
                 raise DbtRuntimeError(f"feed {landing['feed']}: landing needs `method: session` in the profile.")
             session = self._begin(f"land {about}")
-            location = files.qualified_path(session, self._in_project(landing["location"]))
+            location = listing.qualified_path(session, self._in_project(landing["location"]))
             return land(session, {**landing, "location": location}, overlap)
         except DbtRuntimeError as error:
             return {**about, "error": str(error.msg)}

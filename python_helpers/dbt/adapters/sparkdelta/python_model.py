@@ -12,8 +12,8 @@ from dbt.adapters.base import PythonJobHelper
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import delta_log, tuning
-from dbt.adapters.sparkdelta.files import cached_query
 from dbt.adapters.sparkdelta.java import short_message
+from dbt.adapters.sparkdelta.queries import cached_query
 from dbt.adapters.sparkdelta.write_plan import Write, WritePlan
 
 if TYPE_CHECKING:

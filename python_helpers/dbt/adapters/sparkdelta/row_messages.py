@@ -18,6 +18,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.sparkdelta.avro_messages import UnreadableFile, frame_of_messages
 from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.java import innermost_cause
+from dbt.adapters.sparkdelta.listing import unescaped
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -196,7 +197,7 @@ def _csv_messages(session: SparkSession, paths: list[str], names: list[str], fee
 
 def _unreadable(path: str, feed: Mapping[str, Any], reason: str) -> DbtRuntimeError:
     kind = {"csv": "CSV", "parquet": "Parquet", "orc": "ORC", "avro": "Avro"}[feed["file_format"]]
-    plain = re.sub(r"\\(.)", r"\1", path)
+    plain = unescaped(path)
     if "feed" not in feed:  # it is only looked at
         return DbtRuntimeError(f"{plain}: no {kind} file can be read there: {reason}. Take it away, or name another folder.")
     return DbtRuntimeError(
