@@ -156,9 +156,7 @@ def discover(message_format: str, files: tuple[Path, ...], feed: str, location: 
     """
     found = discovery.discover(message_format, discovery.lines_of(files), whole=feed)
     if not found.tables:
-        raise OperationError(
-            f"No line of {counted(len(files), 'file')} could be read as a message (JSON) of `{message_format}`."
-        )
+        raise OperationError(f"No line of {counted(len(files), 'file')} could be read as a message (JSON) of `{message_format}`.")
     sys.stdout.write(discovery.source_yml(feed, location or str(files[0].parent), message_format, found))
     if found.unread:
         Console(stderr=True).print(Text(f"{counted(found.unread, 'line')} could not be read as {message_format}."))

@@ -107,10 +107,8 @@ class Settings(BaseModel):
     )
     location: Text | None = _setting(
         None,
-        "Folder of the change sets: a path relative to the project, or a URL. With `{table}` in it each "
-        "table has a "
-        "folder of its own; without it change sets that mix tables are read once, into raw_<feed>. "
-        "Required.",
+        "Folder of the change sets: a path relative to the project, or a URL. With `{table}` in it each table has a folder of "
+        "its own; without it change sets that mix tables are read once, into raw_<feed>. Required.",
         wants="a folder",
         example="landing/shop/{table}",
         level="feed",
@@ -245,8 +243,7 @@ class Settings(BaseModel):
     # what a row is
     source_table: Text | None = _setting(
         None,
-        "The table's name in the messages or folders, where it differs from the name in this file. May be "
-        "`schema.table`.",
+        "The table's name in the messages or folders, where it differs from the name in this file. May be `schema.table`.",
         wants="a name",
         example="public.invoice",
         level="table",
@@ -297,8 +294,7 @@ class Settings(BaseModel):
     # order
     sequence_by: list[Text] = _setting(
         [],
-        "The columns or SQL expressions that give the source's order, compared left to right. Required for "
-        "`rows`.",
+        "The columns or SQL expressions that give the source's order, compared left to right. Required for `rows`.",
         wants="a list of columns or SQL expressions",
         example="[commit_time, log_position]",
     )
@@ -311,16 +307,14 @@ class Settings(BaseModel):
     )
     transaction: Text | None = _setting(
         None,
-        "Column or SQL expression that tells transactions apart. Without it, changes of equal sequence are "
-        "one transaction.",
+        "Column or SQL expression that tells transactions apart. Without it, changes of equal sequence are one transaction.",
         wants="a column or an SQL expression",
         example="xid",
     )
     occurred_at: Text | None = _setting(
         None,
-        "Column or SQL expression of when the change happened at the source; history's valid_from and "
-        "valid_to. "
-        "By default the first of `sequence_by`.",
+        "Column or SQL expression of when the change happened at the source; history's valid_from and valid_to. By default the "
+        "first of `sequence_by`.",
         wants="a column or an SQL expression",
         example="commit_time",
     )
@@ -328,8 +322,7 @@ class Settings(BaseModel):
     # what a change does
     operation: Text | None = _setting(
         None,
-        "For a feed of flat rows: the column that says what a change does. Without it every row is an "
-        "upsert.",
+        "For a feed of flat rows: the column that says what a change does. Without it every row is an upsert.",
         wants="a column name",
         example="op",
         names_columns=True,
@@ -355,8 +348,7 @@ class Settings(BaseModel):
     )
     key_changes: bool | None = _setting(
         None,
-        "Keys may change. By default true if the format tells the old key, or `old_keys` or `split_key_changes` "
-        "is given.",
+        "Keys may change. By default true if the format tells the old key, or `old_keys` or `split_key_changes` is given.",
         wants="true or false",
         example="false",
     )
@@ -383,8 +375,7 @@ class Settings(BaseModel):
     )
     insert_only: bool = _setting(
         False,
-        "Rows are only ever added: final appends, there is no history, and updates and deletes are "
-        "quarantined.",
+        "Rows are only ever added: final appends, there is no history, and updates and deletes are quarantined.",
         wants="true or false",
         example="true",
     )
@@ -398,9 +389,8 @@ class Settings(BaseModel):
     )
     surrogate: Literal["none", "hash"] = _setting(
         "none",
-        "`hash` gives each row of a table without a key one, `_cdc_key`: the hash of its values and the "
-        "number of its occurrence. With it a multiset's final is merged into, without it made anew when "
-        "something was removed.",
+        "`hash` gives each row of a table without a key one, `_cdc_key`: the hash of its values and the number of its "
+        "occurrence. With it a multiset's final is merged into, without it made anew when something was removed.",
         wants="`none` or `hash`",
         example="hash",
         level="table",
@@ -468,8 +458,7 @@ class Settings(BaseModel):
     )
     delete_mode: Literal["hard", "soft"] = _setting(
         "hard",
-        "What a delete or truncate does to final's row: `hard` removes it; `soft` keeps it with its last "
-        "values, with "
+        "What a delete or truncate does to final's row: `hard` removes it; `soft` keeps it with its last values, with "
         "`_cdc_is_deleted` and `_cdc_deleted_at`. Final is built anew where this changes.",
         wants="`hard` or `soft`",
         example="soft",
@@ -527,9 +516,8 @@ class Settings(BaseModel):
     )
     on_schema_change: Literal["append_new_columns", "ignore", "sync_all_columns", "fail"] = _setting(
         "append_new_columns",
-        "What final does when the columns change: it gains new ones and keeps those that are no longer "
-        "listed, stays as it is, gains and drops, or stops. Staging always gains. Types are widened in any "
-        "case but the last.",
+        "What final does when the columns change: it gains new ones and keeps those that are no longer listed, stays as it is, "
+        "gains and drops, or stops. Staging always gains. Types are widened in any case but the last.",
         wants="`append_new_columns`, `ignore`, `sync_all_columns` or `fail`",
         example="sync_all_columns",
     )
@@ -542,8 +530,7 @@ class Settings(BaseModel):
     )
     partition_by: list[Text] = _setting(
         [],
-        "What final is partitioned by: columns, or SQL expressions, named with `as` or else after "
-        "themselves.",
+        "What final is partitioned by: columns, or SQL expressions, named with `as` or else after themselves.",
         wants="a list of columns or SQL expressions",
         example="[year(invoice_date) as invoice_year]",
     )
@@ -564,8 +551,7 @@ class Settings(BaseModel):
     )
     apply: Literal["merge", "replace_partitions"] = _setting(
         "merge",
-        "How final takes changes: a merge by key, or by rewriting the partitions of `partition_by` that the change set "
-        "touches.",
+        "How final takes changes: a merge by key, or by rewriting the partitions of `partition_by` that the change set touches.",
         wants="`merge` or `replace_partitions`",
         example="replace_partitions",
     )

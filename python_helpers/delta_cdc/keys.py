@@ -138,9 +138,7 @@ def known_key_changes(
     return resolve(_at_keys(changes, linked), pair_split_key_changes=pair_split_key_changes).rows
 
 
-def linked_keys(
-    session: SparkSession, *, staging: str, keys: list[str], pair_split_key_changes: bool = False
-) -> DataFrame:
+def linked_keys(session: SparkSession, *, staging: str, keys: list[str], pair_split_key_changes: bool = False) -> DataFrame:
     """The keys that were ever part of a key change, each once: a row with the key columns.
 
     staging: SQL of a relation with the columns of a staging table. keys: its key columns.

@@ -72,9 +72,7 @@ def _source_to_write(project: Project, feed: str, force: bool) -> Path:
     return path
 
 
-def _write_source(
-    dbt: Dbt, feed: str, path: Path, source: Callable[..., str]
-) -> tuple[Project, ConfigError | None]:
+def _write_source(dbt: Dbt, feed: str, path: Path, source: Callable[..., str]) -> tuple[Project, ConfigError | None]:
     """Write a feed's source; returns the project with it, and what it lacks: then it is written with `enabled: false`, for the
     other feeds' sake."""
     before = path.read_text(encoding="utf-8") if path.exists() else None

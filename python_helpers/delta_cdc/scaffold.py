@@ -85,11 +85,7 @@ def defaults_file(root: Path) -> GeneratedFile:
         "fields": {name: list(known.fields) for name, known in FORMATS.items()},
         "operation_codes": operation_codes(root / OPERATION_CODES_FILE),
     }
-    lines = [
-        "{#- Defaults of the settings, what each format changes of them, and each format's fields and "
-        "operation codes. "
-        "-#}"
-    ]
+    lines = ["{#- Defaults of the settings, what each format changes of them, and each format's fields and operation codes. -#}"]
     lines += ["{% macro _defaults() %}", "  {{ return({"]
     for group, entries in values.items():
         lines.append(f"    {jinja(group)}: {{")

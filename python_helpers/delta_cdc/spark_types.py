@@ -72,9 +72,7 @@ _FOREIGN = {
     "varchar2": "string",
     "xml": "string",
 }
-_TOKEN = re.compile(
-    r"\s*(?:(?P<name>`(?:[^`]|``)*`|[A-Za-z_]\w*)|(?P<number>\d+)|(?P<mark>[<>(),:])|(?P<bad>\S))"
-)
+_TOKEN = re.compile(r"\s*(?:(?P<name>`(?:[^`]|``)*`|[A-Za-z_]\w*)|(?P<number>\d+)|(?P<mark>[<>(),:])|(?P<bad>\S))")
 
 
 class _Unreadable(Exception):
@@ -124,9 +122,7 @@ class _Parser:
             self.sizes(word)
         elif word not in SIMPLE:
             better = _FOREIGN.get(word) or nearest(word, _KNOWN)
-            raise _Unreadable(
-                f"`{word}` is not one. Did you mean `{better}`?" if better else f"`{word}` is not one"
-            )
+            raise _Unreadable(f"`{word}` is not one. Did you mean `{better}`?" if better else f"`{word}` is not one")
 
     def field(self) -> None:
         self.take("name")

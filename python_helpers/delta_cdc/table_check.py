@@ -90,9 +90,7 @@ class TableCheck:
             return
         if expression in self.names and not IDENTIFIER.fullmatch(expression):
             quoted = expression.replace("`", "``")
-            message = (
-                f"`{setting}` takes SQL; there the column `{expression}` stands in backticks: `{quoted}`."
-            )
+            message = f"`{setting}` takes SQL; there the column `{expression}` stands in backticks: `{quoted}`."
             self.problem(message, setting)
         name = unquoted(expression)
         if name is None or (self.format is None and name == expression):
@@ -112,9 +110,8 @@ class TableCheck:
         settings = self.settings
         if not settings.keys and self.table.has_entities and "keys" not in self.broken:
             self.problem(
-                "`keys` is missing. Give the columns that identify a row, e.g. [id]; or say `insert_only: "
-                "true`, or "
-                "`keyless: append` or `keyless: multiset` for a table without a key."
+                "`keys` is missing. Give the columns that identify a row, e.g. [id]; or say `insert_only: true`, or `keyless: "
+                "append` or `keyless: multiset` for a table without a key."
             )
         self.known_columns("keys", settings.keys)
         if settings.keys and settings.keyless != "none":
@@ -159,9 +156,7 @@ class TableCheck:
     def order(self) -> None:
         settings = self.settings
         if not settings.sequence_by and not {"sequence_by", "format"} & self.broken:
-            self.problem(
-                "`sequence_by` is missing. Give the columns that order the source's changes, e.g. [lsn]."
-            )
+            self.problem("`sequence_by` is missing. Give the columns that order the source's changes, e.g. [lsn].")
         seen: set[str] = set()
         for name in settings.sequence_by:
             self.known_expression("sequence_by", name)
@@ -214,9 +209,7 @@ class TableCheck:
     def columns(self) -> None:
         settings, table = self.settings, self.table
         if settings.columns is not None and settings.except_columns:
-            message = (
-                "`columns` and `except_columns` are both given. Keep one (`columns: null` undoes the feed's)."
-            )
+            message = "`columns` and `except_columns` are both given. Keep one (`columns: null` undoes the feed's)."
             self.problem(message, "columns" if self.level("columns") == 2 else "except_columns")
             return
         self.known_columns("ignore_null_updates", column_list(settings.ignore_null_updates))
@@ -261,9 +254,7 @@ class TableCheck:
                 self.problem(may_be_misspelled(name, close), "never_store")
         for key, old in settings.old_keys.items():
             if key in settings.mask and old not in settings.mask:
-                self.problem(
-                    f"`mask` names the key column `{key}`, and `{old}` holds its old value. Mask that too.", "mask"
-                )
+                self.problem(f"`mask` names the key column `{key}`, and `{old}` holds its old value. Mask that too.", "mask")
         for setting, made in (("mask", settings.mask), ("expressions", settings.expressions)):
             for sql in made.values():
                 if sql.strip().casefold() not in _BARE_WORDS_OF_SQL:
@@ -297,9 +288,7 @@ class TableCheck:
                 message = f"`partition_by` names `{partition.expression}`, which is no column. {hint}"
                 self.problem(message, "partition_by")
             elif not name or name[0].isdigit():
-                message = (
-                    f"`partition_by`: `{partition.expression}` needs a name: {partition.expression} as part."
-                )
+                message = f"`partition_by`: `{partition.expression}` needs a name: {partition.expression} as part."
                 self.problem(message, "partition_by")
             elif table.has_entities and (left_out := _named_in(partition.expression, set(self.names) - set(self.published))):
                 message = (

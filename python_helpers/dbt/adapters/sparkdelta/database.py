@@ -31,9 +31,7 @@ TIMES = (92, 2013)
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def tables_of(
-    session: SparkSession, url: str, schema: str | None, options: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def tables_of(session: SparkSession, url: str, schema: str | None, options: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tables of a database's schema, by name: {name: `schema.table`, keys, columns: {name: Spark type}}.
 
     The types are None in a table with one that Spark cannot read. schema: None is the one that the connection begins with. url
