@@ -12,7 +12,6 @@ from typing import Any
 import click
 import yaml
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from delta_cdc import ask, flat_files, new_feed, operations, scaffold
@@ -25,6 +24,7 @@ from delta_cdc import run as runs
 from delta_cdc.config import Project, load_project
 from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError, counted
 from delta_cdc.message_readers import READERS
+from delta_cdc.screen import grid
 from delta_cdc.settings_block import is_plain_secret
 from delta_cdc.settings_page import reference_page
 from delta_cdc.warm_dbt import WarmDbt
@@ -444,7 +444,7 @@ def pause(dbt: operations.Dbt, table: str, why: str) -> None:
     project = dbt.project()
     found = operations.find_table(project, table)
     where = pauses.pause(project, found, why)
-    say(f"{found.feed}.{found.name} is paused from the next run on ({where}). `delta-cdc resume` takes that back.")
+    say(f"{found.full_name} is paused from the next run on ({where}). `delta-cdc resume` takes that back.")
 
 
 @main.command()
@@ -455,7 +455,7 @@ def resume(dbt: operations.Dbt, table: str) -> None:
     project = dbt.project()
     found = operations.find_table(project, table)
     by_feed = pauses.resume(project, found)
-    name = f"{found.feed}.{found.name}"
+    name = found.full_name
     if by_feed:
         say(f"{name} has no pause of its own any more, and is paused with all of its feed ({by_feed}).")
     else:
@@ -489,7 +489,7 @@ def accept(dbt: operations.Dbt, table: str, batch: int) -> None:
     project = dbt.project()
     found = operations.find_table(project, table)
     with runs.locked(project.root):
-        dbt.run_operation("accept", {"staging": found.staging_name, "table": f"{found.feed}.{found.name}", "batch_id": batch})
+        dbt.run_operation("accept", {"staging": found.staging_name, "table": found.full_name, "batch_id": batch})
 
 
 @main.command()
@@ -537,15 +537,13 @@ def erase(dbt: operations.Dbt, table: str, key: tuple[str, ...], yes: bool) -> N
         what = f"{counted(told['changes'], 'change')} of the row, under {counted(told['keys'], 'key')}, would go"
         what = what if told["changes"] else "the row was erased before, and what is left in files would go"
         end = "This cannot be undone, and ends time travel of the tables it touches. Erase?"
-        click.confirm(f"table {found.feed}.{found.name}: {what}. {end}", abort=True)
+        click.confirm(f"table {found.full_name}: {what}. {end}", abort=True)
     with runs.locked(dbt.project_dir):
         operations.erase(dbt, found, key)
 
 
 def show_feeds(project: Project) -> None:
-    table = RichTable(box=None, pad_edge=False, header_style="bold")
-    for heading in ("feed", "format", "change sets", "tables"):
-        table.add_column(heading, overflow="fold")
+    table = grid("feed", "format", "change sets", "tables")
     for feed in project.feeds:
         first = feed.tables[0].settings
         cells = (feed.name, first.format, first.location, str(len(feed.tables)))

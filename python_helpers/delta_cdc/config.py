@@ -873,6 +873,10 @@ class Table:
     line: int | None = None
 
     @property
+    def full_name(self) -> str:
+        return f"{self.feed}.{self.name}"
+
+    @property
     def mixed(self) -> bool:
         """Read from raw_<feed>, because the change sets mix tables."""
         return format_of(self.settings.format).names_tables and "{table}" not in (self.settings.location or "")

@@ -32,7 +32,7 @@ def staging_model(table: Table) -> str:
     }
     changes_from = f"raw_{table.feed}" if table.mixed and not table.is_private else "cdc_change_sets"
     return (
-        f"-- {table.staging_name}: every change of {table.feed}.{table.name}, once, in order\n"
+        f"-- {table.staging_name}: every change of {table.full_name}, once, in order\n"
         f"{config_call(config)}\n"
         f"{{{{ delta_cdc.staging({source(table)}, ref('{changes_from}')) }}}}\n"
     )
@@ -50,7 +50,7 @@ def keys_model(table: Table) -> str:
     }
     arguments = "".join(f"        {name}={python(value)},\n" for name, value in config.items())
     return (
-        f"# {table.keys_name}: who is who in {table.feed}.{table.name} across key changes\n"
+        f"# {table.keys_name}: who is who in {table.full_name} across key changes\n"
         "from delta_cdc.keys import key_changes\n"
         "\n"
         "\n"
@@ -79,7 +79,7 @@ def history_model(table: Table) -> str:
         }
     config["tags"] = tags_of(table)
     return (
-        f"-- {table.history_name}: the versions of each row of {table.feed}.{table.name} (SCD2)\n"
+        f"-- {table.history_name}: the versions of each row of {table.full_name} (SCD2)\n"
         f"{config_call(config)}\n"
         f"{{{{ delta_cdc.history({source(table)}, ref('{table.staging_name}'){_keys_argument(table)}) }}}}\n"
     )
@@ -134,7 +134,7 @@ def tags_of(table: Table) -> list[str]:
 def final_is(table: Table) -> str:
     rows = "the rows" if table.appends_only else "the live rows"
     rows += ", and those that were deleted," if table.deletes_softly else ""
-    return f"{rows} of {table.feed}.{table.name}"
+    return f"{rows} of {table.full_name}"
 
 
 def source(table: Table) -> str:

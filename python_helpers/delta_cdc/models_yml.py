@@ -40,7 +40,7 @@ def models_yml(feed: Feed) -> str:
 
 
 def _table_models(table: Table) -> Iterator[dict[str, Any]]:
-    name = f"{table.feed}.{table.name}"
+    name = table.full_name
     about = f" {table.description}" if table.description else ""
     keys = list(table.settings.keys) or ([SURROGATE] if table.settings.surrogate == "hash" else [])
     of_table = {"source_table": source(table)}

@@ -30,7 +30,8 @@ def table_in(root: Path, text: str) -> tuple[Any, Any]:
     (root / "s.yml").write_bytes(text.encode())
     (feed,) = content_of(text)["sources"]
     (line,) = (each.lines["name"] for each in feed["tables"] if each["name"] == "invoice")
-    table = SimpleNamespace(feed="shop", name="invoice", file="s.yml", line=line, settings=SimpleNamespace(paused=None))
+    settings = SimpleNamespace(paused=None)
+    table = SimpleNamespace(feed="shop", name="invoice", full_name="shop.invoice", file="s.yml", line=line, settings=settings)
     return SimpleNamespace(root=root), table
 
 
