@@ -6,16 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from delta_cdc.spark_types import by_word
+
 _SIZED = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
 _UNLIMITED = "decimal(38,18)"
 
-
-def _by_word(words_of: Mapping[str, str]) -> dict[str, str]:
-    """{word of the source: Spark type}, from the words of each Spark type."""
-    return {word.strip(): data_type for data_type, words in words_of.items() for word in words.split(",")}
-
-
-_POSTGRES = _by_word({
+_POSTGRES = by_word({
     "smallint": "smallint, int2",
     "int": "integer, int4",
     "bigint": "bigint, int8",
@@ -42,7 +38,7 @@ def postgres_type(text: str) -> str:
     return _POSTGRES.get(word, "string")
 
 
-_MYSQL = _by_word({
+_MYSQL = by_word({
     "float": "float",
     "double": "double, real",
     "boolean": "boolean, bool",
@@ -76,7 +72,7 @@ def mysql_type(text: str) -> str:
     return _MYSQL.get(word, "string")
 
 
-_CONNECT = _by_word({
+_CONNECT = by_word({
     "tinyint": "int8",
     "smallint": "int16",
     "int": "int32",
@@ -113,7 +109,7 @@ def is_connect_decimal(described: Mapping[str, Any]) -> bool:
     return described.get("name") == _DECIMAL
 
 
-_DMS = _by_word({
+_DMS = by_word({
     "boolean": "BOOLEAN",
     "tinyint": "INT1",
     "smallint": "INT2, INT16, UINT1",
@@ -136,7 +132,7 @@ def dms_type(column: Mapping[str, Any]) -> str:
     return _DMS.get(word, "string")
 
 
-_ALIYUN = _by_word({
+_ALIYUN = by_word({
     "timestamp": "DATE",
     "binary": "BYTES",
     "bigint": "LONG",
