@@ -89,6 +89,10 @@ def _setting(
     )
 
 
+def _flag(description: str, *, level: Level = "both") -> Any:
+    return _setting(False, description, wants="true or false", example="true", level=level)
+
+
 class Settings(BaseModel):
     """Everything that can be said under `config: meta: cdc:` of a dbt source or of one of its tables.
 
@@ -149,20 +153,14 @@ class Settings(BaseModel):
         example='"2026-01-01.jsonl"',
         level="feed",
     )
-    list_after: bool = _setting(
-        False,
+    list_after: bool = _flag(
         "The names of the change sets only grow: in a folder only those are looked at whose name sorts above the newest that is "
         "recorded, so that one which keeps a year of them is listed quickly. None is recorded before those below it are ready. "
         "One that comes under a lower name, or is written anew, is not noticed.",
-        wants="true or false",
-        example="true",
         level="feed",
     )
-    expect_contiguous: bool = _setting(
-        False,
+    expect_contiguous: bool = _flag(
         "The names of the change sets are numbered without gaps: number N waits until N-1 is there.",
-        wants="true or false",
-        example="true",
         level="feed",
     )
     file_format: Literal["json", "csv", "parquet", "orc", "avro", "delta"] = _setting(
@@ -352,11 +350,8 @@ class Settings(BaseModel):
         wants="true or false",
         example="false",
     )
-    split_key_changes: bool = _setting(
-        False,
-        "A delete and an insert of one transaction and position are one key change.",
-        wants="true or false",
-        example="true",
+    split_key_changes: bool = _flag(
+        "A delete and an insert of one transaction and position are one key change."
     )
     ignore_null_updates: bool | list[Text] = _setting(
         False,
@@ -365,19 +360,13 @@ class Settings(BaseModel):
         example="[phone, email]",
         names_columns=True,
     )
-    full_images: bool = _setting(
-        False,
+    full_images: bool = _flag(
         "The image before a change holds the whole row (REPLICA IDENTITY FULL): a column that an update leaves out has "
         "its value there, and a null of one of `nullable_keys` is the key that it had. Otherwise only the keys of that image are "
-        "used, and a null among them says nothing.",
-        wants="true or false",
-        example="true",
+        "used, and a null among them says nothing."
     )
-    insert_only: bool = _setting(
-        False,
-        "Rows are only ever added: final appends, there is no history, and updates and deletes are quarantined.",
-        wants="true or false",
-        example="true",
+    insert_only: bool = _flag(
+        "Rows are only ever added: final appends, there is no history, and updates and deletes are quarantined."
     )
     keyless: Literal["none", "append", "multiset"] = _setting(
         "none",
@@ -463,11 +452,8 @@ class Settings(BaseModel):
         wants="`hard` or `soft`",
         example="soft",
     )
-    soft_delete_nulls: bool = _setting(
-        False,
-        "A softly deleted row keeps only its key; its other columns become null (with `delete_mode: soft`).",
-        wants="true or false",
-        example="true",
+    soft_delete_nulls: bool = _flag(
+        "A softly deleted row keeps only its key; its other columns become null (with `delete_mode: soft`)."
     )
     created_at: Text | None = _setting(
         None,
