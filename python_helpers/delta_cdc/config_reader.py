@@ -186,7 +186,7 @@ class _Reader:
         no_block = [(held, key) for held, key in beside if str(key).casefold() == "cdc" and not isinstance(held[key], Lined)]
         for holder, key in (*no_block, *blocks_in(node, but="tables")):
             if key != "cdc" or all(holder is not place for place in (meta, deep)):
-                message = f"`{key}` is read by nobody here. A source's or table's stands under `config: {{meta: {{cdc: …}}}}`."
+                message = f"`{key}` is not read here. Put it under `config: {{meta: {{cdc: …}}}}` of the source or of a table."
                 self.problems.append(Problem(message, feed, table, file, holder.lines.get(key)))
         for beside_cdc in (place for place in (meta, deep) if isinstance(place, Lined) and "cdc" in place):
             for key in beside_cdc:

@@ -158,8 +158,8 @@ def discover_folder(
         for what, value in part.settings.items():
             if found.settings.setdefault(what, value) != value:
                 raise OperationError(
-                    f"{folder}: the files of {name} have `{what}` {value}, those before it {found.settings[what]}. What is "
-                    "written in different ways is two feeds: give each its own folder."
+                    f"{folder}: the files of {name} have `{what}` {value}, those before it {found.settings[what]}. Files "
+                    "that are written in different ways are two feeds: give each its own folder."
                 )
         for told, table in part.tables.items():
             found.tables[told] = table

@@ -26,7 +26,7 @@ def pause(project: Project, table: Table, why: str) -> str:
     """Write the reason as the table's setting `paused`; returns where it stands (file:line). Raises OperationError."""
     why = " ".join(why.split())
     if not why:
-        raise OperationError("`--why` is empty. Say why, for each run and `delta-cdc status` tell it.")
+        raise OperationError("`--why` is empty. Give a reason: runs and `delta-cdc status` show it.")
     if is_template(why):
         raise OperationError(f"`--why` is {why}, which dbt would take for a template. Leave the braces out.")
     place = _place_of(project, table)
@@ -80,8 +80,8 @@ class _Place:
     def by_hand(self, what: str) -> OperationError:
         where = f"{self.table.file}:{_line_of(_table_in(self.content, self.at), 'paused')}"
         name = self.table.full_name
-        why = f"as that is written there it cannot be changed for {name} alone, or not by this command"
-        return OperationError(f"{where}: {why}. The file is as it was: {what} by hand.")
+        why = f"as it is written there, this command cannot change it for {name} alone"
+        return OperationError(f"{where}: {why}. The file is as it was; {what} by hand.")
 
     def write(self, text: str) -> None:
         try:

@@ -99,7 +99,7 @@ def seconds_of(text: str) -> int:
     """`90s`, `15m`, `1h` in seconds. Raises ValueError for anything else."""
     found = re.fullmatch(r"([1-9]\d*)([smh])", text.strip().lower())
     if found is None:
-        raise ValueError(f"`{text}` is no interval: it wants a whole number and s, m or h, such as `15m`.")
+        raise ValueError(f"`{text}` is no interval. Give a whole number and s, m or h, such as `15m`.")
     return int(found[1]) * _UNITS[found[2]]
 
 
@@ -167,7 +167,7 @@ def rebuild(project: Project, options: Sequence[str], tables: Sequence[Table], c
             there = dbt.ask(progress, "look", "can_be_rebuilt", {"staging": list(made)})
         chosen = [name for staging, names in made.items() if staging in there for name in names]
         if not chosen:
-            raise OperationError("Nothing of that is loaded yet. Run `dbt run` first.")
+            raise OperationError("None of these tables is loaded yet. Run `dbt run` first.")
         summary = run_once(dbt, project, ["run", "--full-refresh", "--select", *chosen], console)
     show(summary, console)
     left = [table.full_name for table in tables if table.staging_name not in there]

@@ -155,7 +155,7 @@ def read_source_files(project: DbtProject, problems: list[Problem]) -> list[Sour
                 files.append(SourceFile(name, content))
             elif block := next(blocks_in(content), None):
                 holder, key = block
-                message = "`cdc` is read by nobody here: the file has no `sources:`. Settings belong to a source, as in "
+                message = "`cdc` is not read here: the file has no `sources:`. Settings belong to a source, as in "
                 message += "sources: [{name: …, config: {meta: {cdc: …}}, tables: […]}]."
                 problems.append(Problem(message, file=name, line=holder.lines[key]))
     return files

@@ -80,7 +80,7 @@ class TableCheck:
             if not can_be_compared(self.types.get(name, "")):
                 what = "orders" if setting == "sequence_by" else "tells"
                 self.problem(
-                    f"`{setting}` {what} rows by their values, `{name}` is {self.types[name]}, and Spark cannot compare such. "
+                    f"`{setting}` {what} rows by their values, `{name}` is {self.types[name]}, which Spark cannot compare. "
                     "Take the column out, or give it the data_type string.", setting
                 )
 

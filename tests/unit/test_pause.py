@@ -360,8 +360,8 @@ def test_what_cannot_be_changed_for_one_table_alone_is_left_and_told(tmp_path: P
         pauses.pause(*given, "we move")
     place, _, said = str(caught.value).partition(": ")
     assert text.splitlines()[int(place.removeprefix("s.yml:")) - 1].strip() == told
-    assert said.startswith("as that is written there it cannot be changed for shop.invoice alone, or not by this command. ")
-    assert "The file is as it was: write `paused: we move` among its settings (`" in said
+    assert said.startswith("as it is written there, this command cannot change it for shop.invoice alone. ")
+    assert "The file is as it was; write `paused: we move` among its settings (`" in said
     assert (tmp_path / "s.yml").read_bytes().decode() == text
 
 
@@ -423,7 +423,7 @@ def test_resume_of_the_last_line_of_a_file_without_an_end(tmp_path: Path) -> Non
 def test_a_pause_that_cannot_be_taken_out_alone_is_left_and_told(tmp_path: Path, tables: str, told: str, above: str) -> None:
     text = file_of(tables, above)
     given = table_in(tmp_path, text)
-    with pytest.raises(OperationError, match=r"The file is as it was: take `paused` out by hand\.$") as caught:
+    with pytest.raises(OperationError, match=r"The file is as it was; take `paused` out by hand\.$") as caught:
         pauses.resume(*given)
     assert text.splitlines()[int(str(caught.value).split(":")[1]) - 1].strip() == told
     assert (tmp_path / "s.yml").read_bytes().decode() == text
@@ -451,7 +451,7 @@ def test_pause_tells_where_it_wrote_and_a_second_one_changes_the_reason(tmp_path
 @pytest.mark.parametrize(
     ("why", "said"),
     [
-        (" ", "`--why` is empty. Say why, for each run and `delta-cdc status` tell it."),
+        (" ", "`--why` is empty. Give a reason: runs and `delta-cdc status` show it."),
         ("of {{ x }}", "`--why` is of {{ x }}, which dbt would take for a template. Leave the braces out."),
     ],
 )
