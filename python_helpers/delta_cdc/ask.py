@@ -207,11 +207,7 @@ def show_reconciled(table: Table, against: str, told: Mapping[str, Any], console
               "that repeat(s) a key there": "repeated_keys"}
     said = [_counted(told[name], what) for what, name in counts.items() if told[name]]
     tell(console, f"They differ: {', '.join(said)}.", "red")
-    for row in told["examples"]:
-        values = _parsed(row["values"])
-        pairs = ", ".join(f"{column} = {_value(ours)}, there {_value(theirs)}" for column, (ours, theirs) in values.items())
-        what = {"final": "only in final", "other": "only there"}.get(row["side"], pairs)
-        tell(console, f"  {_pairs(row['key'])}: {what}")
+    _show_examples(told["examples"], {"final": "only in final", "other": "only there"}, "{0}, there {1}", console)
 
 
 def show_diff(table: Table, since: str, until: str, told: Mapping[str, Any], console: Console) -> None:
@@ -219,11 +215,16 @@ def show_diff(table: Table, since: str, until: str, told: Mapping[str, Any], con
     said = ", ".join(f"{told[name]:,} {what}" for name, what in counts)
     rows = f"{told['other_rows']:,} rows, then {told['final_rows']:,}"
     tell(console, f"{table.final_name} from {since} to {until}: {rows}; {said}.")
-    for row in told["examples"]:
+    _show_examples(told["examples"], {"final": "added", "other": "removed"}, "{1} → {0}", console)
+
+
+def _show_examples(rows: Iterable[Row], of_side: Mapping[str, str], both: str, console: Console) -> None:
+    """Differing rows. of_side: what is said of one that only this side has. both: how a column's value in final and the other's
+    are said together."""
+    for row in rows:
         values = _parsed(row["values"])
-        pairs = ", ".join(f"{column} = {_value(then)} → {_value(now)}" for column, (now, then) in values.items())
-        what = {"final": "added", "other": "removed"}.get(row["side"], pairs)
-        tell(console, f"  {_pairs(row['key'])}: {what}")
+        pairs = ", ".join(f"{column} = {both.format(*map(_value, pair))}" for column, pair in values.items())
+        tell(console, f"  {_pairs(row['key'])}: {of_side.get(row['side'], pairs)}")
 
 
 def show_late(rows: Sequence[Row], console: Console) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbt.adapters.sparkdelta import catalog, delta_log
+from dbt.adapters.sparkdelta.java import jvm_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,9 +75,8 @@ def _found(jvm: Any, log: Any, snapshot: Any) -> _Lazy | None:
 
 def _map_of(session: SparkSession, versions: Mapping[str, int]) -> Any:
     """The same as a map of Scala's, from text to Java's Long."""
-    gateway, jvm = session.sparkContext._gateway, session._jvm
+    gateway, jvm = session.sparkContext._gateway, jvm_of(session)
     assert gateway is not None
-    assert jvm is not None
     names, numbers = jvm.java.util.ArrayList(), gateway.new_array(gateway.jvm.long, len(versions))
     for place, (name, version) in enumerate(versions.items()):
         names.add(name)
