@@ -21,7 +21,7 @@ from delta_cdc.config import (
 )
 from delta_cdc.errors import ConfigError, Problem
 from delta_cdc.feed_check import FeedCheck
-from delta_cdc.settings_block import Block, read_block, shown
+from delta_cdc.settings_block import Block, read_settings, shown
 from delta_cdc.source_files import (
     DbtProject,
     Lined,
@@ -206,17 +206,18 @@ class _Reader:
         if not blocks:
             return None
         raw, holder = blocks[-1]
-        line = holder.lines.get("cdc")
+        block = Block(file, holder.lines.get("cdc"))
+
+        def tell(message: str, line: int | None = block.line) -> None:
+            self.problems.append(Problem(message, feed, table, file, line))
+
         if len(blocks) == 2:
-            message = "`cdc` is given twice, under `meta` and under `config: meta`. Keep the second."
-            self.problems.append(Problem(message, feed, table, file, line))
-        if raw is None:
-            return Block(file, line)
-        if not isinstance(raw, Lined):
-            message = f"`cdc` is {shown(raw)}. It takes a mapping of settings, e.g. {{keys: [id]}}."
-            self.problems.append(Problem(message, feed, table, file, line))
-            return Block(file, line)
-        return read_block(raw, feed, table, file, line, self.renderer, self.problems)
+            tell("`cdc` is given twice, under `meta` and under `config: meta`. Keep the second.")
+        if isinstance(raw, Lined):
+            read_settings(raw, block, "feed" if table is None else "table", self.renderer, tell)
+        elif raw is not None:
+            tell(f"`cdc` is {shown(raw)}. It takes a mapping of settings, e.g. {{keys: [id]}}.")
+        return block
 
     # a table
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
 
 from delta_cdc.config import CsvOptions, Jdbc, Kafka, Settings, setting_level, setting_meant, wants, which_setting
-from delta_cdc.errors import Problem, did_you_mean, nearest
+from delta_cdc.errors import did_you_mean, nearest
 from delta_cdc.source_files import Lined, Renderer, is_template
 
 LANDED_BY: Mapping[str, Any] = {"kafka": Kafka, "jdbc": Jdbc}
@@ -56,19 +56,20 @@ class Block:
     broken: set[str] = field(default_factory=set)
 
 
-def read_block(
-    raw: Lined, feed: str, table: str | None, file: str, line: int | None, renderer: Renderer, problems: list[Problem]
-) -> Block:
-    """Look at names and types of the settings in a block. table: None for a feed's. problems: what is wrong is added to them."""
-    block = Block(file, line, lines={str(key): at for key, at in raw.lines.items()})
+def read_settings(raw: Lined, block: Block, here: str, renderer: Renderer, tell: Callable[[str, int | None], None]) -> None:
+    """Take the settings into the block whose names and types are right.
+
+    here: `feed` or `table`, whose block it is. tell: gets what is wrong, and its line.
+    """
+    block.lines = {str(key): at for key, at in raw.lines.items()}
+    elsewhere = "feed" if here == "table" else "table"
 
     def problem(name: str, message: str) -> None:
         block.broken.add(name)
-        problems.append(Problem(message, feed, table, file, block.lines.get(name)))
+        tell(message, block.lines.get(name))
 
     for key, at in raw.twice.items():
-        problems.append(Problem(f"`{key}` is given twice. Keep one.", feed, table, file, at))
-    here, elsewhere = ("table", "feed") if table is not None else ("feed", "table")
+        tell(f"`{key}` is given twice. Keep one.", at)
     for key, value in raw.items():
         name = str(key)
         if name not in Settings.model_fields:
@@ -92,7 +93,6 @@ def read_block(
         if isinstance(value, str) and isinstance(raw.get(name), str) and is_template(raw[name]):
             better += " What a template gives is text: end it with `| as_bool`, `| as_number` or `| as_native`."
         problem(name, f"`{name}` is {shown(value)}. It takes {wants(name)}.{better}")
-    return block
 
 
 def _wrong_types(given: Mapping[str, Any]) -> dict[str, str]:
