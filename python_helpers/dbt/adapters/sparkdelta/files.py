@@ -1,4 +1,4 @@
-"""Files as temporary views, and small queries, for macros: what SQL alone cannot say well."""
+"""Change sets as temporary views of their lines; and for macros, on their own session, what SQL cannot say well."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def write_files(session: SparkSession, sql: str, folder: str, file_format: str) 
 
 
 class FilesMixin(InSession):
-    """The functions above for macros, on this thread's session."""
+    """For macros, on this thread's session: files and queries as views, what a run remembers, the upkeep of tables."""
 
     _remembered: dict[str, Any]  # of this run: each has an adapter of its own
     secrets: ClassVar[dict[str, Any]] = {}  # from a command to its macro: dbt writes arguments into logs and artifacts
