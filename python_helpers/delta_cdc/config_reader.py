@@ -34,6 +34,7 @@ from delta_cdc.source_files import (
 )
 from delta_cdc.spark_types import why_not_a_type
 from delta_cdc.table_check import TableCheck
+from delta_cdc.versions import CHECKOUT
 
 CONTROL_MODELS = ("cdc_change_sets", "cdc_runs", "cdc_quarantine", "cdc_holds", "cdc_table_log")
 # Settings whose names somebody else's `meta` may have too.
@@ -75,7 +76,7 @@ def known_formats(project: DbtProject) -> list[str]:
     """The formats there are: the files macros/formats/<format>.sql of the project, its packages and this package."""
     folders = [project.root / path / "formats" for path in project.macro_paths]
     folders += sorted(project.root.glob("dbt_packages/*/macros/formats"))
-    folders.append(Path(__file__).resolve().parents[2] / "macros" / "formats")
+    folders.append(CHECKOUT / "macros" / "formats")
     files = (file.stem for folder in folders for file in folder.glob("*.sql"))
     return sorted({*FORMATS, *(name for name in files if not name.startswith("_"))})
 
