@@ -10,8 +10,7 @@
   {%- do delta_cdc._refuse_changed_expressions(settings, state) -%}
   {%- do delta_cdc.follow_staging(settings, staged, state.columns) -%}
   {%- set made = settings.get('expressions') or {} -%}
-  {%- set types = {} -%}
-  {%- for column, type in staged.columns.items() %}{% do types.update({column | lower: type}) %}{% endfor -%}
+  {%- set types = delta_cdc._by_lower(staged.columns) -%}
   {%- set wanted = {} -%}
   {%- for column in settings['columns'] if column | lower in types and column not in made %}{% do wanted.update({column: types[column | lower]}) %}{% endfor -%}
   {%- set evolved = adapter.evolved(state.columns, wanted) -%}

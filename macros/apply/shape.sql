@@ -83,8 +83,7 @@ struct({{ adapter.folded(delta_cdc.quoted(column), type, unsaid, 'life') }} as {
 
 {#- `partition_by`, in its order: [{name, expression, derived}]; derived: final has the column beside the published ones. -#}
 {% macro _partitions(settings) %}
-  {%- set out, spelling = [], {} -%}
-  {%- for column in settings.column_types %}{% do spelling.update({column.casefold(): column}) %}{% endfor -%}
+  {%- set out, spelling = [], delta_cdc._spelling_of(settings.column_types) -%}
   {%- for part in settings.get('partition_by') or [] -%}
     {%- set quoted = modules.re.match('^\\s*`((?:[^`]|``)+)`\\s*$', part) -%}
     {%- set column = spelling.get((quoted.group(1) | replace('``', '`') if quoted else part).casefold()) -%}

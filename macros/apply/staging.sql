@@ -224,9 +224,7 @@ where not exists (  -- only late and quarantined changes can have been staged be
 
 
 {% macro _staging_columns(settings) %}
-  {%- set out = [] -%}
-  {%- for column in settings.column_types %}{% do out.append(delta_cdc.quoted(column)) %}{% endfor -%}
-  {{ return(out + ['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_transaction', '_cdc_occurred_at', '_cdc_missing',
+  {{ return(delta_cdc.all_quoted(settings.column_types) + ['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_transaction', '_cdc_occurred_at', '_cdc_missing',
       '_cdc_undeclared', '_cdc_error', '_cdc_raw', '_cdc_batch_id', '_cdc_change_set', '_cdc_row', '_cdc_staged_at']) }}
 {% endmacro %}
 
@@ -428,9 +426,7 @@ checked as (
 {% macro _ordinal(settings) %}
   {%- set given = settings.get('ordinal') or 'null' -%}
   {%- set whole = 'try_cast(' ~ given ~ ' as bigint)' -%}
-  {%- set types = {} -%}
-  {%- for column, type in settings.column_types.items() %}{% do types.update({column | lower: type}) %}{% endfor -%}
-  {%- set type = types.get(given.strip('`') | lower, 'bigint' if modules.re.match('`?\\w+`?$', given) else '') | lower -%}
+  {%- set type = delta_cdc._by_lower(settings.column_types).get(given.strip('`') | lower, 'bigint' if modules.re.match('`?\\w+`?$', given) else '') | lower -%}
   {{ return(whole if type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'long', 'string') else 'if(' ~ whole ~ ' = try_cast(' ~ given ~ ' as double), ' ~ whole ~ ', null)') }}
 {% endmacro %}
 

@@ -57,8 +57,7 @@
 
 {#- The whole table anew, in one commit, with columns changed that Delta cannot alter (E4: date to timestamp), and the new changes. -#}
 {% macro _staging_rewritten(settings, state, evolved, lines, repeated=false, past=none) -%}
-{%- set types = {} -%}
-{%- for column, type in evolved.types.items() %}{% do types.update({column | lower: type}) %}{% endfor -%}
+{%- set types = delta_cdc._by_lower(evolved.types) -%}
 {%- set new = delta_cdc._staging_columns(settings) | map('lower') | list -%}
 {%- set as_staged, as_new = [], [] -%}
 {%- for column in state.columns -%}

@@ -27,9 +27,7 @@
 {% macro _adopt_keys(settings, state) %}
   {%- set keys = settings['keys'] -%}
   {%- if not state.exists or not keys -%}{{ return('') }}{%- endif -%}
-  {%- set spelling = {} -%}
-  {%- for key in keys %}{% do spelling.update({key | lower: key}) %}{% endfor -%}
-  {%- set fields = delta_cdc._spelled(delta_cdc._field_names(state.columns.get('_cdc_key_before')), spelling) -%}
+  {%- set fields = delta_cdc._spelled(delta_cdc._field_names(state.columns.get('_cdc_key_before')), delta_cdc._spelling_of(keys)) -%}
   {%- set new = keys | reject('in', fields) | list -%}
   {%- if state.notes.get('keys', keys) != keys -%}
     {%- if state.properties.get('delta_cdc.erased') -%}

@@ -5,10 +5,13 @@
 {% macro literal(text) %}{{ return("'" ~ (text | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '$\\{') ~ "'") }}{% endmacro %}
 
 {#- "a, b, c": quoted names, each with a prefix such as `t.`. -#}
-{% macro column_list(columns, prefix='') %}
+{% macro column_list(columns, prefix='') %}{{ return(delta_cdc.all_quoted(columns, prefix) | join(', ')) }}{% endmacro %}
+
+{#- The same as a list. -#}
+{% macro all_quoted(columns, prefix='') %}
   {%- set out = [] -%}
   {%- for column in columns %}{% do out.append(prefix ~ delta_cdc.quoted(column)) %}{% endfor -%}
-  {{ return(out | join(', ')) }}
+  {{ return(out) }}
 {% endmacro %}
 
 {#- Null-safe equality of the columns of two relations: `a.x <=> b.x and …`. operator: another one, such as `=`. -#}

@@ -101,12 +101,24 @@
 
 {#- The settings that name columns, with the columns as the table spells them: to Spark, case makes no difference. -#}
 {% macro _as_spelled(settings, types) %}
-  {%- set spelling = {} -%}
-  {%- for column in types %}{% do spelling.update({column.casefold(): column}) %}{% endfor -%}
-  {%- set out = {} -%}
+  {%- set out, spelling = {}, delta_cdc._spelling_of(types) -%}
   {%- for name in delta_cdc._defaults()['naming_columns'] if settings.get(name) -%}
     {%- do out.update({name: delta_cdc._spelled(settings[name], spelling)}) -%}
   {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{#- {name without regard to case: name}, for `_spelled`. -#}
+{% macro _spelling_of(names) %}
+  {%- set out = {} -%}
+  {%- for name in names %}{% do out.update({name.casefold(): name}) %}{% endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{#- The same mapping, its keys in lower case. -#}
+{% macro _by_lower(mapping) %}
+  {%- set out = {} -%}
+  {%- for key, value in mapping.items() %}{% do out.update({key | lower: value}) %}{% endfor -%}
   {{ return(out) }}
 {% endmacro %}
 

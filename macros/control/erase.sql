@@ -25,7 +25,7 @@
   {%- set raw = delta_cdc.raw_of(settings) -%}
   {%- if raw is not none -%}{%- do delta_cdc._erase_from_raw(table, raw) -%}{%- endif -%}
 
-  {%- do adapter.create_kept_view('cdc_erase_hashes', 'select _cdc_position, ' ~ delta_cdc._keyed_hash(delta_cdc._key_values(keys)) ~ ' as _cdc_erased from (select *, uuid() as _cdc_salt from cdc_keys_of_row)') -%}
+  {%- do adapter.create_kept_view('cdc_erase_hashes', 'select _cdc_position, ' ~ delta_cdc._keyed_hash(delta_cdc.all_quoted(keys)) ~ ' as _cdc_erased from (select *, uuid() as _cdc_salt from cdc_keys_of_row)') -%}
   {%- set revision = delta_cdc._record_revision(ledger, 'erase', settings.feed, table.name) -%}
   {%- set sql -%}
 merge into {{ table.staging }} as t
@@ -79,7 +79,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 
   {%- set batches = delta_cdc.view_row(table) -%}
   {%- if not batches -%}
-    {%- set known = adapter.query_rows('select count(*) as n from cdc_named_key cross join ' ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc._key_values(keys), none))[0].n -%}
+    {%- set known = adapter.query_rows('select count(*) as n from cdc_named_key cross join ' ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc.all_quoted(keys), none))[0].n -%}
     {%- if not known %}{% do delta_cdc.refuse_unknown_key(table) %}{% endif -%}
   {%- else -%}
     {%- set final, staged = delta_cdc.progress(delta_cdc._model_of(settings, 'final')), delta_cdc.progress(table.staging) -%}
@@ -115,13 +115,6 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
     {%- endif -%}
   {%- endfor -%}
   {%- do print('old files and log entries removed of ' ~ names | join(', ')) -%}
-{% endmacro %}
-
-
-{% macro _key_values(keys) %}
-  {%- set out = [] -%}
-  {%- for key in keys %}{% do out.append(delta_cdc.quoted(key)) %}{% endfor -%}
-  {{ return(out) }}
 {% endmacro %}
 
 
@@ -166,7 +159,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {#- In staging's `checked`: an older change of an erased key, by its key or by the one it had before. -#}
 {% macro _comes_erased(settings, before) %}
   {%- set position = delta_cdc._position(settings) -%}
-  {{ return(delta_cdc._is_erased(delta_cdc._key_values(settings['keys']), position) ~ ' or ' ~ delta_cdc._is_erased(before, position)) }}
+  {{ return(delta_cdc._is_erased(delta_cdc.all_quoted(settings['keys']), position) ~ ' or ' ~ delta_cdc._is_erased(before, position)) }}
 {% endmacro %}
 
 

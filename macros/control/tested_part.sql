@@ -43,8 +43,14 @@
 {% endmacro %}
 
 
-{#- What a test of a table that was never loaded finds. -#}
-{% macro nothing_to_test() %}{{ return('select 1 as nothing where false') }}{% endmacro %}
+{#- The frame of a test: `{% call(part) delta_cdc.tested(…) %}` holds the SELECT of the rows that are wrong in this part; in a table that
+    was never loaded none are. Arguments: as of `part_to_test`. -#}
+{% macro tested(model, source_table, touched_only, staging=none, keys_table=none) %}
+  {%- if execute -%}
+    {%- set part = delta_cdc.part_to_test(model, source_table, touched_only, staging, keys_table) -%}
+    {{ 'select 1 as nothing where false' if part.never_loaded else caller(part) }}
+  {%- endif -%}
+{% endmacro %}
 
 
 {#- The batch above which a table's newest load took changes; -1: it took all, or that is not known. A view has what staging has. -#}

@@ -9,11 +9,11 @@ from datetime import datetime, timezone
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from delta_cdc.config import Project, Table
 from delta_cdc.operations import plain
+from delta_cdc.screen import grid, tell
 
 Row = Mapping[str, Any]
 _TOLD = ("batch_id", "change_set", "changes", "newest", "final_rows", "final_rows_are_exact", "files")
@@ -32,7 +32,7 @@ def status_rows(project: Project, told: Mapping[str, Sequence[Row]]) -> list[dic
     runs = {row["table"]: row for row in told["runs"]}
     out = []
     for table in project.tables:
-        name = f"{table.feed}.{table.name}"
+        name = table.full_name
         row: dict[str, Any] = {"table": name, "state": "not loaded", "why": []}
         out.append(row)
         raw = [f"raw_{table.feed}"] if table.mixed and not table.is_private else []
@@ -86,20 +86,20 @@ def told_of(row: Row) -> dict[str, str]:
 def show_status(rows: Sequence[Row], elsewhere: Sequence[str], console: Console) -> None:
     """rows: of `status_rows`. elsewhere: of `quarantined_elsewhere`."""
     headings = "table, state, last change set, newest change, lag, loaded, >changes, >final, >files, >late, quarantined"
-    grid = _grid(*headings.split(", "))
+    table = grid(*headings.split(", "))
     for row in rows:
         newest, behind, *counted = told_of(row).values()
         last = (row.get("change_set") or "").rsplit("/", 1)[-1]
         style = {"failed": "red", "held": "yellow", "paused": "yellow"}.get(row["state"], "")
         cells = (row["table"], row["state"], last, newest, behind, short(row.get("loaded")), *counted)
-        grid.add_row(*(Text(cell, style=style) for cell in cells))
-    console.print(grid)
+        table.add_row(*(Text(cell, style=style) for cell in cells))
+    console.print(table)
     for row in rows:
         for why in row["why"]:
-            console.print(Text(f"{row['table']}: {why}", style="red" if row["state"] == "failed" else "yellow"), soft_wrap=True)
+            tell(console, f"{row['table']}: {why}", "red" if row["state"] == "failed" else "yellow")
     if elsewhere:
         said = f"Quarantined too, of no table above: {', '.join(elsewhere)}"
-        console.print(Text(said, style="yellow"), soft_wrap=True)
+        tell(console, said, "yellow")
 
 
 def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -156,7 +156,7 @@ def show_explained(table: Table, told: Mapping[str, Any], console: Console) -> N
     if not final:
         console.print(f"{table.final_name} has no row there.")
     for row in final:
-        console.print(Text(f"{table.final_name}: {_said(row)}"), soft_wrap=True)
+        tell(console, f"{table.final_name}: {_said(row)}")
 
 
 def show_history(rows: Iterable[str], console: Console) -> None:
@@ -171,24 +171,24 @@ def show_as_of(table: Table, at: str, told: Mapping[str, Any], console: Console)
         console.print()
     counted = "1 row" if told["number"] == 1 else f"{told['number']:,} rows"
     shown = f", {len(told['rows']):,} shown" if told["number"] > len(told["rows"]) else ""
-    console.print(Text(f"{table.final_name} at {at}: {counted}{shown}."), soft_wrap=True)
+    tell(console, f"{table.final_name} at {at}: {counted}{shown}.")
 
 
 def show_logs(logs: Mapping[str, Mapping[str, Any]], console: Console) -> None:
     """The commits of some tables, newest first, and what is wrong with their logs."""
     for place, (name, log) in enumerate(logs.items()):
         where = "; ".join(filter(None, (log["location"], log["protocol"])))
-        console.print(Text(f"{chr(10) if place else ''}{name}  ({where})", style="bold"), soft_wrap=True)
+        tell(console, f"{chr(10) if place else ''}{name}  ({where})", "bold")
         counted = (">batch", ">inserted", ">updated", ">deleted", ">files +", ">files -")
-        grid = _grid("version", "at (UTC)", "operation", *counted, "checkpoint", "columns")
+        table = grid("version", "at (UTC)", "operation", *counted, "checkpoint", "columns")
         for commit in log["commits"]:
             counts = ("app_version", "inserted", "updated", "deleted", "files_added", "files_removed")
             cells = (str(commit["version"]), commit["at"], commit["operation"] or "", *(number(commit[name]) for name in counts))
             marks = ("yes" if commit["checkpoint"] else "", "; ".join(commit["schema_changes"] or []))
-            grid.add_row(*(Text(cell) for cell in (*cells, *marks)))
-        console.print(grid)
+            table.add_row(*(Text(cell) for cell in (*cells, *marks)))
+        console.print(table)
         for finding in log["findings"]:
-            console.print(Text(f"{finding['what']}: {finding['why']}. {finding['fix']}.", style="yellow"), soft_wrap=True)
+            tell(console, f"{finding['what']}: {finding['why']}. {finding['fix']}.", "yellow")
 
 
 def differences(told: Mapping[str, Any]) -> int:
@@ -198,45 +198,46 @@ def differences(told: Mapping[str, Any]) -> int:
 
 def show_reconciled(table: Table, against: str, told: Mapping[str, Any], console: Console) -> None:
     counted = f"{table.final_name}: {told['final_rows']:,} rows; {against}: {told['other_rows']:,} rows."
-    console.print(Text(counted), soft_wrap=True)
+    tell(console, counted)
     if told["left_out"]:
-        console.print(Text(f"Not compared, as one side lacks them: {', '.join(told['left_out'])}."), soft_wrap=True)
+        tell(console, f"Not compared, as one side lacks them: {', '.join(told['left_out'])}.")
     if not differences(told):
         console.print("They are equal.")
         return
     counts = {"only in final": "only_in_final", "only there": "only_in_other", "with other values": "differing",
               "that repeat(s) a key there": "repeated_keys"}
     said = [_counted(told[name], what) for what, name in counts.items() if told[name]]
-    console.print(Text(f"They differ: {', '.join(said)}.", style="red"), soft_wrap=True)
-    for row in told["examples"]:
-        values = _parsed(row["values"])
-        pairs = ", ".join(f"{column} = {_value(ours)}, there {_value(theirs)}" for column, (ours, theirs) in values.items())
-        what = {"final": "only in final", "other": "only there"}.get(row["side"], pairs)
-        console.print(Text(f"  {_pairs(row['key'])}: {what}"), soft_wrap=True)
+    tell(console, f"They differ: {', '.join(said)}.", "red")
+    _show_examples(told["examples"], {"final": "only in final", "other": "only there"}, "{0}, there {1}", console)
 
 
 def show_diff(table: Table, since: str, until: str, told: Mapping[str, Any], console: Console) -> None:
     counts = (("only_in_final", "added"), ("differing", "changed"), ("only_in_other", "removed"))
     said = ", ".join(f"{told[name]:,} {what}" for name, what in counts)
     rows = f"{told['other_rows']:,} rows, then {told['final_rows']:,}"
-    console.print(Text(f"{table.final_name} from {since} to {until}: {rows}; {said}."), soft_wrap=True)
-    for row in told["examples"]:
+    tell(console, f"{table.final_name} from {since} to {until}: {rows}; {said}.")
+    _show_examples(told["examples"], {"final": "added", "other": "removed"}, "{1} → {0}", console)
+
+
+def _show_examples(rows: Iterable[Row], of_side: Mapping[str, str], both: str, console: Console) -> None:
+    """Differing rows. of_side: what is said of one that only this side has. both: how a column's value in final and the other's
+    are said together."""
+    for row in rows:
         values = _parsed(row["values"])
-        pairs = ", ".join(f"{column} = {_value(then)} → {_value(now)}" for column, (now, then) in values.items())
-        what = {"final": "added", "other": "removed"}.get(row["side"], pairs)
-        console.print(Text(f"  {_pairs(row['key'])}: {what}"), soft_wrap=True)
+        pairs = ", ".join(f"{column} = {both.format(*map(_value, pair))}" for column, pair in values.items())
+        tell(console, f"  {_pairs(row['key'])}: {of_side.get(row['side'], pairs)}")
 
 
 def show_late(rows: Sequence[Row], console: Console) -> None:
     """How late changes came; a horizon (`compact --before`) under which none ever came."""
-    grid = _grid("table", ">changes", ">late", ">share", ">half within", ">99% within", ">all within", "none came for before")
+    table = grid("table", ">changes", ">late", ">share", ">half within", ">99% within", ">all within", "none came for before")
     for row in sorted(rows, key=lambda each: str(each["name"])):
         behind = row["seconds_of_late"] or (None, None, None)
         seconds = [f"{each:.2f} s" if each is not None and each < 10 else lag(each) for each in behind]
         share = f"{row['late'] / row['changes']:.1%}" if row["late"] else ""
         cells = (row["name"], number(row["changes"]), number(row["late"]), share, *seconds, row["none_before"] or "")
-        grid.add_row(*(Text(cell) for cell in cells))
-    console.print(grid)
+        table.add_row(*(Text(cell) for cell in cells))
+    console.print(table)
 
 
 def _counted(number: int, what: str) -> str:
@@ -244,17 +245,10 @@ def _counted(number: int, what: str) -> str:
 
 
 def _show_records(rows: Sequence[Mapping[str, str]], console: Console) -> None:
-    grid = _grid(*(rows[0] if rows else ()))
+    table = grid(*(rows[0] if rows else ()))
     for row in rows:
-        grid.add_row(*(Text(each) for each in row.values()))
-    console.print(grid)
-
-
-def _grid(*headings: str) -> RichTable:
-    grid = RichTable(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        grid.add_column(heading.removeprefix(">"), justify="right" if heading.startswith(">") else "left", overflow="fold")
-    return grid
+        table.add_row(*(Text(each) for each in row.values()))
+    console.print(table)
 
 
 def _pairs(text: str | None) -> str:

@@ -5,28 +5,28 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
-from delta_cdc import ask, flat_files, operations, scaffold
+from delta_cdc import ask, flat_files, new_feed, operations, scaffold
 from delta_cdc import discover as discovery
 from delta_cdc import land as landing
 from delta_cdc import pause as pauses
 from delta_cdc import plan as plans
 from delta_cdc import report as reports
 from delta_cdc import run as runs
-from delta_cdc import table_list as table_lists
-from delta_cdc.config import FORMATS, IDENTIFIER, Project, Table, load_project
-from delta_cdc.config_reader import is_plain_secret
-from delta_cdc.errors import CdcError, ConfigError, GeneratedFilesError, OperationError, did_you_mean
+from delta_cdc.config import Project, load_project
+from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError, counted
+from delta_cdc.message_readers import READERS
+from delta_cdc.screen import grid
+from delta_cdc.settings_block import is_plain_secret
+from delta_cdc.settings_page import reference_page
 from delta_cdc.warm_dbt import WarmDbt
 
 PROJECT_DIR = click.option(
@@ -36,6 +36,10 @@ PROJECT_DIR = click.option(
     show_default=True,
     help="Folder of dbt_project.yml.",
 )
+TABLE = click.argument("table")
+TABLES = click.argument("tables", metavar="[TABLE]...", nargs=-1)
+KEY = click.argument("key", nargs=-1, required=True)
+NEGATIVE_KEYS = {"ignore_unknown_options": True}  # -5 is a key
 
 
 class _Group(click.Group):
@@ -117,36 +121,19 @@ def generate(project_dir: Path, variables: str | None, check: bool, force: bool,
             *(f"{path}: its table is gone" for path in (*comparison.gone, *comparison.gone_edited)),
         ]
         if findings:
-            raise GeneratedFilesError(findings, f"{_files(len(findings))} not current. Run `delta-cdc generate`.")
-        say(f"{_summary(project)}: {_files(len(files))} current.")
+            raise GeneratedFilesError(findings, f"{scaffold.files_are(len(findings))} not current. Run `delta-cdc generate`.")
+        say(f"{_summary(project)}: {scaffold.files_are(len(files))} current.")
         return
-    for path in scaffold.write(project, files, comparison, force=force, prune=prune):
-        removed = path in comparison.gone or path in comparison.gone_edited
-        say(f"{'removed' if removed else 'wrote'} {path}")
-    _tell_what_was_left(comparison, force=force, prune=prune)
-    say(f"{_summary(project)}: {_files(len(files))} current.")
-
-
-def _tell_what_was_left(comparison: scaffold.Comparison, *, force: bool, prune: bool) -> None:
-    findings = []
-    if not force:
-        findings += [f"{path}: was edited and is kept; `delta-cdc generate --force` overwrites it" for path in comparison.edited]
-    if not prune:
-        findings += [f"{path}: its table is gone; `delta-cdc generate --prune` removes it" for path in comparison.gone]
-    if not (prune and force):
-        findings += [
-            f"{path}: its table is gone, and it was edited; `delta-cdc generate --prune --force` removes it"
-            for path in comparison.gone_edited
-        ]
-    if findings:
-        raise GeneratedFilesError(findings, f"{_files(len(findings))} left as found; the others are current.")
+    for line in scaffold.told_write(project, files, comparison, force=force, prune=prune):
+        say(line)
+    say(f"{_summary(project)}: {scaffold.files_are(len(files))} current.")
 
 
 @main.command()
 @click.option("--write", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write it to a file.")
 def settings(path: Path | None) -> None:
     """Print the reference of all settings (Markdown)."""
-    page = scaffold.reference_page()
+    page = reference_page()
     if path is None:
         sys.stdout.write(page)
     else:
@@ -157,7 +144,7 @@ def settings(path: Path | None) -> None:
 
 
 @main.command()
-@click.argument("message_format", metavar="FORMAT", type=click.Choice(sorted(discovery.READERS)))
+@click.argument("message_format", metavar="FORMAT", type=click.Choice(sorted(READERS)))
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--feed", default="my_feed", show_default=True, help="Name of the feed.")
 @click.option("--location", help="Folder of its change sets. By default the folder of the first file.")
@@ -169,12 +156,10 @@ def discover(message_format: str, files: tuple[Path, ...], feed: str, location: 
     """
     found = discovery.discover(message_format, discovery.lines_of(files), whole=feed)
     if not found.tables:
-        raise OperationError(
-            f"No line of {_files(len(files)).rsplit(' ', 1)[0]} could be read as a message (JSON) of `{message_format}`."
-        )
+        raise OperationError(f"No line of {counted(len(files), 'file')} could be read as a message (JSON) of `{message_format}`.")
     sys.stdout.write(discovery.source_yml(feed, location or str(files[0].parent), message_format, found))
     if found.unread:
-        Console(stderr=True).print(Text(f"{_count(found.unread, 'line')} could not be read as {message_format}."))
+        Console(stderr=True).print(Text(f"{counted(found.unread, 'line')} could not be read as {message_format}."))
 
 
 def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
@@ -221,114 +206,12 @@ def init(
 ) -> None:
     """Begin with a feed: look at its change sets, or at the tables of its database; write its source (models/FEED/_sources.yml)
     and its models. Where settings are missing that nobody tells, the source has `enabled: false` until they are filled in."""
-    if not IDENTIFIER.fullmatch(feed):
-        wants = "A feed's name is made of letters, digits and underscores, not beginning with a digit"
-        raise OperationError(f"{wants}; `{feed}` is not.")
-    if message_format not in FORMATS:
-        raise OperationError(f"`--format` is {message_format}. {did_you_mean(message_format, FORMATS)}")
-    if jdbc is None:
-        location, change_sets = _looked_up(dbt.project_dir, location)
     options = _jdbc_options(jdbc_options, jdbc)
-    project, _ = dbt.survey(feed)
-    path = _source_to_write(project, feed, force)
-    if jdbc is None:
-        found, where = _told_by_files(dbt, project.root / location, change_sets, feed, message_format, location, file_format)
-    else:
-        asked = {"url": jdbc, "schema": schema, "options": options}
-        found, where = discovery.of_database(dbt.ask("tables_of_database", asked, private=True)), location
-    given, left_out = None, []
-    if table_list is not None:
-        given = table_lists.read_table_list(table_list, found.tables)
-        left_out = [name for name in found.tables if name not in given]
-        found.tables = {name: table for name, table in found.tables.items() if name in given}
-    taken = scaffold.model_names(project, feed)
-    source = functools.partial(discovery.source_yml, feed, where, message_format, found, given, taken=taken)
-    project, incomplete = _write_source(dbt, feed, path, source)
-    unread = f"; {_count(found.unread, 'line')} could not be read as {message_format}" if found.unread else ""
-    say(f"wrote {path.relative_to(project.root)}: {_count(len(found.tables), 'table')}{unread}")
-    if left_out:
-        say(f"not in {table_list}, so not configured: {', '.join(left_out)}")
-    if incomplete:
-        raise incomplete
-    files = scaffold.plan(replace(project, feeds=tuple(each for each in project.feeds if each.name == feed)))
-    comparison = scaffold.compare(project, files, feed)
-    for written in scaffold.write(project, files, comparison, prune=force):
-        say(f"{'removed' if written in comparison.gone else 'wrote'} {written}")
-    _tell_what_was_left(comparison, force=False, prune=force)
-    say("Look through the source: keys, types, order. Then `delta-cdc generate`, and `delta-cdc run`.")
-
-
-def _source_to_write(project: Project, feed: str, force: bool) -> Path:
-    """The file of a feed's source. Raises OperationError where it must not be written."""
-    path = project.root / project.model_path / feed / "_sources.yml"
-    others = [known.name for known in project.feeds if known.name != feed and known.file == str(path.relative_to(project.root))]
-    is_there = feed in {*(known.name for known in project.feeds), *project.disabled}
-    if force and path.exists() and not others:
-        return path
-    if path.exists() or is_there:
-        how = "" if others or not path.exists() else ", let --force write it again"
-        where = next((known.file for known in project.feeds if known.name == feed), path)
-        raise OperationError(f"There is a feed {feed} already. Add tables to {where}{how}, or give the new feed another name.")
-    return path
-
-
-def _write_source(
-    dbt: operations.Dbt, feed: str, path: Path, source: Callable[..., str]
-) -> tuple[Project, ConfigError | None]:
-    """Write a feed's source; returns the project with it, and what it lacks: then it is written with `enabled: false`, for the
-    other feeds' sake."""
-    before = path.read_text(encoding="utf-8") if path.exists() else None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(source(enabled=True), encoding="utf-8")  # for the lines of what is wrong
-    project, problems = dbt.survey(feed)
-    if not problems:
-        path.write_text(source(), encoding="utf-8")
-        return project, None
-    name = path.relative_to(project.root)
-    if before is not None and [*path.parent.rglob("*.sql")]:  # they read the source
-        path.write_text(before, encoding="utf-8")
-        raise ConfigError(problems, f"{name} is as it was: the feed's models need it. Give the settings with --from-csv")
-    path.write_text(source(enabled=False), encoding="utf-8")
-    then = f"so {name} has `enabled: false`: put it right, take that line out, then `delta-cdc generate`"
-    return project, ConfigError(problems, then)
-
-
-def _looked_up(project_dir: Path, location: str) -> tuple[str, dict[str, list[Path]]]:
-    """The folder in which `init` looks, relative to the project, and the change sets in it."""
-    if "://" in location:
-        raise OperationError(
-            f"`--location` is {location}; init looks at files on this machine. Copy some change sets here, name their folder, "
-            f"and put {location} into the source afterwards. Or let a database tell its tables: `--jdbc`."
-        )
-    location = location.removesuffix("/").removesuffix("/{table}")  # it finds out by itself whether tables have folders
-    return location, discovery.change_sets_in(project_dir.resolve() / location)
-
-
-def _told_by_files(
-    dbt: operations.Dbt, folder: Path, change_sets: dict[str, list[Path]], feed: str, message_format: str, location: str,
-    file_format: str | None,
-) -> tuple[discovery.Discovery, str]:
-    """What the change sets in a folder tell, and the feed's `location`."""
-    kind = file_format or flat_files.kind_of_all(folder, change_sets)
-    tell: Callable[[Iterable[Path], str], discovery.Discovery]
-    if kind == "json":
-        tell = functools.partial(discovery.discover_files, message_format)
-    elif message_format in flat_files.FORMATS:
-        tell = flat_files.teller(
-            kind, message_format, lambda kind, paths: dbt.ask("columns_of_files", {"file_format": kind, "paths": paths})
-        )
-    else:
-        raise OperationError(
-            f"The files in {folder} are {kind}; init looks into such files of the formats {', '.join(flat_files.FORMATS)}, and "
-            f"`--format` is {message_format}. Write the source by hand: docs/formats/files.md."
-        )
-    found = discovery.discover_folder(folder, change_sets, tell, feed)
-    if not found.tables:
-        raise OperationError(
-            f"No line in {location} could be read as a message (JSON) of `{message_format}`. Of files of another kind their "
-            f"names tell it, or `--file-format` ({', '.join(flat_files.KINDS[1:])})."
-        )
-    return found, location if "" in change_sets else f"{location.rstrip('/')}/{{table}}"
+    database = None if jdbc is None else {"url": jdbc, "schema": schema, "options": options}
+    for line in new_feed.begin(
+        dbt, feed, message_format, location, database=database, file_format=file_format, table_list=table_list, force=force
+    ):
+        say(line)
 
 
 def _jdbc_options(given: Sequence[str], url: str | None) -> dict[str, str]:
@@ -419,9 +302,9 @@ def report(dbt: operations.Dbt, output: Path, number: int) -> None:
     say(f"wrote {path}")
 
 
-@main.command(context_settings={"ignore_unknown_options": True})  # a key may be -5
-@click.argument("table")
-@click.argument("key", nargs=-1, required=True)
+@main.command(context_settings=NEGATIVE_KEYS)
+@TABLE
+@KEY
 @with_dbt
 def explain(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
     """Why a row of TABLE is as it is: every change of the row that has or had KEY, in order, and what became of it."""
@@ -429,9 +312,9 @@ def explain(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
     ask.show_explained(found, dbt.ask("explain", {"staging": found.staging_name}, key=key), _console())
 
 
-@main.command(context_settings={"ignore_unknown_options": True})  # a key may be -5
-@click.argument("table")
-@click.argument("key", nargs=-1, required=True)
+@main.command(context_settings=NEGATIVE_KEYS)
+@TABLE
+@KEY
 @with_dbt
 def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
     """Every version of the row of TABLE that has or had KEY."""
@@ -439,8 +322,8 @@ def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
     ask.show_history(dbt.ask("history_of_key", {"staging": found.staging_name}, key=key), _console())
 
 
-@main.command("as-of", context_settings={"ignore_unknown_options": True})  # a key may be -5
-@click.argument("table")
+@main.command("as-of", context_settings=NEGATIVE_KEYS)
+@TABLE
 @click.argument("moment")
 @click.argument("key", nargs=-1)
 @click.option("--known-at", metavar="MOMENT", help="Only what was staged until then counts.")
@@ -457,7 +340,7 @@ def as_of(dbt: operations.Dbt, table: str, moment: str, key: tuple[str, ...], kn
 
 
 @main.command()
-@click.argument("table")
+@TABLE
 @click.option("--limit", default=20, show_default=True, help="So many commits of each of its tables, the newest.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with all that is known of each commit.")
 @with_dbt
@@ -473,7 +356,7 @@ def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
 
 
 @main.command()
-@click.argument("table")
+@TABLE
 @click.option("--against", required=True, metavar="TABLE|PATH|URL",
               help="A table (schema.table); a file or folder: Parquet, ORC, CSV, JSON lines; or a database: jdbc:…")
 @click.option("--file-format", help="Of the file, if its name does not tell it.")
@@ -487,8 +370,7 @@ def reconcile(
     limit: int,
 ) -> None:
     """Compare final of TABLE with what the source says it holds, row by row; exit code 1 if they differ."""
-    found = operations.find_table(dbt.project(), table)
-    _want_keys(found, "reconcile")
+    found = operations.find_table_with_keys(dbt.project(), table, "reconcile")
     arguments = {
         "staging": found.staging_name, "against": against, "file_format": file_format, "limit": limit,
         "other_table": other_table or found.settings.source_table or found.name, "options": _jdbc_options(options, against),
@@ -499,15 +381,14 @@ def reconcile(
 
 
 @main.command()
-@click.argument("table")
+@TABLE
 @click.option("--between", "moments", nargs=2, required=True, metavar="MOMENT MOMENT",
               help="Two moments of the source's time; `now` is as final is.")
 @click.option("--limit", default=10, show_default=True, help="So many differing rows are shown.")
 @with_dbt
 def diff(dbt: operations.Dbt, table: str, moments: tuple[str, str], limit: int) -> None:
     """What changed in final of TABLE from one moment of the source to another; exit code 1 if anything did."""
-    found = operations.find_table(dbt.project(), table)
-    _want_keys(found, "diff")
+    found = operations.find_table_with_keys(dbt.project(), table, "diff")
     since, until = moments
     arguments = {"staging": found.staging_name, "since": since, "until": None if until == "now" else until, "limit": limit}
     told = dbt.ask("diff", arguments, private=True)
@@ -516,17 +397,17 @@ def diff(dbt: operations.Dbt, table: str, moments: tuple[str, str], limit: int) 
 
 
 @main.command()
-@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@TABLES
 @with_dbt
 def late(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
     """How late changes come: of TABLE, or of all tables."""
     project = dbt.project()
-    found = [operations.find_table(project, name) for name in tables] or project.tables
+    found = operations.find_tables(project, tables) or project.tables
     ask.show_late(dbt.ask("late", {"staging": [table.staging_name for table in found]}), _console())
 
 
 @main.command("export-snapshot")
-@click.argument("table")
+@TABLE
 @click.option("--to", required=True, help="A folder that is not there yet: a path relative to the project, or a URL.")
 @click.option("--format", "file_format", type=click.Choice(["parquet", "csv", "json", "orc", "avro"]), default="parquet",
               show_default=True)
@@ -537,25 +418,25 @@ def export_snapshot(dbt: operations.Dbt, table: str, to: str, file_format: str, 
     found = operations.find_table(dbt.project(), table)
     arguments = {"staging": found.staging_name, "to": to, "file_format": file_format, "moment": moment}
     written = dbt.ask("export", arguments)
-    say(f"wrote {_count(written['rows'], 'row')} of {found.final_name} to {written['folder']}")
+    say(f"wrote {counted(written['rows'], 'row')} of {found.final_name} to {written['folder']}")
 
 
 @main.command()
-@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@TABLES
 @click.option("--vacuum/--no-vacuum", default=True, help="Remove files that no version of the last 7 days needs (default: yes).")
 @click.option("--min-files", default=16, show_default=True, help="Fewer small files of a table are left as they are.")
 @with_dbt
 def maintain(dbt: operations.Dbt, tables: tuple[str, ...], vacuum: bool, min_files: int) -> None:
     """Merge small files and remove old ones: of TABLE, or of all tables. Not beside a run: it takes the same lock."""
     project = dbt.project()
-    found = [operations.find_table(project, name) for name in tables]
+    found = operations.find_tables(project, tables)
     with runs.locked(project.root):
         names = [name for table in found for name in table.models]
         dbt.run_operation("maintain", {"models": names or None, "vacuum": vacuum, "min_files": min_files})
 
 
 @main.command()
-@click.argument("table")
+@TABLE
 @click.option("--why", required=True, help="The reason, which runs and `status` go on telling.")
 @with_dbt
 def pause(dbt: operations.Dbt, table: str, why: str) -> None:
@@ -563,18 +444,18 @@ def pause(dbt: operations.Dbt, table: str, why: str) -> None:
     project = dbt.project()
     found = operations.find_table(project, table)
     where = pauses.pause(project, found, why)
-    say(f"{found.feed}.{found.name} is paused from the next run on ({where}). `delta-cdc resume` takes that back.")
+    say(f"{found.full_name} is paused from the next run on ({where}). `delta-cdc resume` takes that back.")
 
 
 @main.command()
-@click.argument("table")
+@TABLE
 @with_dbt
 def resume(dbt: operations.Dbt, table: str) -> None:
     """End the pause of TABLE: takes its setting `paused` out of its source's yml. The next run loads what has waited."""
     project = dbt.project()
     found = operations.find_table(project, table)
     by_feed = pauses.resume(project, found)
-    name = f"{found.feed}.{found.name}"
+    name = found.full_name
     if by_feed:
         say(f"{name} has no pause of its own any more, and is paused with all of its feed ({by_feed}).")
     else:
@@ -582,7 +463,7 @@ def resume(dbt: operations.Dbt, table: str) -> None:
 
 
 @main.command()
-@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@TABLES
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_dbt
 def rebuild(dbt: operations.Dbt, tables: tuple[str, ...], yes: bool) -> None:
@@ -591,16 +472,16 @@ def rebuild(dbt: operations.Dbt, tables: tuple[str, ...], yes: bool) -> None:
     Exit codes as of `run`.
     """
     project = dbt.project()
-    found = [operations.find_table(project, name) for name in dict.fromkeys(tables)] or project.tables
+    found = operations.find_tables(project, tables) or project.tables
     if not found:
         raise OperationError("There are no feeds, so no tables to rebuild.")
     if not (tables or yes):
-        click.confirm(f"All rows of {_count(len(found), 'table')} are written anew. Rebuild?", abort=True)
+        click.confirm(f"All rows of {counted(len(found), 'table')} are written anew. Rebuild?", abort=True)
     raise SystemExit(runs.rebuild(project, dbt.options, found, _console()))
 
 
 @main.command()
-@click.argument("table")
+@TABLE
 @click.argument("batch", type=int)
 @with_dbt
 def accept(dbt: operations.Dbt, table: str, batch: int) -> None:
@@ -608,7 +489,7 @@ def accept(dbt: operations.Dbt, table: str, batch: int) -> None:
     project = dbt.project()
     found = operations.find_table(project, table)
     with runs.locked(project.root):
-        dbt.run_operation("accept", {"staging": found.staging_name, "table": f"{found.feed}.{found.name}", "batch_id": batch})
+        dbt.run_operation("accept", {"staging": found.staging_name, "table": found.full_name, "batch_id": batch})
 
 
 @main.command()
@@ -621,18 +502,18 @@ def retract(dbt: operations.Dbt, change_set: str) -> None:
 
 
 @main.command()
-@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@TABLES
 @with_dbt
 def replay(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
     """Read quarantined rows again, after a fix of the configuration: of TABLE, or of all tables."""
     project = dbt.project()
-    found = [operations.find_table(project, name) for name in tables] or project.tables
+    found = operations.find_tables(project, tables) or project.tables
     with runs.locked(project.root):
         dbt.run_operation("replay", {"staging": [table.staging_name for table in found]})
 
 
 @main.command()
-@click.argument("table")
+@TABLE
 @click.option("--before", "moment", required=True, help="A moment of the source's time; what is older is folded.")
 @with_dbt
 def compact(dbt: operations.Dbt, table: str, moment: str) -> None:
@@ -643,9 +524,9 @@ def compact(dbt: operations.Dbt, table: str, moment: str) -> None:
         dbt.run_operation("compact", {"staging": found.staging_name, "before": moment})
 
 
-@main.command(context_settings={"ignore_unknown_options": True})  # a key may be -5
-@click.argument("table")
-@click.argument("key", nargs=-1, required=True)
+@main.command(context_settings=NEGATIVE_KEYS)
+@TABLE
+@KEY
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_dbt
 def erase(dbt: operations.Dbt, table: str, key: tuple[str, ...], yes: bool) -> None:
@@ -653,18 +534,16 @@ def erase(dbt: operations.Dbt, table: str, key: tuple[str, ...], yes: bool) -> N
     found = operations.find_keyed(dbt.project(), table, key, "erase")
     if not yes:
         told = dbt.ask("erasable", {"staging": found.staging_name}, key=key)
-        what = f"{_count(told['changes'], 'change')} of the row, under {_count(told['keys'], 'key')}, would go"
+        what = f"{counted(told['changes'], 'change')} of the row, under {counted(told['keys'], 'key')}, would go"
         what = what if told["changes"] else "the row was erased before, and what is left in files would go"
         end = "This cannot be undone, and ends time travel of the tables it touches. Erase?"
-        click.confirm(f"table {found.feed}.{found.name}: {what}. {end}", abort=True)
+        click.confirm(f"table {found.full_name}: {what}. {end}", abort=True)
     with runs.locked(dbt.project_dir):
         operations.erase(dbt, found, key)
 
 
 def show_feeds(project: Project) -> None:
-    table = RichTable(box=None, pad_edge=False, header_style="bold")
-    for heading in ("feed", "format", "change sets", "tables"):
-        table.add_column(heading, overflow="fold")
+    table = grid("feed", "format", "change sets", "tables")
     for feed in project.feeds:
         first = feed.tables[0].settings
         cells = (feed.name, first.format, first.location, str(len(feed.tables)))
@@ -672,27 +551,11 @@ def show_feeds(project: Project) -> None:
     Console(highlight=False).print(table)
 
 
-def _want_keys(table: Table, command: str) -> None:
-    if not table.settings.keys:
-        raise OperationError(
-            f"table {table.feed}.{table.name}: {command} takes a table with keys, and this one has none. "
-            "`keys` in its source names them."
-        )
-
-
 def _summary(project: Project) -> str:
     off = f"; with `enabled: false`: {', '.join(project.disabled)}" if project.disabled else ""
     if not project.feeds:
         return f"No feeds (no source has `cdc` in its meta{off})"
-    return f"{_count(len(project.feeds), 'feed')}, {_count(len(project.tables), 'table')}{off}"
-
-
-def _files(number: int) -> str:
-    return f"{_count(number, 'file')} {'is' if number == 1 else 'are'}"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+    return f"{counted(len(project.feeds), 'feed')}, {counted(len(project.tables), 'table')}{off}"
 
 
 if __name__ == "__main__":

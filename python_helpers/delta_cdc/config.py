@@ -89,6 +89,10 @@ def _setting(
     )
 
 
+def _flag(description: str, *, level: Level = "both") -> Any:
+    return _setting(False, description, wants="true or false", example="true", level=level)
+
+
 class Settings(BaseModel):
     """Everything that can be said under `config: meta: cdc:` of a dbt source or of one of its tables.
 
@@ -107,10 +111,8 @@ class Settings(BaseModel):
     )
     location: Text | None = _setting(
         None,
-        "Folder of the change sets: a path relative to the project, or a URL. With `{table}` in it each "
-        "table has a "
-        "folder of its own; without it change sets that mix tables are read once, into raw_<feed>. "
-        "Required.",
+        "Folder of the change sets: a path relative to the project, or a URL. With `{table}` in it each table has a folder of "
+        "its own; without it change sets that mix tables are read once, into raw_<feed>. Required.",
         wants="a folder",
         example="landing/shop/{table}",
         level="feed",
@@ -151,20 +153,14 @@ class Settings(BaseModel):
         example='"2026-01-01.jsonl"',
         level="feed",
     )
-    list_after: bool = _setting(
-        False,
+    list_after: bool = _flag(
         "The names of the change sets only grow: in a folder only those are looked at whose name sorts above the newest that is "
         "recorded, so that one which keeps a year of them is listed quickly. None is recorded before those below it are ready. "
         "One that comes under a lower name, or is written anew, is not noticed.",
-        wants="true or false",
-        example="true",
         level="feed",
     )
-    expect_contiguous: bool = _setting(
-        False,
+    expect_contiguous: bool = _flag(
         "The names of the change sets are numbered without gaps: number N waits until N-1 is there.",
-        wants="true or false",
-        example="true",
         level="feed",
     )
     file_format: Literal["json", "csv", "parquet", "orc", "avro", "delta"] = _setting(
@@ -245,8 +241,7 @@ class Settings(BaseModel):
     # what a row is
     source_table: Text | None = _setting(
         None,
-        "The table's name in the messages or folders, where it differs from the name in this file. May be "
-        "`schema.table`.",
+        "The table's name in the messages or folders, where it differs from the name in this file. May be `schema.table`.",
         wants="a name",
         example="public.invoice",
         level="table",
@@ -297,8 +292,7 @@ class Settings(BaseModel):
     # order
     sequence_by: list[Text] = _setting(
         [],
-        "The columns or SQL expressions that give the source's order, compared left to right. Required for "
-        "`rows`.",
+        "The columns or SQL expressions that give the source's order, compared left to right. Required for `rows`.",
         wants="a list of columns or SQL expressions",
         example="[commit_time, log_position]",
     )
@@ -311,16 +305,14 @@ class Settings(BaseModel):
     )
     transaction: Text | None = _setting(
         None,
-        "Column or SQL expression that tells transactions apart. Without it, changes of equal sequence are "
-        "one transaction.",
+        "Column or SQL expression that tells transactions apart. Without it, changes of equal sequence are one transaction.",
         wants="a column or an SQL expression",
         example="xid",
     )
     occurred_at: Text | None = _setting(
         None,
-        "Column or SQL expression of when the change happened at the source; history's valid_from and "
-        "valid_to. "
-        "By default the first of `sequence_by`.",
+        "Column or SQL expression of when the change happened at the source; history's valid_from and valid_to. By default the "
+        "first of `sequence_by`.",
         wants="a column or an SQL expression",
         example="commit_time",
     )
@@ -328,8 +320,7 @@ class Settings(BaseModel):
     # what a change does
     operation: Text | None = _setting(
         None,
-        "For a feed of flat rows: the column that says what a change does. Without it every row is an "
-        "upsert.",
+        "For a feed of flat rows: the column that says what a change does. Without it every row is an upsert.",
         wants="a column name",
         example="op",
         names_columns=True,
@@ -355,16 +346,12 @@ class Settings(BaseModel):
     )
     key_changes: bool | None = _setting(
         None,
-        "Keys may change. By default true if the format tells the old key, or `old_keys` or `split_key_changes` "
-        "is given.",
+        "Keys may change. By default true if the format tells the old key, or `old_keys` or `split_key_changes` is given.",
         wants="true or false",
         example="false",
     )
-    split_key_changes: bool = _setting(
-        False,
-        "A delete and an insert of one transaction and position are one key change.",
-        wants="true or false",
-        example="true",
+    split_key_changes: bool = _flag(
+        "A delete and an insert of one transaction and position are one key change."
     )
     ignore_null_updates: bool | list[Text] = _setting(
         False,
@@ -373,20 +360,13 @@ class Settings(BaseModel):
         example="[phone, email]",
         names_columns=True,
     )
-    full_images: bool = _setting(
-        False,
+    full_images: bool = _flag(
         "The image before a change holds the whole row (REPLICA IDENTITY FULL): a column that an update leaves out has "
         "its value there, and a null of one of `nullable_keys` is the key that it had. Otherwise only the keys of that image are "
-        "used, and a null among them says nothing.",
-        wants="true or false",
-        example="true",
+        "used, and a null among them says nothing."
     )
-    insert_only: bool = _setting(
-        False,
-        "Rows are only ever added: final appends, there is no history, and updates and deletes are "
-        "quarantined.",
-        wants="true or false",
-        example="true",
+    insert_only: bool = _flag(
+        "Rows are only ever added: final appends, there is no history, and updates and deletes are quarantined."
     )
     keyless: Literal["none", "append", "multiset"] = _setting(
         "none",
@@ -398,9 +378,8 @@ class Settings(BaseModel):
     )
     surrogate: Literal["none", "hash"] = _setting(
         "none",
-        "`hash` gives each row of a table without a key one, `_cdc_key`: the hash of its values and the "
-        "number of its occurrence. With it a multiset's final is merged into, without it made anew when "
-        "something was removed.",
+        "`hash` gives each row of a table without a key one, `_cdc_key`: the hash of its values and the number of its "
+        "occurrence. With it a multiset's final is merged into, without it made anew when something was removed.",
         wants="`none` or `hash`",
         example="hash",
         level="table",
@@ -468,17 +447,13 @@ class Settings(BaseModel):
     )
     delete_mode: Literal["hard", "soft"] = _setting(
         "hard",
-        "What a delete or truncate does to final's row: `hard` removes it; `soft` keeps it with its last "
-        "values, with "
+        "What a delete or truncate does to final's row: `hard` removes it; `soft` keeps it with its last values, with "
         "`_cdc_is_deleted` and `_cdc_deleted_at`. Final is built anew where this changes.",
         wants="`hard` or `soft`",
         example="soft",
     )
-    soft_delete_nulls: bool = _setting(
-        False,
-        "A softly deleted row keeps only its key; its other columns become null (with `delete_mode: soft`).",
-        wants="true or false",
-        example="true",
+    soft_delete_nulls: bool = _flag(
+        "A softly deleted row keeps only its key; its other columns become null (with `delete_mode: soft`)."
     )
     created_at: Text | None = _setting(
         None,
@@ -527,9 +502,8 @@ class Settings(BaseModel):
     )
     on_schema_change: Literal["append_new_columns", "ignore", "sync_all_columns", "fail"] = _setting(
         "append_new_columns",
-        "What final does when the columns change: it gains new ones and keeps those that are no longer "
-        "listed, stays as it is, gains and drops, or stops. Staging always gains. Types are widened in any "
-        "case but the last.",
+        "What final does when the columns change: it gains new ones and keeps those that are no longer listed, stays as it is, "
+        "gains and drops, or stops. Staging always gains. Types are widened in any case but the last.",
         wants="`append_new_columns`, `ignore`, `sync_all_columns` or `fail`",
         example="sync_all_columns",
     )
@@ -542,8 +516,7 @@ class Settings(BaseModel):
     )
     partition_by: list[Text] = _setting(
         [],
-        "What final is partitioned by: columns, or SQL expressions, named with `as` or else after "
-        "themselves.",
+        "What final is partitioned by: columns, or SQL expressions, named with `as` or else after themselves.",
         wants="a list of columns or SQL expressions",
         example="[year(invoice_date) as invoice_year]",
     )
@@ -564,8 +537,7 @@ class Settings(BaseModel):
     )
     apply: Literal["merge", "replace_partitions"] = _setting(
         "merge",
-        "How final takes changes: a merge by key, or by rewriting the partitions of `partition_by` that the change set "
-        "touches.",
+        "How final takes changes: a merge by key, or by rewriting the partitions of `partition_by` that the change set touches.",
         wants="`merge` or `replace_partitions`",
         example="replace_partitions",
     )
@@ -603,74 +575,54 @@ class Format:
     `_`."""
     names_tables: bool = True
     """Its messages say which table they are of, so that a feed may mix tables."""
-    knows_operations: bool = True
-    """Its messages say what they do; `operation` and `old_keys` have no place."""
+    takes_no: tuple[str, ...] = ("operation", "old_keys")
+    """Settings that have no place: its messages tell that themselves."""
 
 
 FORMATS: dict[str, Format] = {
-    "rows": Format(names_tables=False, knows_operations=False),
+    "rows": Format(names_tables=False, takes_no=()),
     "snapshots": Format(
         settings={"sequence_by": ["_snapshot"], "occurred_at": "_snapshot_time"},
         fields={"_snapshot": "bigint", "_snapshot_time": "timestamp"},
         names_tables=False,
+        takes_no=(
+            "sequence_by", "ordinal", "transaction", "operation", "old_keys", "operation_codes", "deleted_when", "truncated_when",
+            "key_changes", "split_key_changes", "ignore_null_updates", "insert_only", "keyless", "alternate_keys",
+        ),
     ),
     "wal2json_v2": Format(
-        settings={
-            "sequence_by": ["_lsn"],
-            "transaction": "_xid",
-            "occurred_at": "_timestamp",
-            "key_changes": True,
-        },
+        settings={"sequence_by": ["_lsn"], "transaction": "_xid", "occurred_at": "_timestamp", "key_changes": True},
         fields={"_lsn": "bigint", "_xid": "string", "_timestamp": "timestamp"},
     ),
     "debezium": Format(
         settings={
-            "sequence_by": ["_position"],
-            "ordinal": "_total_order",
-            "transaction": "_txid",
-            "occurred_at": "_timestamp",
-            "key_changes": True,
-            "split_key_changes": True,
+            "sequence_by": ["_position"], "ordinal": "_total_order", "transaction": "_txid", "occurred_at": "_timestamp",
+            "key_changes": True, "split_key_changes": True,
         },
         fields={
             "_position": "struct<log: string, offset: decimal(38,0), row: bigint>",
-            "_arrival": "struct<batch: bigint, row: bigint>",
-            "_txid": "string",
-            "_total_order": "bigint",
+            "_arrival": "struct<batch: bigint, row: bigint>", "_txid": "string", "_total_order": "bigint",
             "_timestamp": "timestamp",
         },
     ),
     "canal": Format(
         settings={
-            "sequence_by": ["_message_time", "_message_id"],
-            "transaction": "_arrival",
-            "occurred_at": "_timestamp",
+            "sequence_by": ["_message_time", "_message_id"], "transaction": "_arrival", "occurred_at": "_timestamp",
             "key_changes": True,
         },
         fields={
-            "_message_time": "bigint",
-            "_message_id": "bigint",
-            "_arrival": "struct<batch: bigint, row: bigint>",
-            "_place": "int",
-            "_gtid": "string",
-            "_timestamp": "timestamp",
+            "_message_time": "bigint", "_message_id": "bigint", "_arrival": "struct<batch: bigint, row: bigint>", "_place": "int",
+            "_gtid": "string", "_timestamp": "timestamp",
         },
     ),
     "maxwell": Format(
         settings={
-            "sequence_by": ["_position"],
-            "ordinal": "_xoffset",
-            "transaction": "_xid",
-            "occurred_at": "_timestamp",
+            "sequence_by": ["_position"], "ordinal": "_xoffset", "transaction": "_xid", "occurred_at": "_timestamp",
             "key_changes": True,
         },
         fields={
-            "_position": "struct<log: bigint, offset: bigint>",
-            "_arrival": "struct<batch: bigint, row: bigint>",
-            "_xoffset": "bigint",
-            "_xid": "string",
-            "_gtid": "string",
-            "_timestamp": "timestamp",
+            "_position": "struct<log: bigint, offset: bigint>", "_arrival": "struct<batch: bigint, row: bigint>",
+            "_xoffset": "bigint", "_xid": "string", "_gtid": "string", "_timestamp": "timestamp",
         },
     ),
     "goldengate": Format(
@@ -685,27 +637,16 @@ FORMATS: dict[str, Format] = {
     ),
     "dms": Format(
         settings={
-            "sequence_by": ["_timestamp"],
-            "transaction": "_transaction_id",
-            "occurred_at": "_occurred_at",
-            "key_changes": True,
+            "sequence_by": ["_timestamp"], "transaction": "_transaction_id", "occurred_at": "_occurred_at", "key_changes": True,
         },
         fields={
-            "_timestamp": "timestamp",
-            "_commit_timestamp": "timestamp",
-            "_occurred_at": "timestamp",
-            "_stream_position": "string",
-            "_transaction_id": "string",
-            "_transaction_record_id": "bigint",
+            "_timestamp": "timestamp", "_commit_timestamp": "timestamp", "_occurred_at": "timestamp",
+            "_stream_position": "string", "_transaction_id": "string", "_transaction_record_id": "bigint",
         },
     ),
     "wal2json_v1": Format(
         settings={
-            "sequence_by": ["_lsn"],
-            "ordinal": "_place",
-            "transaction": "_xid",
-            "occurred_at": "_timestamp",
-            "key_changes": True,
+            "sequence_by": ["_lsn"], "ordinal": "_place", "transaction": "_xid", "occurred_at": "_timestamp", "key_changes": True,
         },
         fields={"_lsn": "bigint", "_place": "int", "_xid": "string", "_timestamp": "timestamp"},
     ),
@@ -714,20 +655,13 @@ FORMATS: dict[str, Format] = {
         fields={"_sequence_id": "decimal(38,0)", "_timestamp": "timestamp"},
     ),
     "sqlserver_ct": Format(
-        settings={
-            "sequence_by": ["_start_lsn", "_command_id", "_seqval"],
-            "transaction": "_start_lsn",
-            "key_changes": True,
-        },
+        settings={"sequence_by": ["_start_lsn", "_command_id", "_seqval"], "transaction": "_start_lsn", "key_changes": True},
         fields={"_start_lsn": "string", "_command_id": "int", "_seqval": "string"},
         names_tables=False,
     ),
     "oracle_cdc": Format(
         settings={
-            "sequence_by": ["_commit_scn"],
-            "ordinal": "_row_sequence",
-            "transaction": "_xid",
-            "occurred_at": "_timestamp",
+            "sequence_by": ["_commit_scn"], "ordinal": "_row_sequence", "transaction": "_xid", "occurred_at": "_timestamp",
             "key_changes": True,
         },
         fields={"_commit_scn": "decimal(38,0)", "_row_sequence": "bigint", "_xid": "string", "_timestamp": "timestamp"},
@@ -735,31 +669,21 @@ FORMATS: dict[str, Format] = {
     ),
     "powerexchange": Format(
         settings={
-            "sequence_by": ["_sequence_token"],
-            "transaction": "_unit_of_work",
-            "occurred_at": "_timestamp",
-            "key_changes": True,
+            "sequence_by": ["_sequence_token"], "transaction": "_unit_of_work", "occurred_at": "_timestamp", "key_changes": True,
         },
         fields={"_sequence_token": "string", "_unit_of_work": "string", "_timestamp": "timestamp"},
         names_tables=False,
     ),
     "trigger_audit": Format(
         settings={
-            "sequence_by": ["_audit_id"],
-            "transaction": "_transaction_id",
-            "occurred_at": "_timestamp",
-            "key_changes": True,
+            "sequence_by": ["_audit_id"], "transaction": "_transaction_id", "occurred_at": "_timestamp", "key_changes": True,
         },
         fields={"_audit_id": "bigint", "_transaction_id": "string", "_timestamp": "timestamp"},
     ),
     "delta_cdf": Format(
         settings={
-            "file_format": "delta",
-            "sequence_by": ["_commit_version"],
-            "ordinal": "_order",
-            "transaction": "_commit_version",
-            "occurred_at": "_commit_timestamp",
-            "key_changes": False,
+            "file_format": "delta", "sequence_by": ["_commit_version"], "ordinal": "_order", "transaction": "_commit_version",
+            "occurred_at": "_commit_timestamp", "key_changes": False,
         },
         fields={"_commit_version": "bigint", "_order": "int", "_commit_timestamp": "timestamp"},
         names_tables=False,
@@ -772,9 +696,14 @@ FORMATS: dict[str, Format] = {
 }
 
 
+def format_of(name: str | None) -> Format:
+    """What a format brings along; nothing, if it has no entry."""
+    return FORMATS.get(name or "", Format())
+
+
 def settings_naming_columns() -> list[str]:
     """The settings whose values name columns of the table, in their declared order."""
-    return [name for name in Settings.model_fields if _extra(name)["names_columns"]]
+    return [name for name in Settings.model_fields if about_setting(name)["names_columns"]]
 
 
 def setting_defaults() -> dict[str, Any]:
@@ -784,7 +713,7 @@ def setting_defaults() -> dict[str, Any]:
 
 def setting_level(name: str) -> str:
     """Where a setting may stand: `feed`, `table` or `both`."""
-    return str(_extra(name)["level"])
+    return str(about_setting(name)["level"])
 
 
 # names that dbt and other tools have for what a setting says
@@ -805,7 +734,8 @@ def which_setting(name: str) -> str:
     return f"Did you mean `{close}`?" if close else "See docs/configuration.md, or `delta-cdc settings`."
 
 
-def _extra(name: str) -> dict[str, Any]:
+def about_setting(name: str) -> dict[str, Any]:
+    """What `_setting` was told: wants, level, names_columns."""
     extra = Settings.model_fields[name].json_schema_extra
     assert isinstance(extra, dict)
     return extra
@@ -813,7 +743,7 @@ def _extra(name: str) -> dict[str, Any]:
 
 def wants(name: str) -> str:
     """What a setting takes, with an example: «a list of column names, e.g. [invoice_id]»."""
-    text = str(_extra(name)["wants"])
+    text = str(about_setting(name)["wants"])
     return text if example(name) in re.split(r"[\s`]+", text) else f"{text}, e.g. {example(name)}"
 
 
@@ -840,6 +770,10 @@ def unquoted(expression: str) -> str | None:
     if quoted:
         return quoted[1].replace("``", "`")
     return expression.strip() if IDENTIFIER.fullmatch(expression.strip()) else None
+
+
+def sql_name(name: str) -> str:
+    return name if IDENTIFIER.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True)
@@ -873,10 +807,13 @@ class Table:
     line: int | None = None
 
     @property
+    def full_name(self) -> str:
+        return f"{self.feed}.{self.name}"
+
+    @property
     def mixed(self) -> bool:
         """Read from raw_<feed>, because the change sets mix tables."""
-        named = FORMATS.get(self.settings.format or "", Format()).names_tables
-        return named and "{table}" not in (self.settings.location or "")
+        return format_of(self.settings.format).names_tables and "{table}" not in (self.settings.location or "")
 
     @property
     def is_private(self) -> bool:
@@ -962,7 +899,7 @@ class Table:
         """The Spark type of a column or of a field of the format; None for an SQL expression, and for a name that both have:
         which of them it means hangs on who wrote it (the macro `_with_shadowed_fields`)."""
         name = (unquoted(expression) or "").casefold()
-        fields = {field.casefold(): type_ for field, type_ in FORMATS.get(self.settings.format or "", Format()).fields.items()}
+        fields = {field.casefold(): type_ for field, type_ in format_of(self.settings.format).fields.items()}
         columns = {column.name.casefold(): column.data_type for column in self.columns}
         return None if name in fields and name in columns else fields.get(name, columns.get(name))
 

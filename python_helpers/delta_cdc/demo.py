@@ -80,9 +80,7 @@ def main() -> int:
     equal = _show_comparison(console, session, tables)
 
     before = _contents(session)
-    console.print(
-        "\nNow the newest change set comes a second time, and the oldest of all comes again, late."
-    )
+    console.print("\nNow the newest change set comes a second time, and the oldest of all comes again, late.")
     with progress_on(console) as progress:
         for name, again in AGAIN.items():
             _deliver(name, again)

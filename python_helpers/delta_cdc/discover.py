@@ -22,22 +22,9 @@ import yaml
 
 from delta_cdc.config import IDENTIFIER
 from delta_cdc.errors import OperationError
+from delta_cdc.message_readers import READERS, Sighting
+from delta_cdc.source_types import wider
 from delta_cdc.value_types import Looks
-
-Message = Mapping[str, Any]
-
-
-@dataclass
-class Sighting:
-    """What one message tells of one table. columns: name to Spark type, None where the message tells none. identity: the
-    keys are a replica identity, which may as well be the whole row. values: the columns', where the format tells no type."""
-
-    table: str | None
-    columns: Mapping[str, str | None]
-    keys: Sequence[str] = ()
-    identity: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    values: Mapping[str, Any] | None = None
 
 
 @dataclass
@@ -171,8 +158,8 @@ def discover_folder(
         for what, value in part.settings.items():
             if found.settings.setdefault(what, value) != value:
                 raise OperationError(
-                    f"{folder}: the files of {name} have `{what}` {value}, those before it {found.settings[what]}. What is "
-                    "written in different ways is two feeds: give each its own folder."
+                    f"{folder}: the files of {name} have `{what}` {value}, those before it {found.settings[what]}. Files "
+                    "that are written in different ways are two feeds: give each its own folder."
                 )
         for told, table in part.tables.items():
             found.tables[told] = table
@@ -203,28 +190,31 @@ def source_yml(
         "tables": tables,
     }
     text = yaml.safe_dump({"version": 2, "sources": [source]}, sort_keys=False, allow_unicode=True, width=120)
-    keyless = [table["name"] for table in tables if not {"keys", "keyless", "insert_only"} & set(table["config"]["meta"]["cdc"])]
-    untyped = [f"{table.name}.{name}" for table in found.tables.values() for name, kind in table.columns.items() if kind is None]
-    todo = "" if enabled is None else "# Not read as long as it says `enabled: false`.\n"
+    switched_off = "" if enabled is None else "# Not read as long as it says `enabled: false`.\n"
+    return switched_off + "".join(f"# {line}\n" for line in _to_do(message_format, found, names, tables)) + text
+
+
+def _to_do(message_format: str, found: Discovery, names: Mapping[str, str], tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What was not told, and what it may be. names: of the tables' models. tables: as they stand in the source."""
+    given = {table["name"]: table["config"]["meta"]["cdc"] for table in tables}
+    keyless = [name for name, settings in given.items() if not {"keys", "keyless", "insert_only"} & set(settings)]
     if keyless:
-        todo += f"# The {found.teller} tell no key of: {', '.join(keyless)}. Set `keys`, or `keyless`.\n"
+        yield f"The {found.teller} tell no key of: {', '.join(keyless)}. Set `keys`, or `keyless`."
     for table in tables:
         asked = ["keys"] if table["name"] in keyless else []
         if message_format == "rows":
-            asked += [what for what in ("sequence_by", "operation") if what not in table["config"]["meta"]["cdc"]]
-        named = [column["name"] for column in table["columns"]]
-        likely = {what: _likely(what, named, table["name"]) for what in asked}
-        if any(likely.values()):
-            perhaps = "; ".join(f"{what}: {', '.join(names)}" for what, names in likely.items() if names)
-            todo += f"# {table['name']}, by the names alone, perhaps {perhaps}.\n"
+            asked += [what for what in ("sequence_by", "operation") if what not in given[table["name"]]]
+        columns = [column["name"] for column in table["columns"]]
+        likely = [(what, ", ".join(_likely(what, columns, table["name"]))) for what in asked]
+        if perhaps := "; ".join(f"{what}: {some}" for what, some in likely if some):
+            yield f"{table['name']}, by the names alone, perhaps {perhaps}."
+    untyped = [f"{table.name}.{name}" for table in found.tables.values() for name, kind in table.columns.items() if kind is None]
     if untyped:
         some = ", ".join(untyped[:3]) + (" …" if len(untyped) > 3 else "")
-        todo += f"# No type is told of {len(untyped)} columns, which are strings here: {some}\n"
+        yield f"No type is told of {len(untyped)} columns, which are strings here: {some}"
     for told in found.tables.values():
-        types = ", ".join(f"{name} {kind}" for name, kind in told.looks.types().items())
-        if types:
-            todo += f"# {names[told.name]}, by the values of {told.looks.rows} rows alone, perhaps {types}.\n"
-    return todo + text
+        if types := ", ".join(f"{name} {kind}" for name, kind in told.looks.types().items()):
+            yield f"{names[told.name]}, by the values of {told.looks.rows} rows alone, perhaps {types}."
 
 
 _LIKELY = {
@@ -290,400 +280,3 @@ def _free(name: str, taken: set[str]) -> str:
 def _table_yml(table: FoundTable, name: str) -> dict[str, Any]:
     columns = [{"name": column, "data_type": kind or "string"} for column, kind in table.columns.items()]
     return {"name": name, "config": {"meta": {"cdc": settings_of(table, name)}}, "columns": columns}
-
-
-# --------------------------------------------------------------------------------
-# What each format tells
-
-
-def _wal2json_v2(message: Message) -> Iterator[Sighting]:
-    if message["action"] not in ("I", "U", "D"):
-        return
-    columns = message.get("columns") or message.get("identity") or []
-    types = {c["name"]: postgres_type(c["type"]) if "type" in c else None for c in columns}
-    named = [c["name"] for c in message.get("pk") or []]
-    identity = not named and message["action"] == "D"
-    yield Sighting(_qualified(message, "schema"), types, list(types) if identity else named, identity)
-
-
-def _wal2json_v1(message: Message) -> Iterator[Sighting]:
-    for change in message["change"]:
-        if change["kind"] not in ("insert", "update", "delete"):
-            continue
-        old = change.get("oldkeys") or {}
-        names = change.get("columnnames") or old.get("keynames") or []
-        types = change.get("columntypes") or old.get("keytypes") or []
-        named = (change.get("pk") or {}).get("pknames") or []
-        identity = not named and change["kind"] == "delete"
-        told = len(types) == len(names)
-        columns = {name: postgres_type(types[place]) if told else None for place, name in enumerate(names)}
-        yield Sighting(_qualified(change, "schema"), columns, old.get("keynames", []) if identity else named, identity)
-
-
-def _debezium(message: Message) -> Iterator[Sighting]:
-    key: Any = None
-    envelope: Any = message
-    if not _is_flattened(message) and not {"op", "payload"} & set(message) and {"topic", "key"} & set(message):
-        key, envelope = message.get("key"), message.get("value")
-    schema = None
-    if isinstance(envelope, dict) and "payload" in envelope and not _is_flattened(envelope):
-        schema, envelope = envelope.get("schema"), envelope["payload"]
-    if not isinstance(envelope, dict):
-        return  # a tombstone
-    fields = {f.get("field"): f for f in (schema or {}).get("fields") or []}
-    if _is_flattened(envelope):
-        origin = {
-            name.removeprefix("__source_").removeprefix("__"): text for name, text in envelope.items() if name.startswith("__")
-        }
-        columns = {
-            name: connect_type(fields[name]) if name in fields else None for name in envelope if not name.startswith("__")
-        }
-        order = _debezium_order(envelope.get("__op"), origin, origin)
-        yield Sighting(_qualified(origin, "schema" if "schema" in origin else "db"), columns, list(_payload(key)), settings=order)
-        return
-    if "op" not in envelope or "source" not in envelope:
-        return  # a heartbeat, transaction metadata, a schema change
-    row = envelope.get("after") or envelope.get("before")
-    if isinstance(row, str):
-        raise TypeError("the row is text, as MongoDB's connector writes it")
-    if not isinstance(row, dict):
-        return
-    described = (fields.get("after") or fields.get("before") or {}).get("fields") or []
-    types = {f["field"]: connect_type(f) for f in described} or dict.fromkeys(row)
-    decimals = [
-        f["field"] for f in described if f.get("name") == _CONNECT + "Decimal" and isinstance(row.get(f["field"]), (int, float))
-    ]
-    source = envelope["source"]
-    if source.get("table") == "":
-        return  # a decoded logical message
-    settings = _debezium_order(envelope["op"], source, envelope) | ({"decimal_handling": "double"} if decimals else {})
-    table = _joined(source.get("schema") or source.get("db"), source.get("table"))
-    yield Sighting(table, types, list(_payload(key)), settings=settings)
-
-
-def _debezium_order(op: Any, source: Message, envelope: Message) -> dict[str, Any]:
-    """The order of a change without a position; rows of a snapshot need none."""
-    positions = ("lsn", "pos", "scn", "event_serial_no", "file", "commit_lsn", "change_lsn")
-    if op == "r" or any(source.get(name) is not None for name in positions):
-        return {}
-    if re.fullmatch(r"\[[^,]*,[^,]*\]", str(source.get("sequence"))):  # PostgreSQL's places of the last commit and of the change
-        return {}
-    has_time = any(each.get(name) for each in (source, envelope) for name in ("ts_us", "ts_ms"))
-    return _by_arrival("_timestamp" if has_time else None)
-
-
-def _by_arrival(first: str | None) -> dict[str, Any]:
-    """The order of arrival, after the time or number that the messages have, if they have one."""
-    return {"sequence_by": [*filter(None, [first]), "_arrival"]}
-
-
-def _is_flattened(message: Message) -> bool:
-    """Whether it is a row alone, as the transform ExtractNewRecordState writes it: its columns may have any names."""
-    return bool({"__op", "__deleted"} & set(message))
-
-
-def _canal(message: Message) -> Iterator[Sighting]:
-    types = {name.lower(): mysql_type(kind) for name, kind in (message.get("mysqlType") or {}).items()}
-    for row in message.get("data") or [] if not message.get("isDdl") else []:
-        if not isinstance(row, dict):
-            raise TypeError("`data` holds no rows")
-        named = {name: types.get(name.lower()) for name in row}
-        order = {} if message.get("ts") and message.get("id") else _by_arrival("_message_time" if message.get("ts") else None)
-        yield Sighting(_qualified(message, "database"), named, message.get("pkNames") or [], settings=order)
-
-
-def _maxwell(message: Message) -> Iterator[Sighting]:
-    row = message.get("data")
-    if row and message["type"] in ("insert", "update", "delete", "bootstrap-insert"):
-        order = {} if "position" in message or message["type"] == "bootstrap-insert" else _by_arrival("_timestamp")
-        keys = message.get("primary_key_columns") or []
-        yield Sighting(_qualified(message, "database"), dict.fromkeys(row), keys, settings=order)
-
-
-_GOLDENGATE = {"table", "op_type", "op_ts", "current_ts", "pos", "primary_keys", "tokens", "csn", "xid", "before", "after"}
-
-
-def _goldengate(message: Message) -> Iterator[Sighting]:
-    described: Any = []
-    if "op_type" not in message and isinstance(message.get("payload"), dict):  # the Kafka Connect handler's
-        described, message = (message.get("schema") or {}).get("fields") or [], message["payload"]
-    images = [message[name] for name in ("before", "after") if message.get(name)]
-    if images:
-        described = next((f.get("fields") or [] for f in described if f.get("field") in ("before", "after")), [])
-    types = {f["field"]: connect_type(f) for f in described}
-    if not images:  # the row's columns stand beside the fields of the operation
-        images = [{name: value for name, value in message.items() if name not in _GOLDENGATE}]
-    columns = {name: types.get(name) for image in images for name in image if not name.endswith("_isMissing")}
-    if columns:
-        yield Sighting(message["table"], columns, message.get("primary_keys") or [])
-
-
-def _dms(message: Message) -> Iterator[Sighting]:
-    about = message["metadata"]
-    table = _joined(about.get("schema-name"), about.get("table-name"))
-    definition = (message.get("control") or {}).get("table-def") or {}
-    if definition:
-        types = {name: dms_type(column) for name, column in definition.get("columns", {}).items()}
-        yield Sighting(table, types, definition.get("primary-key") or [])
-    elif about["record-type"] == "data" and message.get("data"):
-        row = message["data"]  # with the columns of the row before under BI_, if the task adds them
-        yield Sighting(table, {name: None for name in row if name.removeprefix("BI_") == name or name[3:] not in row})
-
-
-def _aliyun(message: Message) -> Iterator[Sighting]:
-    schema = message["schema"]
-    types = {c["name"]: _ALIYUN.get(c["type"].upper()) for c in schema.get("dataColumn") or []}
-    source = schema.get("source") or {}
-    if types:
-        table = _joined(source.get("dbName"), source.get("schemaName"), source.get("tableName"))
-        yield Sighting(table, types, schema.get("primaryKey") or [])
-
-
-def _rows(message: Message) -> Iterator[Sighting]:
-    yield Sighting(None, dict.fromkeys(message), values=message)
-
-
-def _trigger_audit(message: Message) -> Iterator[Sighting]:
-    for image in ("record", "new_row", "old_record", "old_row"):
-        row = json.loads(message[image]) if isinstance(message.get(image), str) else message.get(image)
-        if row and message["op"]:
-            table = _joined(message.get("table_schema"), message.get("table_name") or message.get("tbl"))
-            yield Sighting(table, dict.fromkeys(row))
-            return
-
-
-def _change_event(message: Message) -> Iterator[Sighting]:
-    if message["changeType"]:
-        yield Sighting(None, dict.fromkeys(message.get("columnNames") or []), message.get("oldKeyNames") or [])
-
-
-def _rows_with(flag: str, is_column: Callable[[str], bool]) -> Callable[[Message], Iterator[Sighting]]:
-    """The reader of rows that have a column of this name, and others that are none of the table's."""
-
-    def read(message: Message) -> Iterator[Sighting]:
-        if message[flag] is not None:
-            row = {name: value for name, value in message.items() if is_column(name)}
-            yield Sighting(None, dict.fromkeys(row), values=row)
-
-    return read
-
-
-READERS: dict[str, Callable[[Message], Iterator[Sighting]]] = {
-    "aliyun": _aliyun,
-    "canal": _canal,
-    "change_event": _change_event,
-    "debezium": _debezium,
-    "dms": _dms,
-    "goldengate": _goldengate,
-    "maxwell": _maxwell,
-    "oracle_cdc": _rows_with("OPERATION$", lambda name: not name.endswith("$")),
-    "powerexchange": _rows_with("DTL__CAPXACTION", lambda name: not name.startswith("DTL__")),
-    "rows": _rows,
-    "snapshots": _rows,
-    "sqlserver_ct": _rows_with("__$operation", lambda name: not name.startswith("__")),
-    "trigger_audit": _trigger_audit,
-    "wal2json_v1": _wal2json_v1,
-    "wal2json_v2": _wal2json_v2,
-}
-
-
-def _payload(key: Any) -> Message:
-    """The key of a Kafka record, as it is or under a schema."""
-    row = key.get("payload", key) if isinstance(key, dict) else None
-    return row if isinstance(row, dict) else {}
-
-
-def _qualified(message: Message, schema: str) -> str | None:
-    return _joined(message.get(schema), message.get("table"))
-
-
-def _joined(*parts: str | None) -> str | None:
-    """`schema.table`, of what there is of it."""
-    return ".".join(filter(None, parts)) or None
-
-
-# --------------------------------------------------------------------------------
-# Types of sources, as Spark types. What Spark has no type for is a string, as the format writes it.
-
-_SIZED = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
-_UNLIMITED = "decimal(38,18)"
-
-
-def postgres_type(text: str) -> str:
-    """
-    >>> postgres_type("numeric(10,2)"), postgres_type("timestamp(3) with time zone"), postgres_type("integer[]")
-    ('decimal(10,2)', 'timestamp', 'string')
-    """
-    if text.endswith("[]"):
-        return "string"
-    word = " ".join(_SIZED.sub(" ", text).lower().split())
-    if word in ("numeric", "decimal"):
-        return _decimal(text) if _SIZED.search(text) else "string"  # up to 131,072 digits
-    return {
-        "smallint": "smallint",
-        "int2": "smallint",
-        "integer": "int",
-        "int4": "int",
-        "bigint": "bigint",
-        "int8": "bigint",
-        "real": "float",
-        "float4": "float",
-        "double precision": "double",
-        "float8": "double",
-        "boolean": "boolean",
-        "bool": "boolean",
-        "bytea": "binary",
-        "date": "date",
-        "timestamp without time zone": "timestamp_ntz",
-        "timestamp": "timestamp_ntz",
-        "timestamp with time zone": "timestamp",
-        "timestamptz": "timestamp",
-    }.get(word, "string")
-
-
-def mysql_type(text: str) -> str:
-    """
-    >>> mysql_type("INT(10) UNSIGNED"), mysql_type("varchar(10)"), mysql_type("decimal(10,2)")
-    ('bigint', 'string', 'decimal(10,2)')
-    """
-    words = _SIZED.sub(" ", text).lower().split()
-    word, unsigned = words[0] if words else "", "unsigned" in words
-    if word in ("decimal", "numeric", "dec", "fixed"):
-        return _decimal(text)
-    whole = {
-        "tinyint": ("tinyint", "smallint"),
-        "smallint": ("smallint", "int"),
-        "mediumint": ("int", "int"),
-        "int": ("int", "bigint"),
-        "integer": ("int", "bigint"),
-        "bigint": ("bigint", "decimal(20,0)"),
-    }
-    if word in whole:
-        return whole[word][unsigned]
-    return {
-        "float": "float",
-        "double": "double",
-        "real": "double",
-        "boolean": "boolean",
-        "bool": "boolean",
-        "year": "int",
-        "date": "date",
-        "datetime": "timestamp_ntz",
-        "timestamp": "timestamp_ntz",
-        "binary": "binary",
-        "varbinary": "binary",
-        "tinyblob": "binary",
-        "blob": "binary",
-        "mediumblob": "binary",
-        "longblob": "binary",
-    }.get(word, "string")
-
-
-_CONNECT = "org.apache.kafka.connect.data."
-_DEBEZIUM_TIME = "io.debezium.time."
-
-
-def connect_type(described: Mapping[str, Any]) -> str:
-    """The type of a field of a Kafka Connect schema, by its semantic type before its own.
-
-    >>> connect_type({"type": "int64", "name": "io.debezium.time.MicroTimestamp"}), connect_type({"type": "int16"})
-    ('timestamp_ntz', 'smallint')
-    """
-    semantic = described.get("name") or ""
-    if semantic == _CONNECT + "Decimal":
-        parameters = described.get("parameters") or {}
-        return _decimal(f"({parameters.get('connect.decimal.precision', 38)},{parameters.get('scale', 0)})")
-    if semantic == "io.debezium.data.VariableScaleDecimal":
-        return "string"  # of PostgreSQL's numeric, with up to 131,072 digits
-    if semantic in (_DEBEZIUM_TIME + "Date", _DEBEZIUM_TIME + "IsoDate", _CONNECT + "Date"):
-        return "date"
-    if semantic in (
-        _CONNECT + "Timestamp",
-        *(_DEBEZIUM_TIME + unit for unit in ("Timestamp", "MicroTimestamp", "NanoTimestamp", "IsoTimestamp")),
-    ):
-        return "timestamp_ntz"
-    if semantic == _DEBEZIUM_TIME + "ZonedTimestamp":
-        return "timestamp"
-    return {
-        "int8": "tinyint",
-        "int16": "smallint",
-        "int32": "int",
-        "int64": "bigint",
-        "float": "float",
-        "float32": "float",
-        "double": "double",
-        "float64": "double",
-        "boolean": "boolean",
-        "bytes": "binary",
-    }.get(described.get("type", ""), "string")
-
-
-def dms_type(column: Mapping[str, Any]) -> str:
-    """The type of a column of a DMS table definition."""
-    word = str(column.get("type", "")).upper()
-    if word == "NUMERIC":
-        return _decimal(f"({column.get('precision', 38)},{column.get('scale', 18)})")
-    return {
-        "BOOLEAN": "boolean",
-        "INT1": "tinyint",
-        "INT2": "smallint",
-        "INT4": "int",
-        "INT8": "bigint",
-        "INT16": "smallint",
-        "INT32": "int",
-        "INT64": "bigint",
-        "UINT1": "smallint",
-        "UINT2": "int",
-        "UINT4": "bigint",
-        "UINT8": "decimal(20,0)",
-        "REAL4": "float",
-        "REAL8": "double",
-        "DATE": "date",
-        "DATETIME": "timestamp_ntz",
-        "BYTES": "binary",
-        "BLOB": "binary",
-    }.get(word, "string")
-
-
-_ALIYUN = {
-    "DATE": "timestamp",
-    "BYTES": "binary",
-    "LONG": "bigint",
-    "DOUBLE": "double",
-    "FLOAT": "float",
-    "INTEGER": "int",
-    "INT": "int",
-    "STRING": "string",
-    "BOOLEAN": "boolean",
-}
-
-
-def _decimal(text: str) -> str:
-    size = _SIZED.search(text)
-    if size is None:
-        return _UNLIMITED
-    precision, scale = int(size[1]), int(size[2] or 0)
-    precision, scale = max(precision - min(scale, 0), scale), max(scale, 0)  # Oracle's NUMBER(3,5) and NUMBER(5,-2)
-    return f"decimal({precision},{scale})" if precision <= 38 else "string"
-
-
-_WHOLE = ("tinyint", "smallint", "int", "bigint")
-
-
-def wider(one: str, other: str) -> str:
-    """The type that holds the values of both, or the first, if there is none.
-
-    >>> wider("bigint", "int"), wider("float", "double"), wider("decimal(10,2)", "decimal(12,1)"), wider("int", "string")
-    ('bigint', 'double', 'decimal(13,2)', 'int')
-    """
-    if one in _WHOLE and other in _WHOLE:
-        return _WHOLE[max(_WHOLE.index(one), _WHOLE.index(other))]
-    if {one, other} == {"float", "double"}:
-        return "double"
-    sizes = [_SIZED.search(t) for t in (one, other) if t.startswith("decimal")]
-    if len(sizes) == 2:
-        (p1, s1), (p2, s2) = ((int(m[1]), int(m[2])) for m in sizes if m)
-        scale = max(s1, s2)
-        whole = max(p1 - s1, p2 - s2)
-        return f"decimal({whole + scale},{scale})" if whole + scale <= 38 else one
-    return one

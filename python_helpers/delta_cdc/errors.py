@@ -29,6 +29,11 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     return "Known: " + ", ".join(f"`{name}`" for name in names) + "."
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing wrong with the configuration: where it is and what to do, in one line."""
@@ -76,9 +81,7 @@ class ConfigError(CdcError):
         super().__init__("\n".join(self.lines()))
 
     def lines(self) -> list[str]:
-        count = len(self.problems)
-        found = "1 problem found" if count == 1 else f"{count} problems found"
-        return [*(str(problem) for problem in self.problems), f"{found}, {self.then}."]
+        return [*map(str, self.problems), f"{counted(len(self.problems), 'problem')} found, {self.then}."]
 
 
 class ProjectError(CdcError):

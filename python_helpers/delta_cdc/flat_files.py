@@ -10,8 +10,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from delta_cdc.discover import READERS, Discovery, FoundTable, lines_of
+from delta_cdc.discover import Discovery, FoundTable, lines_of
 from delta_cdc.errors import OperationError
+from delta_cdc.message_readers import READERS
 
 # of which messages are flat rows: the file's columns are the table's
 FORMATS = ("rows", "snapshots", "oracle_cdc", "powerexchange", "sqlserver_ct")

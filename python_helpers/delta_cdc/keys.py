@@ -84,30 +84,40 @@ def key_changes(
         return Write(None, skip=True, report=report)
 
     changes = _usable_changes(staging, keys)
-    new = changes.where(F.col("_cdc_batch_id") > done)
     links = _linked_keys(changes, pair_split_key_changes)
     if exists:
         links = links.union(_both(session.table(str(dbt.this)), "key_before", "key_after"))
     linked = links.distinct().localCheckpoint()
 
-    found = new.join(linked, F.expr(_AT_LINKED_KEY), "left").agg(
-        F.count_if(F.col("_cdc_op") == "T").alias("truncates"), F.count_if(F.expr(_IS_LINKED)).alias("touched")
-    )
-    row = found.collect()[0]
-    report["rows_read"] = row["touched"]
-    truncated = row["truncates"] > 0 and exists
-    if exists and not truncated and row["touched"] == 0:
+    truncates, touched = _counted(changes.where(F.col("_cdc_batch_id") > done), linked)
+    report["rows_read"] = touched
+    if exists and not truncates and not touched:
         return Write(None, skip=True, report=report)
 
     resolution = resolve(_at_keys(changes, linked), pair_split_key_changes=pair_split_key_changes)
     rows = resolution.rows.withColumn("resolved_batch_id", F.lit(newest).cast("bigint"))
     if exists:
-        before = session.table(str(dbt.this)).alias("b")
-        same = [F.col(f"a.{c}").eqNullSafe(F.col(f"b.{c}")) for c in (*ID, *_RESOLVED)]
-        rows = rows.alias("a").join(before, reduce(lambda x, y: x & y, same), "left_anti")
+        rows = _not_among(session.table(str(dbt.this)), rows)
     report |= {"rounds": resolution.rounds, "unresolved": resolution.unresolved}
     txn = {"app_id": app_id, "version": newest}
     return Write(rows, rebuild=anew or revised, txn=txn, notes=notes, report=report)
+
+
+def _counted(changes: DataFrame, linked: DataFrame) -> tuple[int, int]:
+    """How many of the changes are truncates, and how many are at linked keys."""
+    from pyspark.sql import functions as F
+
+    truncates, touched = F.count_if(F.col("_cdc_op") == "T"), F.count_if(F.expr(_IS_LINKED))
+    row = changes.join(linked, F.expr(_AT_LINKED_KEY), "left").agg(truncates, touched).collect()[0]
+    return int(row[0]), int(row[1])
+
+
+def _not_among(before: DataFrame, rows: DataFrame) -> DataFrame:
+    """The rows of which the table has none that says the same."""
+    from pyspark.sql import functions as F
+
+    same = [F.col(f"new.{name}").eqNullSafe(F.col(f"old.{name}")) for name in (*ID, *_RESOLVED)]
+    return rows.alias("new").join(before.alias("old"), reduce(lambda one, other: one & other, same), "left_anti")
 
 
 def _types(columns: dict[str, Any], *keys: str) -> list[str]:
@@ -138,9 +148,7 @@ def known_key_changes(
     return resolve(_at_keys(changes, linked), pair_split_key_changes=pair_split_key_changes).rows
 
 
-def linked_keys(
-    session: SparkSession, *, staging: str, keys: list[str], pair_split_key_changes: bool = False
-) -> DataFrame:
+def linked_keys(session: SparkSession, *, staging: str, keys: list[str], pair_split_key_changes: bool = False) -> DataFrame:
     """The keys that were ever part of a key change, each once: a row with the key columns.
 
     staging: SQL of a relation with the columns of a staging table. keys: its key columns.

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from delta_cdc.config import Project
 from delta_cdc.errors import OperationError, did_you_mean
+from delta_cdc.screen import tell
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 
 
@@ -54,4 +54,4 @@ def told(landed: Mapping[str, Any]) -> list[tuple[str, str]]:
 def show(landed: Sequence[Mapping[str, Any]], console: Console) -> None:
     for each in landed:
         for line, style in told(each):
-            console.print(Text(line, style=style), soft_wrap=True)
+            tell(console, line, style)

@@ -169,15 +169,31 @@ def find_keyed(project: Project, name: str, key: Sequence[str], command: str) ->
     keys = table.settings.keys
     if len(key) != len(keys):
         wanted = f"a value for each of {', '.join(keys)}" if keys else "a table with keys"
-        raise OperationError(f"table {table.feed}.{table.name}: {command} takes {wanted}; {len(key)} given.")
+        raise OperationError(f"table {table.full_name}: {command} takes {wanted}; {len(key)} given.")
     return table
+
+
+def find_table_with_keys(project: Project, name: str, command: str) -> Table:
+    """`find_table`, for a command that tells rows by their keys. Raises OperationError for a table without."""
+    table = find_table(project, name)
+    if not table.settings.keys:
+        raise OperationError(
+            f"table {table.full_name}: {command} takes a table with keys, and this one has none. "
+            "`keys` in its source names them."
+        )
+    return table
+
+
+def find_tables(project: Project, names: Sequence[str]) -> list[Table]:
+    """`find_table` of each name, once."""
+    return [find_table(project, name) for name in dict.fromkeys(names)]
 
 
 def find_table(project: Project, name: str) -> Table:
     """The table that a person names: `invoice`, `shop.invoice`, or the name of one of its models."""
     called = {}
     for table in project.tables:
-        called[f"{table.feed}.{table.name}"] = [table]
+        called[table.full_name] = [table]
     for table in project.tables:
         for short in {table.name, table.staging_name, table.keys_name, table.history_name, table.final_name} - {None}:
             assert short is not None
@@ -186,9 +202,9 @@ def find_table(project: Project, name: str) -> Table:
     if len(found) == 1:
         return found[0]
     if found:
-        which = " or ".join(f"`{table.feed}.{table.name}`" for table in found)
+        which = " or ".join(f"`{table.full_name}`" for table in found)
         raise OperationError(f"There are several tables `{name}`. Say {which}.")
-    full = {known: f"{t.feed}.{t.name}" for t in project.tables for known in (t.name, f"{t.feed}.{t.name}")}
+    full = {known: t.full_name for t in project.tables for known in (t.name, t.full_name)}
     close = nearest(name, full)
     hint = f"Did you mean `{full[close]}`?" if close else did_you_mean(name, set(full.values()))
     raise OperationError(f"There is no table `{name}`. {hint}")

@@ -26,7 +26,7 @@ def pause(project: Project, table: Table, why: str) -> str:
     """Write the reason as the table's setting `paused`; returns where it stands (file:line). Raises OperationError."""
     why = " ".join(why.split())
     if not why:
-        raise OperationError("`--why` is empty. Say why, for each run and `delta-cdc status` tell it.")
+        raise OperationError("`--why` is empty. Give a reason: runs and `delta-cdc status` show it.")
     if is_template(why):
         raise OperationError(f"`--why` is {why}, which dbt would take for a template. Leave the braces out.")
     place = _place_of(project, table)
@@ -45,7 +45,7 @@ def pause(project: Project, table: Table, why: str) -> str:
 def resume(project: Project, table: Table) -> str | None:
     """Take the table's setting `paused` out of its source's yml; returns where its whole feed is paused (file:line), if it is.
     Raises OperationError, also where the table has no such setting."""
-    place, name = _place_of(project, table), f"{table.feed}.{table.name}"
+    place, name = _place_of(project, table), table.full_name
     feed = place.content["sources"][place.at[0]]
     by_feed = f"{table.file}:{_line_of(feed, 'paused')}" if _settings_in(feed).get("paused") else None
     if _settings_in(_table_in(place.content, place.at)).get("paused") is None:
@@ -79,9 +79,9 @@ class _Place:
 
     def by_hand(self, what: str) -> OperationError:
         where = f"{self.table.file}:{_line_of(_table_in(self.content, self.at), 'paused')}"
-        name = f"{self.table.feed}.{self.table.name}"
-        why = f"as that is written there it cannot be changed for {name} alone, or not by this command"
-        return OperationError(f"{where}: {why}. The file is as it was: {what} by hand.")
+        name = self.table.full_name
+        why = f"as it is written there, this command cannot change it for {name} alone"
+        return OperationError(f"{where}: {why}. The file is as it was; {what} by hand.")
 
     def write(self, text: str) -> None:
         try:
@@ -102,7 +102,7 @@ def _place_of(project: Project, table: Table) -> _Place:
                 for step in ("sources", number, "tables", place):
                     node = _below(node, step)
                 return _Place(table, path, text, content, (number, place), node, _way(each))
-    raise OperationError(f"{table.file}: table {table.feed}.{table.name} is no longer there. Nothing was changed.")
+    raise OperationError(f"{table.file}: table {table.full_name} is no longer there. Nothing was changed.")
 
 
 def _below(node: yaml.Node | None, step: str | int) -> Any:

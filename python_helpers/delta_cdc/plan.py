@@ -11,6 +11,7 @@ from rich.text import Text
 from delta_cdc import run as runs
 from delta_cdc.config import Project
 from delta_cdc.land import landed_feeds
+from delta_cdc.screen import tell
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 
 SUFFIX = "__plan"
@@ -39,7 +40,7 @@ def plan(project: Project, options: Sequence[str], *, select: Sequence[str] = ()
     runs.show(summary, console)
     console.print(Text("That is a plan: nothing was written.", style="bold"))
     if feeds := landed_feeds(project):
-        console.print(Text(f"What {', '.join(feeds)} would land first is not in it."), soft_wrap=True)
+        tell(console, f"What {', '.join(feeds)} would land first is not in it.")
     return summary.exit_code
 
 

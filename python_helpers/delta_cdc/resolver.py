@@ -36,9 +36,7 @@ COLUMNS = (
 _ID = ", ".join(ID)
 
 # O1, then O3. Change sets of a batch that share an order are told apart by name, so that no two changes tie.
-_ORDER = (
-    "_cdc_sequence, _cdc_ordinal, _cdc_batch_id, _cdc_change_set_order, _cdc_row, last_resort, _cdc_change_set"
-)
+_ORDER = "_cdc_sequence, _cdc_ordinal, _cdc_batch_id, _cdc_change_set_order, _cdc_row, last_resort, _cdc_change_set"
 
 # What an event does to the queue of occupants of one key.
 _ARRIVES, _IN_PLACE, _LEAVES, _NONE = 1, 0, -1, 2
@@ -183,9 +181,7 @@ def _cut(frame: DataFrame, **counted: str) -> tuple[DataFrame, dict[str, int]]:
     return kept, {name: int(seen.get[name]) for name in counted}
 
 
-_IS_KEY_CHANGE = (
-    "(_cdc_op in ('I', 'U', 'R') and _cdc_key_before is not null and not _cdc_key_before <=> _cdc_key)"
-)
+_IS_KEY_CHANGE = "(_cdc_op in ('I', 'U', 'R') and _cdc_key_before is not null and not _cdc_key_before <=> _cdc_key)"
 
 
 def _narrowed(changes: DataFrame) -> DataFrame:
@@ -403,9 +399,7 @@ def _jumped(links: DataFrame, still_open: int) -> tuple[DataFrame, int]:
     rounds = 0
     while still_open:
         if rounds == _MAX_ROUNDS:
-            raise ResolverError(
-                f"{still_open} key changes are linked in a circle: their positions contradict."
-            )
+            raise ResolverError(f"{still_open} key changes are linked in a circle: their positions contradict.")
         rounds += 1
         looked = _sql(
             """

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from delta_cdc import land as landing
 from delta_cdc.config import Project, Table, load_project
 from delta_cdc.errors import CdcError, OperationError, nearest
+from delta_cdc.models_yml import EACH_RUN
 from delta_cdc.operations import plain
-from delta_cdc.scaffold import EACH_RUN
+from delta_cdc.screen import grid, tell
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 
 # What a scheduler learns from the exit code; that of a wrong configuration is 2.
@@ -99,7 +99,7 @@ def seconds_of(text: str) -> int:
     """`90s`, `15m`, `1h` in seconds. Raises ValueError for anything else."""
     found = re.fullmatch(r"([1-9]\d*)([smh])", text.strip().lower())
     if found is None:
-        raise ValueError(f"`{text}` is no interval: it wants a whole number and s, m or h, such as `15m`.")
+        raise ValueError(f"`{text}` is no interval. Give a whole number and s, m or h, such as `15m`.")
     return int(found[1]) * _UNITS[found[2]]
 
 
@@ -144,7 +144,7 @@ def run(
                 code = error.exit_code
                 said = "\n".join(error.lines())
                 said += f"\n{time.strftime('%H:%M:%S')}  No run; the next is tried in {every} s."
-                console.print(Text(said, style="red"), soft_wrap=True)
+                tell(console, said, "red")
             if session_is_gone():
                 console.print(Text("The process's Spark is gone (see spark.log). Start this command again.", style="red"))
                 return FAILED
@@ -167,12 +167,12 @@ def rebuild(project: Project, options: Sequence[str], tables: Sequence[Table], c
             there = dbt.ask(progress, "look", "can_be_rebuilt", {"staging": list(made)})
         chosen = [name for staging, names in made.items() if staging in there for name in names]
         if not chosen:
-            raise OperationError("Nothing of that is loaded yet. Run `dbt run` first.")
+            raise OperationError("None of these tables is loaded yet. Run `dbt run` first.")
         summary = run_once(dbt, project, ["run", "--full-refresh", "--select", *chosen], console)
     show(summary, console)
-    left = [f"{table.feed}.{table.name}" for table in tables if table.staging_name not in there]
+    left = [table.full_name for table in tables if table.staging_name not in there]
     if left:
-        console.print(Text(f"Not loaded yet, so not rebuilt: {', '.join(left)}", style="yellow"), soft_wrap=True)
+        tell(console, f"Not loaded yet, so not rebuilt: {', '.join(left)}", "yellow")
     return summary.exit_code
 
 
@@ -194,7 +194,7 @@ def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Co
     if not nodes and "--select" in command and (unknown or "--exclude" not in command):
         raise NotStarted("\n".join(unknown) or f"No model is selected by --select {' '.join(command[2:])}.")
     for text in unknown:
-        console.print(Text(text, style="yellow"), soft_wrap=True)
+        tell(console, text, "yellow")
     return summarize(project, _past_conflicts(dbt, nodes, command, console), time.monotonic() - started)
 
 
@@ -218,7 +218,7 @@ def check_news(dbt: WarmDbt, project: Project, summary: Summary, console: Consol
     Nothing is tested of a table that failed, or whose final was not part of the run: it is behind.
     """
     news = {table.name for table in summary.tables if table.has_news and table.reached_final and not table.failed}
-    models = [model for table in project.tables if f"{table.feed}.{table.name}" in news for model in table.models]
+    models = [model for table in project.tables if table.full_name in news for model in table.models]
     if not models:
         return
     try:
@@ -277,7 +277,7 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
     reports: dict[str, TableReport] = {}
     of_model: dict[str, TableReport] = {}
     for table in project.tables:
-        name = f"{table.feed}.{table.name}"
+        name = table.full_name
         of_model |= dict.fromkeys(table.models, reports.setdefault(name, TableReport(name)))
     finals, stagings = ({getattr(table, name) for table in project.tables} for name in ("final_name", "staging_name"))
     others: list[str] = []
@@ -313,32 +313,27 @@ def show(summary: Summary, console: Console) -> None:
     shown = sorted(news, key=lambda table: (not (table.failed or table.held), -table.seconds))[:SHOWN_TABLES]
     counts = ("read", "duplicate", "late", "quarantined", "inserted", "updated", "deleted")
     if shown:
-        grid = RichTable(box=None, pad_edge=False, header_style="bold")
-        grid.add_column("table", overflow="fold")
-        for column in (*counts, "seconds"):
-            grid.add_column(column, justify="right")
+        lines = grid("table", *(f">{column}" for column in (*counts, "seconds")))
         for table in shown:
             state = " (failed)" if table.failed else " (held)" if table.held else ""
             cells = [f"{getattr(table, name):,}" if getattr(table, name) else "" for name in counts]
-            grid.add_row(Text(table.name + state), *cells, f"{table.seconds:.1f}")
-        console.print(grid)
+            lines.add_row(Text(table.name + state), *cells, f"{table.seconds:.1f}")
+        console.print(lines)
     for table in news:
         for text in (*table.failed, *([table.held] if table.held else [])):
-            console.print(Text(text, style="red" if table.failed else "yellow"), soft_wrap=True)
+            tell(console, text, "red" if table.failed else "yellow")
     for text in (*summary.others, *summary.failed_tests):
-        console.print(Text(text, style="red"), soft_wrap=True)
+        tell(console, text, "red")
     for why in dict.fromkeys(table.paused for table in summary.tables if table.paused):
         names = ", ".join(table.name for table in summary.tables if table.paused == why)
-        console.print(Text(f"Paused ({why}): {names}", style="yellow"), soft_wrap=True)
+        tell(console, f"Paused ({why}): {names}", "yellow")
     total = {name: sum(getattr(table, name) for table in news) for name in counts}
     more = f", {len(news) - len(shown)} not shown" if len(news) > len(shown) else ""
-    console.print(
-        Text(
-            f"{time.strftime('%H:%M:%S')}  {len(news)} of {len(summary.tables)} tables had news{more}: "
-            f"{total['read']:,} changes, {total['inserted']:,} rows inserted, {total['updated']:,} updated, "
-            f"{total['deleted']:,} deleted; {summary.seconds:.0f} s.{_said_of_tests(summary)}"
-        ),
-        soft_wrap=True,
+    tell(
+        console,
+        f"{time.strftime('%H:%M:%S')}  {len(news)} of {len(summary.tables)} tables had news{more}: "
+        f"{total['read']:,} changes, {total['inserted']:,} rows inserted, {total['updated']:,} updated, "
+        f"{total['deleted']:,} deleted; {summary.seconds:.0f} s.{_said_of_tests(summary)}",
     )
 
 

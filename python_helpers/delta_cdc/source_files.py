@@ -82,9 +82,8 @@ def read_project(root: Path) -> DbtProject:
         content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except OSError as error:
         raise ProjectError(
-            f"There is no dbt project in {root}: dbt_project.yml cannot be read. Go to the project's "
-            "folder, or name it "
-            "with --project-dir."
+            f"There is no dbt project in {root}: dbt_project.yml cannot be read. Go to the project's folder, or name it with "
+            "--project-dir."
         ) from error
     except (yaml.YAMLError, ValueError) as error:  # also a date that is none, and what is not UTF-8
         raise ProjectError(f"dbt_project.yml is not valid yml: {one_line(error)}") from error
@@ -156,7 +155,7 @@ def read_source_files(project: DbtProject, problems: list[Problem]) -> list[Sour
                 files.append(SourceFile(name, content))
             elif block := next(blocks_in(content), None):
                 holder, key = block
-                message = "`cdc` is read by nobody here: the file has no `sources:`. Settings belong to a source, as in "
+                message = "`cdc` is not read here: the file has no `sources:`. Settings belong to a source, as in "
                 message += "sources: [{name: …, config: {meta: {cdc: …}}, tables: […]}]."
                 problems.append(Problem(message, file=name, line=holder.lines[key]))
     return files
@@ -225,8 +224,7 @@ class Renderer:
             raise
         except Exception as error:  # whatever the template does
             raise ValueError(
-                f"`{value}` cannot be worked out here ({one_line(error)}). Only env_var and var may be used "
-                "in settings"
+                f"`{value}` cannot be worked out here ({one_line(error)}). Only env_var and var may be used in settings"
             ) from error
 
     def _env_var(self, name: str, default: str | None = None) -> str:
@@ -238,9 +236,7 @@ class Renderer:
     def _var(self, name: str, default: Any = _NOT_GIVEN) -> Any:
         found = self._variables.get(name, default)
         if found is _NOT_GIVEN:
-            raise ValueError(
-                f"the variable {name} is not in dbt_project.yml. Put it under vars:, or give var a default"
-            )
+            raise ValueError(f"the variable {name} is not in dbt_project.yml. Put it under vars:, or give var a default")
         return found
 
 

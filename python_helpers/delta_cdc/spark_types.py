@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from delta_cdc.errors import nearest
 
@@ -21,60 +22,35 @@ _SIZED = {
 }
 _KNOWN = SIMPLE | set(_SIZED) | {"array", "map", "struct"}
 
+
+def by_word(words_of: Mapping[str, str]) -> dict[str, str]:
+    """{another system's word: Spark type}, from the words of each Spark type."""
+    return {word.strip(): data_type for data_type, words in words_of.items() for word in words.split(",")}
+
+
 # What people write out of habit, and Spark's word for it.
-_FOREIGN = {
-    "bigint unsigned": "decimal(20,0)",
-    "bit": "boolean",
-    "bool": "boolean",
-    "bytea": "binary",
-    "blob": "binary",
-    "clob": "string",
-    "character varying": "string",
-    "datetime": "timestamp",
-    "datetime2": "timestamp",
-    "datetimeoffset": "timestamp",
-    "double precision": "double",
-    "float4": "float",
-    "float8": "double",
-    "int2": "smallint",
-    "int4": "int",
-    "int8": "bigint",
-    "int64": "bigint",
-    "int unsigned": "bigint",
-    "interval": "string",
-    "inet": "string",
-    "json": "string",
-    "jsonb": "string",
-    "long raw": "binary",
-    "longblob": "binary",
-    "longtext": "string",
-    "mediumint": "int",
-    "mediumtext": "string",
-    "money": "decimal(19,4)",
-    "nchar": "string",
-    "number": "decimal(38,10)",
-    "nvarchar": "string",
-    "nvarchar2": "string",
-    "raw": "binary",
-    "smalldatetime": "timestamp",
-    "serial": "int",
-    "bigserial": "bigint",
-    "text": "string",
-    "time": "string",
-    "timestamp with local time zone": "timestamp",
-    "timestamp with time zone": "timestamp",
-    "timestamp without time zone": "timestamp_ntz",
-    "timestamptz": "timestamp",
-    "tinytext": "string",
-    "uniqueidentifier": "string",
-    "uuid": "string",
-    "varbinary": "binary",
-    "varchar2": "string",
-    "xml": "string",
-}
-_TOKEN = re.compile(
-    r"\s*(?:(?P<name>`(?:[^`]|``)*`|[A-Za-z_]\w*)|(?P<number>\d+)|(?P<mark>[<>(),:])|(?P<bad>\S))"
-)
+_FOREIGN = by_word({
+    "boolean": "bit, bool",
+    "smallint": "int2",
+    "int": "int4, mediumint, serial",
+    "bigint": "int8, int64, int unsigned, bigserial",
+    "float": "float4",
+    "double": "double precision, float8",
+    "decimal(19,4)": "money",
+    "decimal(20,0)": "bigint unsigned",
+    "decimal(38,10)": "number",
+    "string": (
+        "clob, character varying, interval, inet, json, jsonb, longtext, mediumtext, nchar, nvarchar, nvarchar2, "
+        "text, time, tinytext, uniqueidentifier, uuid, varchar2, xml"
+    ),
+    "binary": "bytea, blob, long raw, longblob, raw, varbinary",
+    "timestamp": (
+        "datetime, datetime2, datetimeoffset, smalldatetime, timestamp with local time zone, "
+        "timestamp with time zone, timestamptz"
+    ),
+    "timestamp_ntz": "timestamp without time zone",
+})
+_TOKEN = re.compile(r"\s*(?:(?P<name>`(?:[^`]|``)*`|[A-Za-z_]\w*)|(?P<number>\d+)|(?P<mark>[<>(),:])|(?P<bad>\S))")
 
 
 class _Unreadable(Exception):
@@ -124,9 +100,7 @@ class _Parser:
             self.sizes(word)
         elif word not in SIMPLE:
             better = _FOREIGN.get(word) or nearest(word, _KNOWN)
-            raise _Unreadable(
-                f"`{word}` is not one. Did you mean `{better}`?" if better else f"`{word}` is not one"
-            )
+            raise _Unreadable(f"`{word}` is not one. Did you mean `{better}`?" if better else f"`{word}` is not one")
 
     def field(self) -> None:
         self.take("name")

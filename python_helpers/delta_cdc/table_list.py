@@ -27,12 +27,20 @@ def read_table_list(path: Path, found: Collection[str] | None = None) -> dict[st
 
     found: the names that the messages have for tables, which may carry a schema: the settings are by these.
     """
-    problems: list[str] = []
-    out: dict[str, dict[str, Any]] = {}
     try:
         content = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise OperationError(f"{path}: its text is not UTF-8. Save it as CSV in UTF-8.") from None
+    problems: list[str] = []
+    given = _read(content, path, problems)
+    named = given if found is None else _by_names_of(given, found, path, problems)
+    if problems:
+        raise OperationError("\n".join(problems))
+    return named
+
+
+def _read(content: str, path: Path, problems: list[str]) -> dict[str, dict[str, Any]]:
+    """{table: {setting: value}}, by the names that stand there. problems: what is wrong is added to them."""
     first = content.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)  # sheets in many a language write semicolons
     rows = csv.DictReader(io.StringIO(content, newline=""), skipinitialspace=True, delimiter=delimiter)
@@ -45,6 +53,7 @@ def read_table_list(path: Path, found: Collection[str] | None = None) -> dict[st
             problems.append(f"{path}, line 1: `{name}` is there twice. Make it one column.")
         if name not in ("table", "") and name not in Settings.model_fields:
             problems.append(f"{path}, line 1: `{name}` is no setting. {which_setting(name)}")
+    out: dict[str, dict[str, Any]] = {}
     for row in rows:
         where = f"{path}, line {rows.line_num}"
         more = row.pop(None, None)
@@ -65,9 +74,15 @@ def read_table_list(path: Path, found: Collection[str] | None = None) -> dict[st
                     out[table][name] = _value(name, text.strip())
                 except (yaml.YAMLError, ValueError):  # ValueError: a date that is none
                     problems.append(f"{where}: `{name}` is {text!r}, which cannot be read.")
-    found = out if found is None else found
+    return out
+
+
+def _by_names_of(
+    given: dict[str, dict[str, Any]], found: Collection[str], path: Path, problems: list[str]
+) -> dict[str, dict[str, Any]]:
+    """The same by the names of `found`, of which the list may leave the schema out."""
     named = {}
-    for table, settings in out.items():
+    for table, settings in given.items():
         called = [table] if table in found else [each for each in found if table == each.rsplit(".", 1)[-1]]
         if len(called) == 1:
             named[called[0]] = settings
@@ -76,8 +91,6 @@ def read_table_list(path: Path, found: Collection[str] | None = None) -> dict[st
                 f"{path}: no change set has a table `{table}`. {did_you_mean(table, found)}" if not called
                 else f"{path}: several tables are called `{table}`. Say which: {', '.join(called)}."
             )
-    if problems:
-        raise OperationError("\n".join(problems))
     return named
 
 

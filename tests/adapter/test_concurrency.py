@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from dbt.adapters.sparkdelta import delta_log, narrowing
+from dbt.adapters.sparkdelta import catalog, narrowing, upkeep
 from dbt.adapters.sparkdelta.session import settings_on, short_message
 from dbt.adapters.sparkdelta.write_plan import WritePlan
 from delta_cdc.run import Busy, locked
@@ -151,7 +151,7 @@ class Table:
 
     @property
     def path(self) -> Path:
-        path = delta_log.local_path(delta_log.location(self.spark, *self.name.split(".")))
+        path = catalog.local_path(catalog.location(self.spark, *self.name.split(".")))
         assert path is not None
         return path
 
@@ -283,7 +283,7 @@ def test_maintain_begins_again_where_a_load_commits_meanwhile(
     from delta.exceptions import ConcurrentDeleteReadException
 
     slept: list[int] = []
-    monkeypatch.setattr(delta_log.time, "sleep", slept.append)
+    monkeypatch.setattr(upkeep.time, "sleep", slept.append)
 
     class Session:
         said: ClassVar[list[str]] = []
@@ -293,7 +293,7 @@ def test_maintain_begins_again_where_a_load_commits_meanwhile(
             if len(self.said) <= conflicts:
                 raise ConcurrentDeleteReadException(message="somebody wrote")
 
-    assert delta_log.optimize(Session(), "a.b", "zorder by (`c`)") is merged
+    assert upkeep.optimize(Session(), "a.b", "zorder by (`c`)") is merged
     assert Session.said == ["optimize a.b zorder by (`c`)"] * min(conflicts + 1, 3)
     assert slept == [1, 2, 4][: min(conflicts, 3)]
 

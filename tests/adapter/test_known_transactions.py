@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt.adapters.sparkdelta import delta_log, known_transactions
+from dbt.adapters.sparkdelta import catalog, delta_log, known_transactions
 from dbt.adapters.sparkdelta.session import settings_on
 from dbt.adapters.sparkdelta.write_plan import WritePlan
 
@@ -35,7 +35,7 @@ class Table:
 
     @property
     def uri(self) -> str:
-        return delta_log.location(self.session, *self.name.split(".")) or ""
+        return catalog.location(self.session, *self.name.split(".")) or ""
 
     @property
     def snapshot(self) -> Any:
@@ -122,7 +122,7 @@ def test_they_are_those_of_delta_after(table: Table, statement: str) -> None:
 @pytest.mark.parametrize("checksum", ["gone", "without"])
 def test_without_a_checksum_delta_works_them_out(table: Table, checksum: str) -> None:
     assert table.insert(1)
-    log: Path | None = delta_log.local_path(table.uri)
+    log: Path | None = catalog.local_path(table.uri)
     assert log is not None
     for file in (log / "_delta_log").glob("0*.crc"):
         (file.parent / f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's own, of the file's bytes

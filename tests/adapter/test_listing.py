@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from dbt.tests.util import run_dbt
 
-from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta import catalog
 
 
 class TestListing:
@@ -21,7 +21,7 @@ class TestListing:
             raise OSError("[SCHEMA_NOT_FOUND] the metastore is away")
 
         with monkeypatch.context() as patch:
-            patch.setattr(delta_log, "tables", fails)
+            patch.setattr(catalog, "tables", fails)
             with pytest.raises(Exception, match="the metastore is away"):
                 run_dbt(["run"], expect_pass=False)
         assert project.run_sql("select count(*) from {schema}.kept", fetch="one")[0] == 2

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.sparkdelta import Write, class_archive, delta_log, jars, session, settings
+from dbt.adapters.sparkdelta import Write, class_archive, jars, session, settings, statements
 from dbt.adapters.sparkdelta.connections import SparkdeltaCredentials
 from dbt.adapters.sparkdelta.response import counted
 from dbt.adapters.sparkdelta.seeds import literal
@@ -187,7 +187,7 @@ def test_write_of_none_is_a_skip() -> None:
     ],
 )
 def test_the_table_that_a_statement_writes(sql: str, kind: str | None, table: str) -> None:
-    assert delta_log.written_table(sql) == (kind, table)
+    assert statements.written_table(sql) == (kind, table)
 
 
 @pytest.mark.parametrize(

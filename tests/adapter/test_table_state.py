@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta import catalog, delta_log
 from dbt.adapters.sparkdelta.session import settings_on
 from dbt.adapters.sparkdelta.write_plan import WritePlan
 
@@ -35,7 +35,7 @@ class Table:
 
     @property
     def path(self) -> Path:
-        path = delta_log.local_path(delta_log.location(self.session, "state", self.name))
+        path = catalog.local_path(catalog.location(self.session, "state", self.name))
         assert path is not None
         return path
 
@@ -163,7 +163,7 @@ def test_a_log_that_cannot_be_read_is_an_error(table: Table) -> None:
 
 def test_a_log_is_read_again_when_there_is_another_commit(table: Table) -> None:
     table.write("app.x@1", 1, CREATE)
-    uri = delta_log.location(table.session, "state", table.name)
+    uri = catalog.location(table.session, "state", table.name)
     read = delta_log.open_log(table.session, uri)
     assert delta_log.open_log(table.session, uri) is read
     table.write("app.x@1", 2)
@@ -179,7 +179,7 @@ def test_a_log_on_another_file_system_tells_the_same(table: Table) -> None:
     """It is read by Delta in the JVM, which reads this one too."""
     table.sql("create or replace table {t} using delta as select 1 as id, timestamp'2024-01-01 10:00:00.5' as at")
     table.write("app.x@1", 7, "insert into {t} values (5, timestamp'2024-01-02 00:00:00')")
-    uri = delta_log.location(table.session, "state", table.name)
+    uri = catalog.location(table.session, "state", table.name)
     local, anywhere = delta_log._LocalLog(table.path, uri), delta_log._SparkLog(table.session, uri)
     for column in ("id", "at", "no_such_column"):
         assert anywhere.statistics(table.session, column) == local.statistics(table.session, column)

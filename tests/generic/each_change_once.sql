@@ -1,12 +1,9 @@
 {#- True when no usable change was staged from two change sets (O4).
     source_table, touched_only: as `part_to_test`. -#}
 {% test each_change_once(model, source_table=none, touched_only=false) %}
-{%- if execute -%}
-{%- set part = delta_cdc.part_to_test(model, source_table, touched_only) -%}
-{%- if part.never_loaded -%}
-{{ delta_cdc.nothing_to_test() }}
-{%- else -%}
-{%- set arrival = ['_cdc_transaction', '_cdc_occurred_at', '_cdc_batch_id', '_cdc_change_set', '_cdc_row', '_cdc_staged_at', '_cdc_error', '_cdc_raw', '_cdc_undeclared', '_cdc_revised_in'] -%}
+{%- call(part) delta_cdc.tested(model, source_table, touched_only) -%}
+{%- set arrival = ['_cdc_transaction', '_cdc_occurred_at', '_cdc_batch_id', '_cdc_change_set', '_cdc_row', '_cdc_staged_at',
+                   '_cdc_error', '_cdc_raw', '_cdc_undeclared', '_cdc_revised_in'] -%}
 {%- set content = adapter.get_columns_in_relation(model) | map(attribute='name') | reject('in', arrival) | list -%}
 select {{ delta_cdc.column_list(content) }}
 from (
@@ -15,6 +12,5 @@ from (
 )
 group by {{ delta_cdc.column_list(content) }}
 having count(distinct _cdc_batch_id) > 1
-{%- endif -%}
-{%- endif -%}
+{%- endcall -%}
 {% endtest %}

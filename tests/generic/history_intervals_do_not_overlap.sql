@@ -1,16 +1,11 @@
 {#- True when the versions of an entity follow one another, each of positive length (H1).
     source_table, touched_only: as `part_to_test`. -#}
 {% test history_intervals_do_not_overlap(model, source_table=none, touched_only=false) %}
-{%- if execute -%}
-{%- set part = delta_cdc.part_to_test(model, source_table, touched_only) -%}
-{%- if part.never_loaded -%}
-{{ delta_cdc.nothing_to_test() }}
-{%- else -%}
+{%- call(part) delta_cdc.tested(model, source_table, touched_only) -%}
 select * from (
   select *, lead(valid_from) over (partition by _cdc_entity order by valid_from nulls first) as next_from
   from {{ delta_cdc.tested_rows(part, model, by=['_cdc_entity']) }}
 )
 where valid_to <= valid_from or (next_from is not null and (valid_to is null or valid_to > next_from))
-{%- endif -%}
-{%- endif -%}
+{%- endcall -%}
 {% endtest %}

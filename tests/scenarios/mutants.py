@@ -447,7 +447,7 @@ MUTANTS = (
     ),
     Mutant(
         "Q5",
-        "python_helpers/delta_cdc/config_reader.py",
+        "python_helpers/delta_cdc/table_check.py",
         'if not can_be_compared(self.types.get(name, "")):',
         "if False:",
         ("tests/unit/test_config.py::test_Q5_rows_are_told_by_values_that_can_be_compared",),

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import database, delta_log, landing
+from dbt.adapters.sparkdelta import database, landing, upkeep
 from delta_cdc.cli import main
 from tests.scenarios.project import UserProject
 from tests.services.broker import SPARK_SETTINGS, Broker, Topics
@@ -230,7 +230,7 @@ def test_other_topics_a_lost_checkpoint_and_vacuum_double_nothing(shop: Shop) ->
     assert shop.land(one) == 1
     assert shop.land(both | {"topics": [], "topic_pattern": "(one|two)"}) == 1
     unchecked = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
-    delta_log._vacuum(shop.project.spark(), f"delta.`{both['location']}`", "retain 0 hours", unchecked)
+    upkeep._vacuum(shop.project.spark(), f"delta.`{both['location']}`", "retain 0 hours", unchecked)
     folder = Path(both["location"].removeprefix("file:")) / "_checkpoints"
     state, = folder.iterdir()
     assert (state / "metadata").exists()

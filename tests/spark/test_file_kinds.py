@@ -14,7 +14,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from tests.spark.test_formats import MACROS, settings
 
-from dbt.adapters.sparkdelta import files
+from dbt.adapters.sparkdelta import files, queries
 
 SAMPLE = """
 select 1 as id, cast('12345678901234567890123456789012345678' as decimal(38, 0)) as big,
@@ -293,7 +293,7 @@ def test_S4_a_file_that_is_cut_off_is_told(spark, tmp_path):
     rows = "id,n\n" + "".join(f"{n},{n * 7919 % 65521}\n" for n in range(300_000))  # more than Spark reads for the header
     view(spark, "csv", written(tmp_path / "cut.csv.gz", gzip.compress(rows.encode())[:-9]))
     with pytest.raises(DbtRuntimeError, match=r"cut\.csv\.gz") as told:
-        files.query_rows(spark, "select max(message) from kinds")
+        queries.query_rows(spark, "select max(message) from kinds")
     assert "The file is cut off" in str(told.value.msg)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.sparkdelta import files
+from dbt.adapters.sparkdelta import files, listing
 
 NAMES = (
     "a.jsonl", "b c.jsonl", "100%25.jsonl", "x+y.jsonl", "[1]*?{}.jsonl", "é\U0001f600.jsonl", ".hidden", "_SUCCESS",
@@ -33,9 +33,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("scheme", ["", "file:", "file://"])
 def test_local_files_are_told_as_hadoop_tells_them(spark, folder: Path, scheme: str, pattern: str) -> None:
-    found = files.list_files(spark, f"{scheme}{folder}{pattern}")
-    system, path = files.file_system(spark, f"{scheme}{folder}{pattern}")
-    of_hadoop = list(files._found_files(spark, system.globStatus(path)))
+    found = listing.list_files(spark, f"{scheme}{folder}{pattern}")
+    system, path = listing.file_system(spark, f"{scheme}{folder}{pattern}")
+    of_hadoop = list(listing._found_files(spark, system.globStatus(path)))
     by_path = lambda each: each["path"]  # noqa: E731
     assert sorted(found, key=by_path) == sorted(of_hadoop, key=by_path)
     assert bool(found) == (pattern not in ("/two", "/nothing/*"))
@@ -51,12 +51,12 @@ def test_a_folder_is_the_one_of_that_name(spark, folder: Path) -> None:
 @pytest.mark.parametrize("pattern", ["/*", "/*/*"])
 def test_only_what_sorts_above_a_name_is_listed(spark, folder: Path, pattern: str) -> None:
     after = {f"file:{folder}": "one [1]"}
-    found = {each["path"].removeprefix(f"file:{folder}/") for each in files.list_files(spark, f"{folder}{pattern}", after)}
-    system, path = files.file_system(spark, f"{folder}{pattern}")
-    everything = [each["path"] for each in files._found_files(spark, system.globStatus(path))]
+    found = {each["path"].removeprefix(f"file:{folder}/") for each in listing.list_files(spark, f"{folder}{pattern}", after)}
+    system, path = listing.file_system(spark, f"{folder}{pattern}")
+    everything = [each["path"] for each in listing._found_files(spark, system.globStatus(path))]
     nested = pattern == "/*/*"
     assert found == {
-        each.removeprefix(f"file:{folder}/") for each in everything if files._is_after(each, nested, after)
+        each.removeprefix(f"file:{folder}/") for each in everything if listing._is_after(each, nested, after)
     }
     assert found
     assert min(found) > "one [1]"

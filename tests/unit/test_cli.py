@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.projects import TABLE, project, source
 
-from delta_cdc import scaffold
 from delta_cdc.cli import main
+from delta_cdc.settings_page import reference_page
 
 
 def run(*arguments: str | Path) -> Result:
@@ -113,9 +113,9 @@ def test_generate_writes_nothing_from_a_wrong_configuration(tmp_path: Path) -> N
 
 
 def test_settings_prints_or_writes_the_reference(tmp_path: Path) -> None:
-    assert run("settings").stdout == scaffold.reference_page()
+    assert run("settings").stdout == reference_page()
     run("settings", "--write", tmp_path / "page.md")
-    assert (tmp_path / "page.md").read_text(encoding="utf-8") == scaffold.reference_page()
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == reference_page()
 
 
 def test_version_and_help() -> None:

@@ -23,9 +23,9 @@ from delta_cdc.config import (
     unquoted,
     wants,
 )
-from delta_cdc.config_reader import _named_in
 from delta_cdc.errors import CdcError, ConfigError, ProjectError, did_you_mean, nearest
 from delta_cdc.spark_types import why_not_a_type
+from delta_cdc.table_check import _named_in
 
 ROOT = Path(__file__).parents[2]
 
@@ -396,7 +396,7 @@ def test_Q5_rows_are_told_by_values_that_can_be_compared(tmp_path: Path, type: s
         ({"keys": [], "keyless": "append", "surrogate": "hash"}, "surrogate"),
     ):
         (problem,) = problems(tmp_path, source(tables={"invoice": TABLE | settings}, columns=columns))
-        assert f"`{setting}` tells rows by their values, `tags` is {type}, and Spark cannot compare such." in problem
+        assert f"`{setting}` tells rows by their values, `tags` is {type}, which Spark cannot compare." in problem
 
 
 def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) -> None:
@@ -924,16 +924,16 @@ def test_unquoted() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda table: table.update(config={"cdc": {"mask": {"op": "upper(op)"}}}), "`cdc` is read by nobody"),
-        (lambda table: table.update(config={"Meta": {"cdc": TABLE}}), "`cdc` is read by nobody"),
-        (lambda table: table.update(cdc=TABLE), "`cdc` is read by nobody"),
-        (lambda table: table.update(cdc=None), "`cdc` is read by nobody"),
-        (lambda table: table.update(meta=[{"cdc": TABLE}]), "`cdc` is read by nobody"),
+        (lambda table: table.update(config={"cdc": {"mask": {"op": "upper(op)"}}}), "`cdc` is not read here"),
+        (lambda table: table.update(config={"Meta": {"cdc": TABLE}}), "`cdc` is not read here"),
+        (lambda table: table.update(cdc=TABLE), "`cdc` is not read here"),
+        (lambda table: table.update(cdc=None), "`cdc` is not read here"),
+        (lambda table: table.update(meta=[{"cdc": TABLE}]), "`cdc` is not read here"),
         (
             lambda table: table.update(columns=[*COLUMNS, {"name": "x", "data_type": "int", "meta": {"cdc": TABLE}}]),
-            "`cdc` is read by nobody",
+            "`cdc` is not read here",
         ),
-        (lambda table: table.update(meta={"CDC": TABLE}), "`CDC` is read by nobody"),
+        (lambda table: table.update(meta={"CDC": TABLE}), "`CDC` is not read here"),
     ],
 )
 def test_settings_that_nobody_reads_are_told(tmp_path: Path, change: Any, said: str) -> None:
@@ -961,8 +961,8 @@ FEEDS = yaml.safe_dump({"sources": [source()]}, sort_keys=False)
     ("text", "said"),
     [
         (FEEDS + FEEDS, "`sources` is given twice, and the first is lost"),
-        (FEEDS.replace("sources:", "source:"), "`cdc` is read by nobody here: the file has no `sources:`"),
-        (FEEDS.replace("sources:\n", ""), "`cdc` is read by nobody here: the file has no `sources:`"),
+        (FEEDS.replace("sources:", "source:"), "`cdc` is not read here: the file has no `sources:`"),
+        (FEEDS.replace("sources:\n", ""), "`cdc` is not read here: the file has no `sources:`"),
         (FEEDS.replace("name: shop", "nam: shop"), 'a source\'s name is empty. It takes text: - name: "shop".'),
         (FEEDS.replace("name: shop", "name: 2024"), 'a source\'s name is 2024. It takes text: - name: "2024".'),
         (FEEDS.replace("name: shop", "name: shop\n  name: stall"), "`name` is given twice, and the first is lost"),

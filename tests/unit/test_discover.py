@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from tests.projects import source
 
 from delta_cdc import discover as discovery
+from delta_cdc import source_types
 from delta_cdc.cli import main
 from delta_cdc.errors import OperationError
 from delta_cdc.table_list import read_table_list
@@ -125,16 +126,16 @@ def test_debezium_tells_types_by_its_schema_and_keys_by_the_record() -> None:
 
 def test_a_decimal_without_limits_is_text() -> None:
     """PostgreSQL's numeric holds what no decimal of Spark does: 1000000000000000000000000000000 beside 0.3."""
-    assert discovery.postgres_type("numeric") == "string"
-    assert discovery.connect_type({"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}) == "string"
+    assert source_types.postgres_type("numeric") == "string"
+    assert source_types.connect_type({"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}) == "string"
 
 
 def test_a_column_of_few_or_no_decimal_places_is_a_decimal() -> None:
     """Oracle's NUMBER(3,5) holds hundredths of thousandths, NUMBER(5,-2) hundreds."""
-    assert discovery.connect_type({"name": "org.apache.kafka.connect.data.Decimal",
+    assert source_types.connect_type({"name": "org.apache.kafka.connect.data.Decimal",
                                    "parameters": {"scale": "5", "connect.decimal.precision": "3"}}) == "decimal(5,5)"
-    assert discovery.postgres_type("numeric(5,-2)") == "decimal(7,0)"
-    assert discovery.mysql_type("decimal(65,30)") == "string"
+    assert source_types.postgres_type("numeric(5,-2)") == "decimal(7,0)"
+    assert source_types.mysql_type("decimal(65,30)") == "string"
 
 
 SHOP = {"database": "d", "table": "t"}

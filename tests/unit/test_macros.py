@@ -452,7 +452,7 @@ def test_R2_what_comes_again_of_an_erased_key_is_blanked() -> None:
     assert "if(_cdc_error <=> 'erased', null, `a`) as `a`" in sql
     assert "if(_cdc_error is null or _cdc_error = 'erased', cast(null as string), _cdc_message) as _cdc_raw" in sql
     assert "case when _cdc_error <=> 'erased' then null when _cdc_op in" in sql
-    known = macros["_keyed_hash"](macros["_key_values"](["id"]))
+    known = macros["_keyed_hash"](macros["all_quoted"](["id"]))
     assert "'secret'" in known
     assert "struct(`id` as `1`)" in known
 

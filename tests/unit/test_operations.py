@@ -155,7 +155,7 @@ def test_rebuild_makes_anew_what_is_made_of_staging_and_not_staging(tmp_path: Pa
 def test_rebuild_tells_why_it_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = ["--project-dir", str(project(tmp_path, source()))]
     done, made = rebuilt(monkeypatch, [], "invoice", *where)
-    assert (done.exit_code, done.stderr, made) == (1, "Nothing of that is loaded yet. Run `dbt run` first.\n", [])
+    assert (done.exit_code, done.stderr, made) == (1, "None of these tables is loaded yet. Run `dbt run` first.\n", [])
     done, _ = rebuilt(monkeypatch, [], "invoic", *where)
     assert (done.exit_code, done.stderr) == (1, "There is no table `invoic`. Did you mean `shop.invoice`?\n")
     with locked(tmp_path):

@@ -30,7 +30,8 @@ def table_in(root: Path, text: str) -> tuple[Any, Any]:
     (root / "s.yml").write_bytes(text.encode())
     (feed,) = content_of(text)["sources"]
     (line,) = (each.lines["name"] for each in feed["tables"] if each["name"] == "invoice")
-    table = SimpleNamespace(feed="shop", name="invoice", file="s.yml", line=line, settings=SimpleNamespace(paused=None))
+    settings = SimpleNamespace(paused=None)
+    table = SimpleNamespace(feed="shop", name="invoice", full_name="shop.invoice", file="s.yml", line=line, settings=settings)
     return SimpleNamespace(root=root), table
 
 
@@ -359,8 +360,8 @@ def test_what_cannot_be_changed_for_one_table_alone_is_left_and_told(tmp_path: P
         pauses.pause(*given, "we move")
     place, _, said = str(caught.value).partition(": ")
     assert text.splitlines()[int(place.removeprefix("s.yml:")) - 1].strip() == told
-    assert said.startswith("as that is written there it cannot be changed for shop.invoice alone, or not by this command. ")
-    assert "The file is as it was: write `paused: we move` among its settings (`" in said
+    assert said.startswith("as it is written there, this command cannot change it for shop.invoice alone. ")
+    assert "The file is as it was; write `paused: we move` among its settings (`" in said
     assert (tmp_path / "s.yml").read_bytes().decode() == text
 
 
@@ -422,7 +423,7 @@ def test_resume_of_the_last_line_of_a_file_without_an_end(tmp_path: Path) -> Non
 def test_a_pause_that_cannot_be_taken_out_alone_is_left_and_told(tmp_path: Path, tables: str, told: str, above: str) -> None:
     text = file_of(tables, above)
     given = table_in(tmp_path, text)
-    with pytest.raises(OperationError, match=r"The file is as it was: take `paused` out by hand\.$") as caught:
+    with pytest.raises(OperationError, match=r"The file is as it was; take `paused` out by hand\.$") as caught:
         pauses.resume(*given)
     assert text.splitlines()[int(str(caught.value).split(":")[1]) - 1].strip() == told
     assert (tmp_path / "s.yml").read_bytes().decode() == text
@@ -450,7 +451,7 @@ def test_pause_tells_where_it_wrote_and_a_second_one_changes_the_reason(tmp_path
 @pytest.mark.parametrize(
     ("why", "said"),
     [
-        (" ", "`--why` is empty. Say why, for each run and `delta-cdc status` tell it."),
+        (" ", "`--why` is empty. Give a reason: runs and `delta-cdc status` show it."),
         ("of {{ x }}", "`--why` is of {{ x }}, which dbt would take for a template. Leave the braces out."),
     ],
 )

@@ -12,8 +12,9 @@ import pytest
 import yaml
 from tests.projects import COLUMNS, FEED, TABLE, project, source
 
-from delta_cdc import scaffold
+from delta_cdc import model_files, scaffold
 from delta_cdc.config import FORMATS, load_project, setting_defaults, settings_naming_columns
+from delta_cdc.settings_page import reference_page
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = [
@@ -132,7 +133,7 @@ def test_the_project_s_own_files_are_current(folder: Path) -> None:
 
 
 def test_the_reference_page_is_current() -> None:
-    assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == scaffold.reference_page()
+    assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == reference_page()
 
 
 # What is in them
@@ -488,14 +489,14 @@ def test_a_file_s_header_tells_whether_it_was_edited() -> None:
     ],
 )
 def test_literals(value: Any, jinja: str, python: str) -> None:
-    assert scaffold.jinja(value) == jinja
-    assert scaffold.python(value) == python
+    assert model_files.jinja(value) == jinja
+    assert model_files.python(value) == python
     assert jinja2.Environment().compile_expression(jinja, undefined_to_none=False)() == value
     assert eval(python) == value
 
 
 def test_the_reference_page_has_a_row_for_each_setting_and_format() -> None:
-    page = scaffold.reference_page()
+    page = reference_page()
     rows = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
     assert rows == [*setting_defaults(), *FORMATS]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta import catalog
 from dbt.adapters.sparkdelta.table_log import (
     checkpoints_of,
     commit,
@@ -152,7 +152,7 @@ class Log:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder / "_delta_log"
         self.folder.mkdir()
-        monkeypatch.setattr(delta_log, "location", lambda _session, _schema, table: None if table == "none" else str(folder))
+        monkeypatch.setattr(catalog, "location", lambda _session, _schema, table: None if table == "none" else str(folder))
 
     def commit(self, version: int, txn_id: str, *columns: str) -> None:
         actions: list[dict[str, Any]] = [{"commitInfo": {"timestamp": version, "operation": "WRITE", "txnId": txn_id}}]

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.sparkdelta.listing import file_system
+
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 _SCHEMAS: dict[str, Any] = {
@@ -22,7 +24,32 @@ _SCHEMAS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def contents(frame: DataFrame) -> Iterator[tuple[int, bytes]]:
+def write(session: SparkSession, frame: DataFrame, folder: str) -> int:
+    """Write a folder of part-00000.avro, … and, at last, `_SUCCESS`; returns the number of rows.
+
+    The files' bytes pass through this process, one file at a time. Raises FileExistsError, and what `_contents` raises.
+    """
+    system, path = file_system(session, folder)
+    if system.exists(path):
+        raise FileExistsError(folder)
+    rows = 0
+    for number, (count, content) in enumerate(_contents(frame)):
+        _write_file(session, f"{folder}/part-{number:05d}.avro", content)
+        rows += count
+    _write_file(session, f"{folder}/_SUCCESS", b"")
+    return rows
+
+
+def _write_file(session: SparkSession, path: str, content: bytes) -> None:
+    system, hadoop_path = file_system(session, path)
+    file = system.create(hadoop_path)
+    try:
+        file.write(content)
+    finally:
+        file.close()
+
+
+def _contents(frame: DataFrame) -> Iterator[tuple[int, bytes]]:
     """Files, each with the number of its rows: one of each partition that has rows, at least one, deflated.
 
     Each field may be null; decimals are bytes, moments are microseconds, of `timestamp_ntz` local ones.

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.sparkdelta.listing import unescaped
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -37,7 +39,7 @@ def frame_of_messages(session: SparkSession, paths: list[str]) -> DataFrame:
 
     files = session.read.format("binaryFile").load(paths)
     reasons: dict[str, str | None] = dict(files.select("path", F.udf(problem, "string", useArrow=False)("content")).collect())
-    for path in (re.sub(r"\\(.)", r"\1", path) for path in paths):
+    for path in map(unescaped, paths):
         reason = reasons.get(re.sub("^file:/+", "file:/", path), "it is empty")  # Spark leaves those out
         if reason:
             raise UnreadableFile(path, reason)

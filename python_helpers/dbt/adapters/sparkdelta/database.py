@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta.session import short_message
+from dbt.adapters.sparkdelta.java import jvm_of, short_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,9 +31,7 @@ TIMES = (92, 2013)
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def tables_of(
-    session: SparkSession, url: str, schema: str | None, options: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def tables_of(session: SparkSession, url: str, schema: str | None, options: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tables of a database's schema, by name: {name: `schema.table`, keys, columns: {name: Spark type}}.
 
     The types are None in a table with one that Spark cannot read. schema: None is the one that the connection begins with. url
@@ -46,7 +44,7 @@ def tables_of(
         name_driver(session, given)
         return _tables_of(session, given, schema)
     except Exception as error:
-        text = str(error.msg) if isinstance(error, DbtRuntimeError) else short_message(error)
+        text = short_message(error)
         raise DbtRuntimeError(environment.hidden(text if text.startswith("--jdbc") else f"--jdbc: {text}")) from None
 
 
@@ -58,8 +56,7 @@ def rows_of(session: SparkSession, url: str, table: str, options: Mapping[str, A
         name_driver(session, given)
         return session.read.format("jdbc").options(**given, dbtable=table).load()
     except Exception as error:
-        text = str(error.msg) if isinstance(error, DbtRuntimeError) else short_message(error)
-        raise DbtRuntimeError(environment.hidden(f"{table} cannot be read: {text}")) from None
+        raise DbtRuntimeError(environment.hidden(f"{table} cannot be read: {short_message(error)}")) from None
 
 
 def _tables_of(session: SparkSession, options: Mapping[str, str], schema: str | None) -> list[dict[str, Any]]:
@@ -93,8 +90,7 @@ def _tables_of(session: SparkSession, options: Mapping[str, str], schema: str | 
 
 def _connection(session: SparkSession, options: Mapping[str, str]) -> Any:
     """A java.sql.Connection as Spark makes it: it finds drivers that came with `spark.jars.packages`."""
-    jvm = session._jvm
-    assert jvm is not None
+    jvm = jvm_of(session)
     package = jvm.org.apache.spark.sql
     properties = jvm.PythonUtils.toScalaMap({**options, "dbtable": "none"})
     made = package.execution.datasources.jdbc.JDBCOptions(properties)
@@ -174,8 +170,7 @@ def name_driver(session: SparkSession, options: dict[str, str]) -> None:
 
 
 def need_class(session: SparkSession, name: str, package: str, what: str) -> None:
-    jvm = session._jvm
-    assert jvm is not None
+    jvm = jvm_of(session)
     try:
         jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
     except Exception:

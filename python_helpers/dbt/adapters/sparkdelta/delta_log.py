@@ -5,52 +5,23 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from datetime import timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.sparkdelta.catalog import local_path, location
 from dbt.adapters.sparkdelta.columns import quoted
+from dbt.adapters.sparkdelta.java import jvm_of, short_message
+from dbt.adapters.sparkdelta.statements import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-_PART = r"(?:`(?:[^`]|``)+`|[\w$-]+)"
-_NAME = rf"({_PART}(?:\s*\.\s*{_PART})*)"
-_COMMENTS = r"^(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--[^\n]*(?:\n|$))*"  # one way to read each character: else it takes for ever
-_WRITES = re.compile(
-    _COMMENTS + r"(?:"
-    rf"(?P<merge>merge)\s+(?:with\s+schema\s+evolution\s+)?into\s+(?P<t1>{_NAME})"
-    rf"|(?P<insert>insert)\s+(?:into|overwrite)\s+(?:table\s+)?(?P<t2>{_NAME})"
-    rf"|(?P<delete>delete)\s+from\s+(?P<t3>{_NAME})"
-    rf"|(?P<update>update)\s+(?P<t4>{_NAME})\s"
-    rf"|(?P<create>create)\s+(?:or\s+replace\s+)?table\s+(?:if\s+not\s+exists\s+)?(?P<t5>{_NAME})"
-    r")",
-    re.IGNORECASE | re.DOTALL,
-)
 _REPLACING = ("RESTORE", "CREATE OR REPLACE", "REPLACE TABLE", "CLONE", "TRUNCATE")
-
-
-def written_table(sql: str) -> tuple[str | None, str]:
-    """First word (lower case) and target of a statement that writes rows; (None, '') for any other."""
-    match = _WRITES.match(sql)
-    if not match:
-        return None, ""
-    groups = match.groupdict()
-    kind = next(word for word in ("merge", "insert", "delete", "update", "create") if groups[word])
-    return kind, next(groups[name] for name in ("t1", "t2", "t3", "t4", "t5") if groups[name])
-
-
-def names_of(session: SparkSession, table: str) -> tuple[str, str]:
-    """Schema and name of a table as SQL writes them."""
-    parts = [part.strip() for part in re.findall(_PART, table)]
-    names = [part[1:-1].replace("``", "`") if part.startswith("`") else part for part in parts]
-    return (names[-2] if len(names) > 1 else session.catalog.currentDatabase(), names[-1])
 
 
 def operation_metrics(session: SparkSession, table: str, version: int) -> dict[str, int] | None:
@@ -69,89 +40,6 @@ def operation_metrics(session: SparkSession, table: str, version: int) -> dict[s
 def rows_put_in(metrics: Mapping[str, int]) -> int:
     """The rows that a commit put in, of its operation metrics: numOutputRows has those too that a replaced file keeps."""
     return metrics.get("numOutputRows", 0) - metrics.get("numCopiedRows", 0)
-
-
-# Where tables are, as dbt's listing at the start of a run found them: a request to the metastore costs more than
-# everything else that an idle table needs.
-_locations: dict[tuple[str, str], str] = {}
-
-
-class CatalogTable(NamedTuple):
-    name: str
-    is_view: bool
-    provider: str | None
-
-
-def tables(session: SparkSession, schema: str) -> list[CatalogTable]:
-    """Tables and views of a schema, from one request to the metastore; none when there is no such schema."""
-    jvm = session._jvm
-    assert jvm is not None
-    catalog = session._jsparkSession.sessionState().catalog()
-    if not catalog.databaseExists(schema):
-        return []
-    found = []
-    # a table dropped meanwhile is left out by getTablesByName; temporary views belong to no schema
-    each = catalog.getTablesByName(catalog.listTables(schema, "*", False)).iterator()
-    while each.hasNext():
-        table = each.next()
-        provider = table.provider()
-        name, is_view = table.identifier().table(), table.tableType().name() == "VIEW"
-        if not is_view and table.storage().locationUri().isDefined():
-            _locations[schema.lower(), name.lower()] = table.location().toString()
-        found.append(
-            CatalogTable(
-                name=name,
-                is_view=is_view,
-                provider=provider.get().lower() if provider.isDefined() else None,
-            )
-        )
-    return found
-
-
-def location(session: SparkSession, schema: str, identifier: str) -> str | None:
-    """A table's location (a URI) in the session catalog; None if there is no such table."""
-    name = (schema.lower(), identifier.lower())
-    known = local_path(_locations[name]) if name in _locations else None
-    if known is not None and (known / "_delta_log").is_dir():  # a table that was dropped has left it
-        return _locations[name]
-    table = catalog_table(session, schema, identifier)
-    if table is None or table.tableType().name() == "VIEW":
-        return None
-    _locations[name] = str(table.location().toString())
-    return _locations[name]
-
-
-def catalog_table(session: SparkSession, schema: str, identifier: str) -> Any | None:
-    """The catalog's entry of a table or view, None if there is none: the one request that leaves out what is not there."""
-    from pyspark.errors import AnalysisException
-
-    jvm = session._jvm
-    assert jvm is not None
-    name = jvm.org.apache.spark.sql.catalyst.TableIdentifier(identifier, jvm.scala.Option.apply(schema))
-    names = jvm.java.util.ArrayList()
-    names.add(name)
-    try:
-        found = session._jsparkSession.sessionState().catalog().getTablesByName(jvm.PythonUtils.toSeq(names))
-    except AnalysisException as error:
-        if error.getCondition() == "SCHEMA_NOT_FOUND":
-            return None
-        raise
-    return found.head() if found.nonEmpty() else None
-
-
-def owner_and_comment(session: SparkSession, schema: str, identifier: str) -> tuple[str, str | None]:
-    """Owner and comment of a table or view as the catalog has them; of one that is not there, no owner."""
-    table = catalog_table(session, schema, identifier)
-    if table is None:
-        return "", None
-    comment = table.comment()
-    return table.owner(), comment.get() if comment.isDefined() else None
-
-
-def local_path(uri: str) -> Path | None:
-    """The path of a local location; None for one on another file system."""
-    parts = urlsplit(uri)
-    return Path(unquote(parts.path)) if parts.scheme in ("", "file") else None
 
 
 def files_of(session: SparkSession, uri: str) -> list[str]:
@@ -173,8 +61,7 @@ def first_line(session: SparkSession, uri: str, name: str) -> str | None:
         except OSError:
             return None
     system, folder = _log_folder(session, uri)
-    jvm = session._jvm
-    assert jvm is not None
+    jvm = jvm_of(session)
     file = jvm.org.apache.hadoop.fs.Path(folder, name)
     if not system.exists(file):
         return None
@@ -204,8 +91,7 @@ def _lines(session: SparkSession, uri: str, name: str) -> Iterator[str]:
             pass
         return
     system, folder = _log_folder(session, uri)
-    jvm = session._jvm
-    assert jvm is not None
+    jvm = jvm_of(session)
     file = jvm.org.apache.hadoop.fs.Path(folder, name)
     if system.exists(file):
         stream = system.open(file)
@@ -217,8 +103,7 @@ def _lines(session: SparkSession, uri: str, name: str) -> Iterator[str]:
 
 def _log_folder(session: SparkSession, uri: str) -> tuple[Any, Any]:
     """Hadoop's file system of a table, and the folder of its log in it."""
-    jvm = session._jvm
-    assert jvm is not None
+    jvm = jvm_of(session)
     folder = jvm.org.apache.hadoop.fs.Path(jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri)), "_delta_log")
     return folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), folder
 
@@ -265,8 +150,7 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
                 state.update(app_id=app_id, txn_version=known[app_id])
         state["replaced"] = app_id is not None and _replaced(commits, ours)
     except Exception as error:
-        said = error.msg if isinstance(error, DbtRuntimeError) else error
-        raise DbtRuntimeError(f"The Delta log of {schema}.{identifier} cannot be read: {said}") from error
+        raise DbtRuntimeError(f"The Delta log of {schema}.{identifier} cannot be read: {short_message(error)}") from error
     return state
 
 
@@ -294,95 +178,9 @@ def statistics(session: SparkSession, schema: str, identifier: str, column: str 
     return {} if uri is None else open_log(session, uri).statistics(session, column)
 
 
-def optimize(session: SparkSession, table: str, order: str = "", tries: int = 3) -> bool:
-    """Merge a Delta table's small files. Where a load commits meanwhile it begins again from what is there then; False where one
-    did so each time. table: as SQL names it. order: `zorder by (…)`, or nothing."""
-    met = conflicts()
-    for tried in range(tries):
-        try:
-            session.sql(f"optimize {table} {order}")
-            return True
-        except met:
-            time.sleep(2**tried)
-    return False
-
-
-def conflicts() -> tuple[type[Exception], ...]:
-    """What Delta raises where a commit meets another one: in Python these have no class in common."""
-    from delta import exceptions
-
-    names = ("ConcurrentAppend", "ConcurrentDeleteDelete", "ConcurrentDeleteRead", "ConcurrentTransaction", "ConcurrentWrite",
-             "DeltaConcurrentModification", "MetadataChanged", "ProtocolChanged")  # fmt: skip
-    return tuple(getattr(exceptions, f"{name}Exception") for name in names)
-
-
-def vacuum(session: SparkSession, schema: str, identifier: str) -> int:
-    """Remove the files that neither the newest version nor one within the table's retention needs; returns how many they were."""
-    _vacuum(session, ".".join(map(quoted, (schema, identifier))))
-    newest = session.sql(f"describe history {quoted(schema)}.{quoted(identifier)} limit 1").collect()[0]
-    return int((newest["operationMetrics"] or {}).get("numDeletedFiles", 0)) if newest["operation"] == "VACUUM END" else 0
-
-
-def _vacuum(session: SparkSession, table: str, how: str = "", settings: Mapping[str, str] | None = None) -> None:
-    from dbt.adapters.sparkdelta.session import settings_on
-
-    # Delta lists the folders with that many tasks; Spark's default is 10,000, half a minute on 2 cores for any table
-    few = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * session.sparkContext.defaultParallelism)}
-    with settings_on(session, {**few, **(settings or {})}):
-        session.sql(f"vacuum {table} {how}")
-
-
-def hand_over(session: SparkSession, source: tuple[str, str], target: tuple[str, str]) -> None:
-    """Commit to a clone what a table's log says of our last transaction: what works on the clone goes on from there.
-
-    source, target: schema and identifier.
-    """
-    from dbt.adapters.sparkdelta.session import settings_on
-    from dbt.adapters.sparkdelta.write_plan import WritePlan
-
-    state = table_state(session, *source, app_prefix=source[1])
-    if state["app_id"] is None or state["replaced"]:
-        return
-    plan = WritePlan(txn={"app_id": state["app_id"], "version": state["txn_version"]}, notes=state["notes"])
-    jvm = session._jvm
-    assert jvm is not None
-    delta, nothing = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty()
-    transaction = delta.actions.SetTransaction(state["app_id"], state["txn_version"], nothing)
-    actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(jvm.java.util.List.of(transaction)).toSeq()
-    operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
-    with settings_on(session, plan.settings):
-        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # whose settings the commit reads
-        delta_log(session, location(session, *target))[0].startTransaction(nothing, nothing).commit(actions, operation)
-
-
-def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> None:
-    """Remove from disk all that the table's newest version does not hold: rows that deletion vectors only mark, older files,
-    change data, and older log entries, whose statistics name values. Time travel to before ends; what our commits noted stays."""
-    from dbt.adapters.sparkdelta.session import settings_on
-    from dbt.adapters.sparkdelta.write_plan import USER_METADATA
-
-    jvm = session._jvm
-    assert jvm is not None
-    table = ".".join(map(quoted, (schema, identifier)))
-    session.sql(f"reorg table {table} apply (purge)")
-    state = table_state(session, schema, identifier, app_prefix)
-    said = {"app_id": state["app_id"], "version": state["txn_version"], "notes": state["notes"]}
-    _vacuum(session, table, "retain 0 hours", {"spark.databricks.delta.retentionDurationCheck.enabled": "false"})
-    with settings_on(session, {USER_METADATA: json.dumps(said)} if state["app_id"] else {}):
-        session.sql(f"alter table {table} set tblproperties ('sparkdelta.purged_before' = '{state['version']}')")
-    log, _ = delta_log(session, location(session, schema, identifier))
-    log.checkpoint()
-    # so far in the future that py4j makes it a Long; entries at and above the checkpoint stay
-    retention = jvm.scala.Option.apply(-(2**31) - 1)
-    minute = jvm.org.apache.spark.sql.delta.TruncationGranularity.MINUTE()
-    nothing = jvm.scala.Option.empty()
-    log.cleanUpExpiredLogs(log.update(False, nothing, nothing), nothing, retention, minute)
-
-
 def delta_log(session: SparkSession, uri: str | None) -> tuple[Any, Any]:
     """Delta's own DeltaLog of a table, brought up to date, and its newest snapshot."""
-    jvm = session._jvm
-    assert jvm is not None
+    jvm = jvm_of(session)
     path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
     nothing = jvm.scala.Option.empty()
@@ -418,8 +216,7 @@ def rows_of_commit(session: SparkSession, schema: str, identifier: str, app_id: 
             return None
     if transactions != [(app_id, txn_version)]:
         return None
-    jvm = session._jvm
-    assert jvm is not None
+    jvm = jvm_of(session)
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # which reads them
     log, snapshot = delta_log(session, uri)
     files = jvm.java.util.ArrayList()

@@ -16,7 +16,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import delta_log, row_messages
 from dbt.adapters.sparkdelta.columns import quoted
-from dbt.adapters.sparkdelta.session import short_message
+from dbt.adapters.sparkdelta.java import short_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,11 +88,7 @@ def _messages(session: SparkSession, table: str, first: int, last: int, feed: Ma
     from pyspark.sql import functions as F
 
     try:
-        frame = (
-            session.read.format("delta")
-            .options(readChangeFeed="true", startingVersion=first, endingVersion=last)
-            .load(table)
-        )
+        frame = session.read.format("delta").options(readChangeFeed="true", startingVersion=first, endingVersion=last).load(table)
         frame._jdf.queryExecution().sparkPlan()  # planned now: what is wrong with the table is told here
     except Exception as error:
         raise _unreadable(table, first, last, feed, error) from error
@@ -120,8 +116,7 @@ def _unreadable(table: str, first: int, last: int, feed: Mapping[str, Any], erro
     remedy = "Nothing of it was loaded; `delta-cdc retract` goes on without a change set."
     if "DELTA_MISSING_CHANGE_DATA" in said:
         remedy = (
-            "Its change data feed has to be on before a version that is to be read is written: set "
-            "`delta.enableChangeDataFeed` = true on the table, and `start_from` to the first version after it, as "
-            f"{last + 1:020}.json. {remedy}"
+            "Its change data feed has to be on before a version that is to be read is written: set `delta.enableChangeDataFeed` "
+            f"= true on the table, and `start_from` to the first version after it, as {last + 1:020}.json. {remedy}"
         )
     return DbtRuntimeError(f"feed {feed['feed']}, Delta table {table}: {which} cannot be read: {said}\n{remedy}")

@@ -1,15 +1,10 @@
-"""Files as temporary views, and small queries, for macros: what SQL alone cannot say well."""
+"""Change sets as temporary views of their lines; and for macros, on their own session, what SQL cannot say well."""
 
 from __future__ import annotations
 
-import os
 import re
-import stat
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from fnmatch import fnmatchcase
 from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,100 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dbt.adapters.base import BaseRelation, available
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import avro_files, database, delta_log, delta_messages, row_messages
+from dbt.adapters.sparkdelta import avro_files, catalog, database, delta_log, delta_messages, row_messages, upkeep
 from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.in_session import InSession, Table, View, is_table
-from dbt.adapters.sparkdelta.session import short_message
+from dbt.adapters.sparkdelta.java import short_message
+from dbt.adapters.sparkdelta.listing import escaped, list_files, qualified_path
+from dbt.adapters.sparkdelta.queries import cached_query, create_kept_view, query_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LISTING = "feed string, path string, size bigint, modified_at timestamp"
-
-
-def qualified_path(session: SparkSession, path: str) -> str:
-    """A path as Hadoop spells it, with its scheme: `file:/data/x`."""
-    system, hadoop_path = file_system(session, path)
-    return str(hadoop_path.makeQualified(system.getUri(), system.getWorkingDirectory()).toString())
-
-
-def list_files(session: SparkSession, pattern: str, after: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """The files that a glob pattern matches: {path, size (bytes), modified_at (datetime, UTC)}; none if nothing does.
-
-    after: of a folder (its qualified path) only files and folders whose names sort above this one, by their code points.
-    Raises DbtRuntimeError where its file system is not known or does not answer.
-    """
-    from py4j.protocol import Py4JJavaError
-
-    system, hadoop_path = file_system(session, pattern)
-    after = after or {}
-    folder, _, name = pattern.rpartition("/")
-    nested = folder.endswith("/*")
-    folder = folder.removesuffix("/*")
-    try:
-        if system.getUri().getScheme() == "file" and not _GLOB.search(folder):
-            return list(_local_files(_unescaped(folder), name, nested, after))
-        found = _found_files(session, system.globStatus(hadoop_path))
-        return [each for each in found if _is_after(each["path"], nested, after)]
-    except (Py4JJavaError, OSError) as error:
-        raise _unreadable(pattern, error) from None
-
-
-def _is_after(path: str, nested: bool, after: Mapping[str, str]) -> bool:
-    parts = path.rsplit("/", 2 if nested else 1)
-    return parts[1] > after.get(parts[0], "")
-
-
-def _local_files(folder: str, pattern: str, nested: bool, after: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """As Hadoop tells local files, in a sixtieth of the time: a call of Java for each of a year's files takes half a minute."""
-    place = os.path.normpath(folder.removeprefix("file:")).replace("//", "/")
-    newest = after.get(f"file:{place}", "")
-    is_glob = bool(_GLOB.search(pattern))
-    try:
-        names = os.listdir(place) if is_glob else [_unescaped(pattern)]
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    for name in names:
-        if name <= newest:
-            continue
-        if nested:
-            yield from _local_files(f"{place}/{name}", pattern, False, {})
-        elif not is_glob or fnmatchcase(name, pattern):
-            try:
-                status = os.stat(f"{place}/{name}")
-            except FileNotFoundError:  # it was removed meanwhile
-                continue
-            if stat.S_ISREG(status.st_mode):
-                yield _file(f"file:{place}/{name}", status.st_size, status.st_mtime_ns // 1_000_000)
-
-
-def _found_files(session: SparkSession, statuses: Any) -> Iterator[dict[str, Any]]:
-    """Hadoop's FileStatus[] (None: no match) without a call of Java for each: as one text, \0 between them."""
-    gateway = session.sparkContext._gateway
-    assert gateway is not None
-    count = len(statuses) if statuses is not None else 0
-    objects = gateway.new_array(gateway.jvm.java.lang.Object, count)  # py4j passes no other array as Object[]
-    gateway.jvm.java.lang.System.arraycopy(statuses or objects, 0, objects, 0, count)
-    joined = str(gateway.jvm.org.apache.commons.lang3.StringUtils.join(objects, "\0"))
-    for status in joined.split("\0") if count else ():
-        found = _STATUS.search(status)
-        if found is None:
-            raise DbtRuntimeError(f"Hadoop tells of a file in another way than known: {status}. Please report it.")
-        if found["folder"] == "false":
-            yield _file(found["path"], int(found["size"]), int(found["modified"]))
-
-
-# FileStatus.toString(); the last match of a path, which may hold anything but a zero byte
-_STATUS = re.compile(
-    r"\{path=(?P<path>.*); isDirectory=(?P<folder>true|false)(?:; length=(?P<size>\d+))?;.* modification_time=(?P<modified>\d+);",
-    re.DOTALL,
-)
-_GLOB = re.compile(r"(?<!\\)[*?\[\]{}]")
-
-
-def _file(path: str, size: int, modified: int) -> dict[str, Any]:
-    """modified: milliseconds since 1970."""
-    return {"path": path, "size": size, "modified_at": datetime.fromtimestamp(modified / 1000, tz=timezone.utc)}
 
 
 def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -120,7 +32,7 @@ def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Map
     unlisted: dict[str, str] = {}
     for entry in patterns:
         try:
-            found = list_files(session, f"{_escaped(entry['folder'])}/{entry['names']}", entry.get("after"))
+            found = list_files(session, f"{escaped(entry['folder'])}/{entry['names']}", entry.get("after"))
         except DbtRuntimeError as error:  # an object store that does not answer holds up its own feed only
             unlisted[entry["feed"]] = str(error.msg)
             continue
@@ -145,7 +57,7 @@ def create_lines_view(
     for change_set in change_sets:
         path, batch = change_set["change_set"], change_set["batch_id"]
         if change_set["unit"] == "folder":
-            found = [f["path"] for f in list_files(session, _escaped(path) + "/*")]
+            found = [f["path"] for f in list_files(session, escaped(path) + "/*")]
             files += [(p, batch, path) for p in found if p.rsplit("/", 1)[1][0] not in "_."]
         else:
             files.append((path, batch, path))
@@ -157,7 +69,7 @@ def create_lines_view(
         commits = [(path, batch) for path, batch, _ in files]
         delta_messages.numbered_messages(session, commits, feed).createOrReplaceTempView(quoted(name))
         return
-    paths = [_escaped(path) for path, _, _ in files]
+    paths = [escaped(path) for path, _, _ in files]
     if feed["file_format"] == "json":
         read = [session.read.text(paths).withColumnRenamed("value", "message")]
     else:
@@ -208,7 +120,7 @@ def changed_files(session: SparkSession, change_sets: Sequence[Mapping[str, Any]
     for change_set in change_sets:
         if change_set["size"] is None:
             continue
-        path = _escaped(change_set["change_set"])
+        path = escaped(change_set["change_set"])
         found = list_files(session, path + "/*" if change_set["unit"] == "folder" else path)
         size = sum(f["size"] for f in found)
         modified_at = max((f["modified_at"] for f in found), default=None)
@@ -217,77 +129,6 @@ def changed_files(session: SparkSession, change_sets: Sequence[Mapping[str, Any]
         words = f"{size} bytes, modified {modified_at}" if found else "it is gone"
         changed.append({**change_set, "found": words})
     return changed
-
-
-def query_rows(session: SparkSession, sql: str) -> list[dict[str, Any]]:
-    """The rows of a small query as dicts of Python values, as they are typed in Spark. Raises as `_reading_files` does."""
-    with _reading_files():
-        return [row.asDict(recursive=True) for row in session.sql(sql).collect()]
-
-
-def create_kept_view(session: SparkSession, name: str, sql: str, small: bool = False) -> None:
-    """A temporary view of the rows that a query gives now, until the session is gone. Raises as `_reading_files` does.
-
-    small: the rows are kept in memory, by the query that reads them first; else on disk, at once.
-    """
-    from pyspark import StorageLevel
-
-    with _reading_files():
-        rows = session.sql(sql)
-        kept = rows.localCheckpoint(eager=False) if small else rows.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
-        kept.createOrReplaceTempView(quoted(name))
-
-
-@contextmanager
-def _reading_files() -> Iterator[None]:
-    """Raises DbtRuntimeError that says what to do where a file cannot be read to its end."""
-    try:
-        yield
-    except Exception as error:
-        if "[FAILED_READ_FILE" not in str(error):
-            raise
-        raise DbtRuntimeError(
-            f"{short_message(error)}\nThe file is cut off, or not of the kind and compression that `file_format` and its name "
-            "say. Nothing of it was loaded. Put the whole file in its place and run again; `delta-cdc retract` goes on "
-            "without it."
-        ) from error
-
-
-def cached_query(session: SparkSession, schema: str, identifier: str, sql: str) -> list[dict[str, Any]]:
-    """`query_rows` of a query that reads this Delta table alone, kept until the table has another version; none without it."""
-    version = delta_log.table_state(session, schema, identifier, "")["version"]
-    if version is None:
-        return []
-    with _kept_lock:
-        kept_version, rows = _kept.get((schema, identifier, sql), (None, []))
-        if kept_version != version:
-            rows = query_rows(session, sql)
-            for past in [key for key, (at, _) in _kept.items() if key[:2] == (schema, identifier) and at != version]:
-                del _kept[past]
-            _kept[schema, identifier, sql] = (version, rows)
-    return rows
-
-
-_kept: dict[tuple[str, str, str], tuple[int, list[dict[str, Any]]]] = {}
-_kept_lock = threading.Lock()
-
-
-def file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
-    from py4j.protocol import Py4JJavaError
-
-    jvm = session._jvm
-    assert jvm is not None
-    try:
-        hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
-        return hadoop_path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), hadoop_path
-    except Py4JJavaError as error:
-        raise _unreadable(path, error) from None
-
-
-def _unreadable(path: str, error: Exception) -> DbtRuntimeError:
-    wants = "\nWhich jar, settings and credentials an object store wants: docs/object_stores.md of delta_cdc."
-    said = f"The location {path} cannot be read: {short_message(error)}"
-    return DbtRuntimeError(said if delta_log.local_path(path) else said + wants)
 
 
 def _utc(moment: datetime) -> datetime:
@@ -319,18 +160,9 @@ def other(session: SparkSession, what: str, kind: str | None) -> DataFrame:
         reader = session.read.format(kind)
         if kind == "csv":
             reader = reader.options(header=True, multiLine=True, escape='"')
-        return reader.load(_escaped(what))
+        return reader.load(escaped(what))
     except AnalysisException as error:
         raise DbtRuntimeError(f"{what} cannot be read: {short_message(error).splitlines()[0]}") from None
-
-
-def _escaped(path: str) -> str:
-    """A path whose glob characters mean themselves."""
-    return "".join(f"\\{c}" if c in "{}[]*?\\" else c for c in path)
-
-
-def _unescaped(path: str) -> str:
-    return re.sub(r"\\(.)", r"\1", path)
 
 
 def write_files(session: SparkSession, sql: str, folder: str, file_format: str) -> dict[str, Any]:
@@ -341,10 +173,10 @@ def write_files(session: SparkSession, sql: str, folder: str, file_format: str) 
 
     there = DbtRuntimeError(f"{folder} is there already. Name a folder that is not, or remove it: nothing was written.")
     if file_format == "avro":
-        system, path = file_system(session, folder)
-        if system.exists(path):
-            raise there
-        return {"folder": folder, "rows": _write_avro(session, session.sql(sql), folder)}
+        try:
+            return {"folder": folder, "rows": avro_files.write(session, session.sql(sql), folder)}
+        except FileExistsError:
+            raise there from None
     counted = Observation()
     writer = session.sql(sql).observe(counted, F.count(F.lit(1)).alias("rows")).write
     # as change sets are read: a name in the first line, quotes doubled, null apart from an empty text
@@ -359,27 +191,8 @@ def write_files(session: SparkSession, sql: str, folder: str, file_format: str) 
     return {"folder": folder, "rows": counted.get["rows"]}
 
 
-def _write_avro(session: SparkSession, frame: DataFrame, folder: str) -> int:
-    """Write files part-00000.avro, …, and `_SUCCESS`; returns the number of rows."""
-    rows = 0
-    for number, (count, content) in enumerate(avro_files.contents(frame)):
-        _write(session, f"{folder}/part-{number:05d}.avro", content)
-        rows += count
-    _write(session, f"{folder}/_SUCCESS", b"")
-    return rows
-
-
-def _write(session: SparkSession, path: str, content: bytes) -> None:
-    system, hadoop_path = file_system(session, path)
-    file = system.create(hadoop_path)
-    try:
-        file.write(content)
-    finally:
-        file.close()
-
-
 class FilesMixin(InSession):
-    """The functions above for macros, on this thread's session."""
+    """For macros, on this thread's session: files and queries as views, what a run remembers, the upkeep of tables."""
 
     _remembered: dict[str, Any]  # of this run: each has an adapter of its own
     secrets: ClassVar[dict[str, Any]] = {}  # from a command to its macro: dbt writes arguments into logs and artifacts
@@ -445,7 +258,7 @@ class FilesMixin(InSession):
         """The columns that a view was created with; none if there is no view."""
         if not is_table(relation):
             return []
-        view = delta_log.catalog_table(self._session(), relation.schema, relation.identifier)
+        view = catalog.catalog_table(self._session(), relation.schema, relation.identifier)
         return list(view.schema().fieldNames()) if view else []
 
     @available.parse_none
@@ -468,7 +281,7 @@ class FilesMixin(InSession):
         if not self._in_process:
             raise DbtRuntimeError("Files are looked at with `method: session` in the profile only.")
         session = self._begin("columns of files")
-        return row_messages.columns_of_files(session, map(_escaped, paths), file_format)
+        return row_messages.columns_of_files(session, map(escaped, paths), file_format)
 
     @available.parse_list
     def create_other_view(
@@ -495,25 +308,25 @@ class FilesMixin(InSession):
 
     @available.parse_none
     def purge(self, relation: Table, app_prefix: str) -> None:
-        """Leave nothing of a Delta table on disk but what its newest version holds. See `delta_log.purge`."""
-        delta_log.purge(self._session(), relation.schema, relation.identifier, app_prefix)
+        """Leave nothing of a Delta table on disk but what its newest version holds. See `upkeep.purge`."""
+        upkeep.purge(self._session(), relation.schema, relation.identifier, app_prefix)
 
     @available.parse(lambda *_: True)
     def optimize(self, relation: Table, order: str = "") -> bool:
-        """`delta_log.optimize`."""
-        return delta_log.optimize(self._session(), str(relation), order)
+        """`upkeep.optimize`."""
+        return upkeep.optimize(self._session(), str(relation), order)
 
     @available.parse(lambda *_: 0)
     def vacuum(self, relation: Table) -> int:
-        """Remove a Delta table's old files; returns how many. See `delta_log.vacuum`."""
-        return delta_log.vacuum(self._session(), relation.schema, relation.identifier)
+        """Remove a Delta table's old files; returns how many. See `upkeep.vacuum`."""
+        return upkeep.vacuum(self._session(), relation.schema, relation.identifier)
 
     @available.parse(lambda *_: False)
     def view_is(self, relation: Table, sql: str) -> bool:
         """Whether a view was created from this SQL; false where a server has it. Spark does not keep the comments above it."""
         if not self._in_process:
             return False
-        view = delta_log.catalog_table(self._session(), relation.schema, relation.identifier)
+        view = catalog.catalog_table(self._session(), relation.schema, relation.identifier)
         if view is None:
             return False
         text = view.viewText()

@@ -22,7 +22,18 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.events.contextvars import get_node_info
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import columns, delta_log, known_transactions, narrowing, table_log, tuning
+from dbt.adapters.sparkdelta import (
+    catalog,
+    columns,
+    delta_log,
+    known_transactions,
+    narrowing,
+    statements,
+    table_log,
+    tuning,
+    upkeep,
+)
+from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.connections import SparkdeltaConnectionManager
 from dbt.adapters.sparkdelta.files import FilesMixin
 from dbt.adapters.sparkdelta.in_session import Table, View, is_table
@@ -63,15 +74,13 @@ class SparkdeltaColumn(SparkColumn):
 
     @property
     def quoted(self) -> str:
-        return quoted(self.column)
+        return quoted_once(self.column)
 
 
-def quoted(name: str) -> str:
+def quoted_once(name: str) -> str:
     """A name in backticks; one that a user has put into backticks already stays as it is."""
     name = str(name)
-    if len(name) > 2 and name.startswith("`") and name.endswith("`"):
-        return name
-    return "`" + name.replace("`", "``") + "`"
+    return quoted(name) if unquoted(name) == name else name
 
 
 def unquoted(name: str) -> str:
@@ -103,7 +112,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         self._remembered = {}
 
     def quote(self, identifier: str) -> str:  # type: ignore[override]
-        return quoted(identifier)
+        return quoted_once(identifier)
 
     # --- write plans
 
@@ -156,9 +165,9 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
             return reported(self.execute(sql)[0], plan)
         if self._in_process:
             session = self._session()
-            kind, table = delta_log.written_table(sql)
+            kind, table = statements.written_table(sql)
             if kind == "insert" and plan.txn:
-                known_transactions.from_checksum(session, *delta_log.names_of(session, table))
+                known_transactions.from_checksum(session, *statements.names_of(session, table))
             with settings_on(session, plan.settings):
                 return reported(self.execute(sql)[0], plan)
         try:
@@ -244,7 +253,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
             list(pool.map(lambda each: session.sql(f"create table {each['target']} shallow clone {each['source']}"), clones))
         for each in clones:
             source, target = ((str(each[side].schema), str(each[side].identifier)) for side in ("source", "target"))
-            delta_log.hand_over(session, source, target)
+            upkeep.hand_over(session, source, target)
 
     # --- columns
 
@@ -343,7 +352,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
                         is_iceberg=table.provider == "iceberg",
                         is_hudi=table.provider == "hudi",
                     )
-                    for table in delta_log.tables(handle.begin(f"list {schema}"), schema)
+                    for table in catalog.tables(handle.begin(f"list {schema}"), schema)
                 ]
         try:
             rows = self.execute_macro(LIST_RELATIONS_MACRO_NAME, kwargs={"schema_relation": schema_relation})
@@ -385,7 +394,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         if not self._in_process:
             yield from super()._get_columns_for_catalog(relation)
             return
-        owner, comment = delta_log.owner_and_comment(self._session(), str(relation.schema), str(relation.identifier))
+        owner, comment = catalog.owner_and_comment(self._session(), str(relation.schema), str(relation.identifier))
         try:
             found = self.get_columns_in_relation(relation)
         except DbtRuntimeError as error:  # a view whose tables have changed: the others are told all the same

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta import catalog, delta_log
+from dbt.adapters.sparkdelta.java import jvm_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,7 @@ _lazy: dict[Any, _Lazy | None] = {}  # of the process's JVM
 
 def from_checksum(session: SparkSession, schema: str, identifier: str) -> bool:
     """Give a table's newest snapshot its transactions from its checksum; False where they are not in it, or known already."""
-    uri = delta_log.location(session, schema, identifier)
+    uri = catalog.location(session, schema, identifier)
     if uri is None:
         return False
     log, snapshot = delta_log.delta_log(session, uri)
@@ -74,9 +75,8 @@ def _found(jvm: Any, log: Any, snapshot: Any) -> _Lazy | None:
 
 def _map_of(session: SparkSession, versions: Mapping[str, int]) -> Any:
     """The same as a map of Scala's, from text to Java's Long."""
-    gateway, jvm = session.sparkContext._gateway, session._jvm
+    gateway, jvm = session.sparkContext._gateway, jvm_of(session)
     assert gateway is not None
-    assert jvm is not None
     names, numbers = jvm.java.util.ArrayList(), gateway.new_array(gateway.jvm.long, len(versions))
     for place, (name, version) in enumerate(versions.items()):
         names.add(name)

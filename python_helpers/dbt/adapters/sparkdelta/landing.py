@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, cast
 from dbt.adapters.base import available
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import database, delta_log, files
+from dbt.adapters.sparkdelta import database, delta_log, listing, upkeep
 from dbt.adapters.sparkdelta.columns import merge, quoted, sql_of, want_mapping
 from dbt.adapters.sparkdelta.database import JDBC_OPTIONS, Environment, name_driver, need_class, plain_type
 from dbt.adapters.sparkdelta.in_session import InSession
-from dbt.adapters.sparkdelta.session import LAST_COMMIT, short_message, whole_text
+from dbt.adapters.sparkdelta.java import innermost_cause, jvm_of, whole_text
+from dbt.adapters.sparkdelta.session import LAST_COMMIT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -61,7 +62,7 @@ def land(session: SparkSession, landing: Mapping[str, Any], overlap: int | None 
         else:
             told = _land_jdbc(session, landing, overlap, environment)
     except Exception as error:
-        text = str(error.msg) if isinstance(error, DbtRuntimeError) else _cause(error)
+        text = innermost_cause(error)
         text = text if text.startswith(where) else f"{where}: {text}"
         raise DbtRuntimeError(environment.hidden(text)) from None
     return {"feed": landing["feed"], "table": landing.get("table"), **told, "seconds": time.monotonic() - started}
@@ -124,10 +125,10 @@ def _checkpoint(session: SparkSession, location: str, options: Mapping[str, str]
     one without offsets, which died as it began: Spark would go on at the topics' ends."""
     chosen = json.dumps([",".join(sorted(options.get("subscribe", "").split(","))), options.get("subscribePattern")])
     name = hashlib.sha256(chosen.encode()).hexdigest()[:12]
-    system, folder = files.file_system(session, f"{location}/{CHECKPOINTS}")
+    system, folder = listing.file_system(session, f"{location}/{CHECKPOINTS}")
     for found in system.listStatus(folder) if system.exists(folder) else []:
         path = found.getPath().toString()
-        offsets = files.file_system(session, f"{path}/offsets")[1]
+        offsets = listing.file_system(session, f"{path}/offsets")[1]
         began = _exists(session, f"{path}/metadata") and system.exists(offsets) and system.listStatus(offsets)
         if found.getPath().getName() != name or not began:
             system.delete(found.getPath(), True)
@@ -139,8 +140,7 @@ def _partitions(
 ) -> dict[str, list[int]]:
     """The partitions of the topics. Raises DbtRuntimeError after PATIENCE seconds without an answer, or if a topic is not there:
     the stream itself would ask for minutes."""
-    jvm = session._jvm
-    assert jvm is not None
+    jvm = jvm_of(session)
     of_client = {name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")}
     seconds, servers = jvm.java.util.concurrent.TimeUnit.SECONDS, options["kafka.bootstrap.servers"]
     client = None
@@ -156,7 +156,7 @@ def _partitions(
     except DbtRuntimeError:
         raise
     except Exception as error:
-        said = f"told no topics within {PATIENCE} s: {_cause(error)}"
+        said = f"told no topics within {PATIENCE} s: {innermost_cause(error)}"
         raise DbtRuntimeError(f"`kafka.bootstrap_servers` ({servers}) {said}") from None
     finally:
         if client is not None:
@@ -177,7 +177,7 @@ def _offsets_after(session: SparkSession, location: str, partitions: Mapping[str
 
 
 def _why_not_kafka(error: BaseException) -> str:
-    cause = _ADVICE.sub("", _cause(error)).strip()
+    cause = _ADVICE.sub("", innermost_cause(error)).strip()
     if _GONE.search(whole_text(error)):
         return (
             "Kafka no longer has messages that were not landed yet: its retention removed them, or a topic was deleted or made "
@@ -267,7 +267,7 @@ def _write(session: SparkSession, location: str, version: int, new: DataFrame) -
     """Of two landings that began at the same version one commits: to Delta they are the same transaction."""
     session.conf.unset(LAST_COMMIT)
     transaction = {"txnAppId": "land", "txnVersion": str(version + 1), "mergeSchema": "true"}
-    with suppress(*delta_log.conflicts()):
+    with suppress(*upkeep.conflicts()):
         new.write.format("delta").mode("append").options(**transaction).save(location)
     if session.conf.get(LAST_COMMIT, None) is None:
         raise DbtRuntimeError("another landing was at work on the same table. Nothing is lost: land again.")
@@ -316,12 +316,6 @@ def _must_be_whole(frame: DataFrame, name: str, serial: str) -> None:
 # Tables
 
 
-def _cause(error: BaseException) -> str:
-    """The innermost cause in its own words: those of a failed task are below those of its stage and its query."""
-    causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+?)(?=^\s+at |\Z)", whole_text(error), re.DOTALL | re.MULTILINE)
-    return " ".join((causes[-1] if causes else short_message(error)).split())
-
-
 def _table(session: SparkSession, location: str) -> DataFrame:
     return session.read.format("delta").load(location)
 
@@ -353,11 +347,11 @@ def _rows_since(session: SparkSession, location: str, version: int) -> int:
 
 
 def _uri(session: SparkSession, location: str) -> str:
-    return str(files.file_system(session, location)[1].toUri().toString())
+    return str(listing.file_system(session, location)[1].toUri().toString())
 
 
 def _exists(session: SparkSession, path: str) -> bool:
-    system, hadoop_path = files.file_system(session, path)
+    system, hadoop_path = listing.file_system(session, path)
     return bool(system.exists(hadoop_path))
 
 
@@ -372,7 +366,7 @@ class LandingMixin(InSession):
             if not self._in_process:
                 raise DbtRuntimeError(f"feed {landing['feed']}: landing needs `method: session` in the profile.")
             session = self._begin(f"land {about}")
-            location = files.qualified_path(session, self._in_project(landing["location"]))
+            location = listing.qualified_path(session, self._in_project(landing["location"]))
             return land(session, {**landing, "location": location}, overlap)
         except DbtRuntimeError as error:
             return {**about, "error": str(error.msg)}

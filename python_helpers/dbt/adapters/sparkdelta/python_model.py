@@ -12,7 +12,8 @@ from dbt.adapters.base import PythonJobHelper
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import delta_log, tuning
-from dbt.adapters.sparkdelta.files import cached_query
+from dbt.adapters.sparkdelta.java import short_message
+from dbt.adapters.sparkdelta.queries import cached_query
 from dbt.adapters.sparkdelta.write_plan import Write, WritePlan
 
 if TYPE_CHECKING:
@@ -94,10 +95,7 @@ class SessionPythonModel(PythonJobHelper):
         raise TypeError(f"model() returned {type(df).__name__}; it wants a DataFrame, None (nothing to write) or Write(df, …)")
 
     def _explain(self, error: Exception) -> str:
-        from dbt.adapters.sparkdelta.session import short_message
-
-        said = error.msg if isinstance(error, DbtRuntimeError) else short_message(error)
-        what = f"{type(error).__name__}: {said}"
+        what = f"{type(error).__name__}: {short_message(error)}"
         if isinstance(error, SyntaxError):
             return f"{self._path}, line {error.lineno}: {what}"
         frames = traceback.extract_tb(error.__traceback__)

@@ -17,7 +17,8 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta.avro_messages import UnreadableFile, frame_of_messages
 from dbt.adapters.sparkdelta.columns import quoted
-from dbt.adapters.sparkdelta.session import short_message
+from dbt.adapters.sparkdelta.java import innermost_cause
+from dbt.adapters.sparkdelta.listing import unescaped
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -62,7 +63,7 @@ def _schema(session: SparkSession, path: str, feed: Mapping[str, Any]) -> Struct
     try:
         return session.read.format(feed["file_format"]).load(path).schema
     except Exception as error:
-        raise _unreadable(path, feed, _reason(error)) from error
+        raise _unreadable(path, feed, innermost_cause(error).rstrip(".")) from error
 
 
 def columns_of_files(session: SparkSession, paths: Iterable[str], file_format: str) -> list[dict[str, str]]:
@@ -167,7 +168,7 @@ def _csv_columns(session: SparkSession, path: str, feed: Mapping[str, Any]) -> l
     try:
         row = session.read.options(**(options | {"header": "false"})).csv(path).head()
     except Exception as error:
-        raise _unreadable(path, feed, _reason(error)) from error
+        raise _unreadable(path, feed, innermost_cause(error).rstrip(".")) from error
     if row is None:
         raise _unreadable(path, feed, "it is empty, without a header. Files without headers want `csv_options: {header: false}`")
     names = [name or f"_c{place}" for place, name in enumerate(row)]
@@ -196,7 +197,7 @@ def _csv_messages(session: SparkSession, paths: list[str], names: list[str], fee
 
 def _unreadable(path: str, feed: Mapping[str, Any], reason: str) -> DbtRuntimeError:
     kind = {"csv": "CSV", "parquet": "Parquet", "orc": "ORC", "avro": "Avro"}[feed["file_format"]]
-    plain = re.sub(r"\\(.)", r"\1", path)
+    plain = unescaped(path)
     if "feed" not in feed:  # it is only looked at
         return DbtRuntimeError(f"{plain}: no {kind} file can be read there: {reason}. Take it away, or name another folder.")
     return DbtRuntimeError(
@@ -204,8 +205,3 @@ def _unreadable(path: str, feed: Mapping[str, Any], reason: str) -> DbtRuntimeEr
         f"{reason}.\nNothing of it was loaded. Put a whole {kind} file in its place and run again; `delta-cdc retract` goes on "
         "without it."
     )
-
-
-def _reason(error: Exception) -> str:
-    """The innermost cause: what Spark says above it is a page of advice for other cases."""
-    return short_message(error).rsplit("Caused by: ", 1)[-1].strip().rstrip(".")

@@ -9,7 +9,7 @@ from typing import Any
 from dbt.adapters.spark.connections import PyhiveConnectionWrapper
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta import statements
 from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, counted
 
@@ -37,7 +37,7 @@ class ServerConnectionWrapper(PyhiveConnectionWrapper):
         self.response, self._rows = None, None
         try:
             super().execute(sql, bindings)
-            kind, _ = delta_log.written_table(sql)
+            kind, _ = statements.written_table(sql)
             if kind in ("merge", "update", "delete"):  # their one row is what they did; the others tell nothing
                 names = [column[0] for column in self.description]
                 self._rows = self.fetchall()

@@ -18,10 +18,11 @@ from zoneinfo import ZoneInfo
 from dbt.adapters.spark.session import Cursor, SessionConnectionWrapper
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta import settings as spark_defaults
+from dbt.adapters.sparkdelta import statements
 from dbt.adapters.sparkdelta.class_archive import settings_with_jars
 from dbt.adapters.sparkdelta.jars import jar_paths
+from dbt.adapters.sparkdelta.java import short_message, whole_text
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, response_of
 from dbt.adapters.sparkdelta.seeds import literal
 from dbt.adapters.sparkdelta.settings import spark_settings
@@ -155,27 +156,6 @@ def _open_metastore(session: SparkSession, root: Path) -> None:
         raise DbtRuntimeError(f"The metastore cannot be opened: {short_message(error)}") from error
 
 
-def whole_text(error: BaseException) -> str:
-    """All that a Java error says, its causes included."""
-    trace = getattr(error, "_stackTrace", "") or getattr(error, "stackTrace", "")
-    return f"{error}\n{trace}"
-
-
-def short_message(error: BaseException) -> str:
-    """A Java error without its stack trace: its message and that of its innermost cause."""
-    java = getattr(error, "java_exception", None)
-    if java is None:
-        return str(error)
-    texts = []
-    for _ in range(20):
-        if java is None:
-            break
-        texts.append(str(java.getMessage() or java.getClass().getName()))
-        java = java.getCause()
-    first, last = texts[0], texts[-1]
-    return first if last in first else f"{first}\nCaused by: {last}"
-
-
 @contextmanager
 def settings_on(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Settings that hold for one statement: set on this thread's session, taken back whatever happens."""
@@ -224,7 +204,7 @@ class SparkdeltaCursor(Cursor):
             sql = sql % parameters
         session = self._handle.begin(sql)
         self._rows = None
-        kind, table = delta_log.written_table(sql)
+        kind, table = statements.written_table(sql)
         try:
             if kind:
                 session.conf.unset(LAST_COMMIT)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta import catalog, delta_log
 from dbt.adapters.sparkdelta.columns import sql_of, type_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def table_log(session: SparkSession, schema: str, identifier: str, limit: int | 
     Returns location; protocol: as `protocol` has it, None without a checksum file; commits: as `commit` tells them, times as text
     and in UTC; findings: {what, why, fix}.
     """
-    uri = delta_log.location(session, schema, identifier)
+    uri = catalog.location(session, schema, identifier)
     if uri is None:
         return None
     log = delta_log.open_log(session, uri)
@@ -69,7 +69,7 @@ def new_commits(session: SparkSession, tables: Sequence[Mapping[str, Any]]) -> D
     """
     rows = []
     for table in tables:
-        uri = delta_log.location(session, table["schema"], table["table"])
+        uri = catalog.location(session, table["schema"], table["table"])
         if uri is None:
             continue
         try:

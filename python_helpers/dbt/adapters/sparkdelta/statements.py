@@ -1,0 +1,31 @@
+"""Which statements write rows, and into which table."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PART = r"(?:`(?:[^`]|``)+`|[\w$-]+)"
+_NAME = rf"{_PART}(?:\s*\.\s*{_PART})*"
+_COMMENTS = r"^(?:\s|/\*(?:[^*]|\*(?!/))*\*/|--[^\n]*(?:\n|$))*"  # one way to read each character: else it takes for ever
+_WRITES = re.compile(
+    _COMMENTS + r"(merge\s+(?:with\s+schema\s+evolution\s+)?into|insert\s+(?:into|overwrite)(?:\s+table)?|delete\s+from|update"
+    rf"|create\s+(?:or\s+replace\s+)?table(?:\s+if\s+not\s+exists)?)\s+({_NAME})",
+    re.IGNORECASE,
+)
+
+
+def written_table(sql: str) -> tuple[str | None, str]:
+    """First word (lower case) and target of a statement that writes rows; (None, '') for any other."""
+    match = _WRITES.match(sql)
+    return (match[1].split()[0].lower(), match[2]) if match else (None, "")
+
+
+def names_of(session: SparkSession, table: str) -> tuple[str, str]:
+    """Schema and name of a table as SQL writes them."""
+    parts = [part.strip() for part in re.findall(_PART, table)]
+    names = [part[1:-1].replace("``", "`") if part.startswith("`") else part for part in parts]
+    return (names[-2] if len(names) > 1 else session.catalog.currentDatabase(), names[-1])

@@ -1,0 +1,94 @@
+"""What is done to Delta tables beside the writing of rows: small files merged, old ones removed, a clone's first commit."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+from dbt.adapters.sparkdelta.catalog import location
+from dbt.adapters.sparkdelta.columns import quoted
+from dbt.adapters.sparkdelta.delta_log import delta_log, table_state
+from dbt.adapters.sparkdelta.java import jvm_of
+from dbt.adapters.sparkdelta.session import settings_on
+from dbt.adapters.sparkdelta.write_plan import USER_METADATA, WritePlan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+
+def optimize(session: SparkSession, table: str, order: str = "", tries: int = 3) -> bool:
+    """Merge a Delta table's small files. Where a load commits meanwhile it begins again from what is there then; False where one
+    did so each time. table: as SQL names it. order: `zorder by (…)`, or nothing."""
+    met = conflicts()
+    for tried in range(tries):
+        try:
+            session.sql(f"optimize {table} {order}")
+            return True
+        except met:
+            time.sleep(2**tried)
+    return False
+
+
+def conflicts() -> tuple[type[Exception], ...]:
+    """What Delta raises where a commit meets another one: in Python these have no class in common."""
+    from delta import exceptions
+
+    names = ("ConcurrentAppend", "ConcurrentDeleteDelete", "ConcurrentDeleteRead", "ConcurrentTransaction", "ConcurrentWrite",
+             "DeltaConcurrentModification", "MetadataChanged", "ProtocolChanged")  # fmt: skip
+    return tuple(getattr(exceptions, f"{name}Exception") for name in names)
+
+
+def vacuum(session: SparkSession, schema: str, identifier: str) -> int:
+    """Remove the files that neither the newest version nor one within the table's retention needs; returns how many they were."""
+    _vacuum(session, ".".join(map(quoted, (schema, identifier))))
+    newest = session.sql(f"describe history {quoted(schema)}.{quoted(identifier)} limit 1").collect()[0]
+    return int((newest["operationMetrics"] or {}).get("numDeletedFiles", 0)) if newest["operation"] == "VACUUM END" else 0
+
+
+def _vacuum(session: SparkSession, table: str, how: str = "", settings: Mapping[str, str] | None = None) -> None:
+    # Delta lists the folders with that many tasks; Spark's default is 10,000, half a minute on 2 cores for any table
+    few = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * session.sparkContext.defaultParallelism)}
+    with settings_on(session, {**few, **(settings or {})}):
+        session.sql(f"vacuum {table} {how}")
+
+
+def hand_over(session: SparkSession, source: tuple[str, str], target: tuple[str, str]) -> None:
+    """Commit to a clone what a table's log says of our last transaction: what works on the clone goes on from there.
+
+    source, target: schema and identifier.
+    """
+    state = table_state(session, *source, app_prefix=source[1])
+    if state["app_id"] is None or state["replaced"]:
+        return
+    plan = WritePlan(txn={"app_id": state["app_id"], "version": state["txn_version"]}, notes=state["notes"])
+    jvm = jvm_of(session)
+    delta, nothing = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty()
+    transaction = delta.actions.SetTransaction(state["app_id"], state["txn_version"], nothing)
+    actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(jvm.java.util.List.of(transaction)).toSeq()
+    operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
+    with settings_on(session, plan.settings):
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # whose settings the commit reads
+        delta_log(session, location(session, *target))[0].startTransaction(nothing, nothing).commit(actions, operation)
+
+
+def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> None:
+    """Remove from disk all that the table's newest version does not hold: rows that deletion vectors only mark, older files,
+    change data, and older log entries, whose statistics name values. Time travel to before ends; what our commits noted stays."""
+    jvm = jvm_of(session)
+    table = ".".join(map(quoted, (schema, identifier)))
+    session.sql(f"reorg table {table} apply (purge)")
+    state = table_state(session, schema, identifier, app_prefix)
+    said = {"app_id": state["app_id"], "version": state["txn_version"], "notes": state["notes"]}
+    _vacuum(session, table, "retain 0 hours", {"spark.databricks.delta.retentionDurationCheck.enabled": "false"})
+    with settings_on(session, {USER_METADATA: json.dumps(said)} if state["app_id"] else {}):
+        session.sql(f"alter table {table} set tblproperties ('sparkdelta.purged_before' = '{state['version']}')")
+    log, _ = delta_log(session, location(session, schema, identifier))
+    log.checkpoint()
+    # so far in the future that py4j makes it a Long; entries at and above the checkpoint stay
+    retention = jvm.scala.Option.apply(-(2**31) - 1)
+    minute = jvm.org.apache.spark.sql.delta.TruncationGranularity.MINUTE()
+    nothing = jvm.scala.Option.empty()
+    log.cleanUpExpiredLogs(log.update(False, nothing, nothing), nothing, retention, minute)

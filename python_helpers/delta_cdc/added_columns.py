@@ -1,0 +1,126 @@
+"""The columns that each layer has beside those of the feed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from delta_cdc.config import Column, PartitionColumn, Table, sequence_name, sql_name
+
+# name, type (None: depends on the feed), description
+AddedColumns = tuple[tuple[str, str | None, str], ...]
+
+_BATCH_ID = ("_cdc_batch_id", "bigint", "Batch of the change set, as in the ledger.")
+_CHANGE_SET = ("_cdc_change_set", "string", "The change set that delivered the change.")
+_ROW = ("_cdc_row", "bigint", "Place of the change in its change set.")
+_SEQUENCE = ("_cdc_sequence", None, "The source's order, compared left to right; null for a snapshot row without one.")
+_ORDINAL = ("_cdc_ordinal", "bigint", "Place of the change inside its transaction or message, where the feed has one.")
+
+RAW_COLUMNS: AddedColumns = (
+    ("batch_id", "bigint", "Batch of the change set, as in the ledger."),
+    ("change_set", "string", "The change set that delivered the message."),
+    ("row_number", "bigint", "Place of the message in its change set."),
+    ("message", "string", "The message as it came."),
+    ("source_table", "string", "The table that the message is of; null if it does not tell."),
+)
+STAGING_COLUMNS: AddedColumns = (
+    ("_cdc_op", "string", "What the change does: I insert, U update, D delete, R snapshot row, T truncate."),
+    ("_cdc_key_before", None, "The key before the change, where the change moved it; else null."),
+    _SEQUENCE,
+    _ORDINAL,
+    ("_cdc_transaction", "string", "The transaction that the change was part of, where the feed tells it."),
+    ("_cdc_occurred_at", None, "When the change happened at the source."),
+    ("_cdc_missing", "array<string>", "Columns that the change did not carry; they keep their value."),
+    (
+        "_cdc_undeclared",
+        "map<string,string>",
+        "Columns that the feed has and the configuration does not, with their text; null if there are none.",
+    ),
+    ("_cdc_error", "string", "Why the row cannot be used; null if it can."),
+    ("_cdc_raw", "string", "The row as it came, where it cannot be used."),
+    _BATCH_ID,
+    _CHANGE_SET,
+    _ROW,
+    ("_cdc_staged_at", "timestamp", "When the change was staged."),
+)
+KEYS_COLUMNS: AddedColumns = (
+    _BATCH_ID,
+    _CHANGE_SET,
+    _ROW,
+    ("_cdc_op", "string", "What the change does: I insert, U update, D delete, R snapshot row."),
+    _SEQUENCE,
+    _ORDINAL,
+    ("entity", "string", "Identity of the row across key changes; null if the change met no row."),
+    ("key_before", None, "The key whose row the change takes away."),
+    ("key_after", None, "The key that the row has after the change; null for a delete."),
+    ("origin", "string", "How the change found its row, e.g. insert, update, key_change, unknown_key, delete."),
+    ("displaced_entity", "string", "The row that a key change displaced at the end of its transaction."),
+    (
+        "acts_on",
+        "struct<_cdc_batch_id: bigint, _cdc_change_set: string, _cdc_row: bigint>",
+        "The change that placed the row where this change met it; null if there is none.",
+    ),
+    ("resolved_batch_id", "bigint", "Batch whose load decided the row as it is."),
+)
+SOFT_DELETE_COLUMNS: AddedColumns = (
+    ("_cdc_is_deleted", "boolean", "The row was deleted; its columns are as they were last."),
+    ("_cdc_deleted_at", None, "When it was deleted at the source."),
+)
+HISTORY_COLUMNS: AddedColumns = (
+    ("_cdc_entity", "string", "Identity of the row across key changes."),
+    ("valid_from", None, "Source time from which the version holds, inclusive; null: since before the feed."),
+    ("valid_to", None, "Source time until which the version holds, exclusive; null: it still does."),
+    ("is_current", "boolean", "The version still holds."),
+    ("_cdc_sequence", None, "Position of the change that the version's values come from."),
+)
+SURROGATE = "_cdc_key"
+
+
+def final_columns(table: Table) -> list[Column]:
+    """The columns of a final table: the published ones, those that only partition it, and the added ones."""
+    derived = [_partition_as_column(c) for c in table.partition_columns if c.derived]
+    times = added(table, tuple((name, None, text) for name, text in table.time_columns))
+    deleted = added(table, SOFT_DELETE_COLUMNS) if table.deletes_softly else []
+    if table.settings.surrogate == "hash":
+        derived.append(Column(SURROGATE, "string", "Key of the row: hash of its values and the number of its occurrence."))
+    return [*table.published_columns, *derived, *times, *deleted]
+
+
+def _partition_as_column(column: PartitionColumn) -> Column:
+    is_number = re.match(r"(year|month|day|quarter|hour|weekofyear|dayofmonth)\s*\(", column.expression, re.IGNORECASE)
+    is_date = re.match(r"(to_)?date\s*\(", column.expression, re.IGNORECASE)
+    data_type = "int" if is_number else "date" if is_date else ""
+    return Column(column.name, data_type, f"Partition of the row: {column.expression}.")
+
+
+def added(table: Table, columns: AddedColumns) -> list[Column]:
+    """The columns with the types that they have for this table; none where an SQL expression decides."""
+    return [Column(name, data_type or _type_of_added(table, name), text) for name, data_type, text in columns]
+
+
+def _type_of_added(table: Table, name: str) -> str:
+    settings = table.settings
+    if name in ("_cdc_key_before", "key_before", "key_after"):
+        if not settings.keys:
+            return "" if settings.keyless == "multiset" else "string"
+        return _struct((column.name, column.data_type) for column in key_columns(table))
+    if name == "_cdc_sequence":
+        parts = []
+        for place, expression in enumerate(settings.sequence_by, start=1):
+            data_type = table.type_of(expression)
+            if data_type is None:
+                return ""
+            parts.append((sequence_name(expression, place), data_type))
+        return _struct(parts)
+    time = settings.occurred_at or (settings.sequence_by[0] if settings.sequence_by else "")
+    return table.type_of(time) or ""
+
+
+def _struct(fields: Iterable[tuple[str, str]]) -> str:
+    return "struct<" + ", ".join(f"{sql_name(name)}: {data_type}" for name, data_type in fields) + ">"
+
+
+def key_columns(table: Table) -> list[Column]:
+    """The columns of `keys`, in its order."""
+    columns = {column.name.casefold(): column for column in table.columns}
+    return [columns[key.casefold()] for key in table.settings.keys]

@@ -1,0 +1,129 @@
+"""`delta-cdc init`: a feed's source and models, from what its change sets or its database tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from delta_cdc import discover, flat_files, scaffold
+from delta_cdc.config import FORMATS, IDENTIFIER, Project
+from delta_cdc.errors import ConfigError, OperationError, counted, did_you_mean
+from delta_cdc.operations import Dbt
+from delta_cdc.table_list import read_table_list
+
+
+def begin(
+    dbt: Dbt, feed: str, message_format: str, location: str, *, database: Mapping[str, Any] | None = None,
+    file_format: str | None = None, table_list: Path | None = None, force: bool = False,
+) -> Iterator[str]:
+    """Write the source of a feed and its models; yields a line for each thing done.
+
+    location: folder of its change sets, relative to the project. database: {url, schema, options} of one that is asked instead of
+    files. file_format: of the files, where their names do not tell. table_list: see `table_list`. force: write a source again.
+    Raises OperationError for what cannot be done; ConfigError for settings that nobody tells: then the source is written with
+    `enabled: false`; GeneratedFilesError for models that are left as they were.
+    """
+    if not IDENTIFIER.fullmatch(feed):
+        wants = "A feed's name is made of letters, digits and underscores, not beginning with a digit"
+        raise OperationError(f"{wants}; `{feed}` is not.")
+    if message_format not in FORMATS:
+        raise OperationError(f"`--format` is {message_format}. {did_you_mean(message_format, FORMATS)}")
+    if database is None:
+        location, change_sets = _looked_up(dbt.project_dir, location)
+    project, _ = dbt.survey(feed)
+    path = _source_to_write(project, feed, force)
+    if database is None:
+        found, where = _told_by_files(dbt, project.root / location, change_sets, feed, message_format, location, file_format)
+    else:
+        found, where = discover.of_database(dbt.ask("tables_of_database", database, private=True)), location
+    given, left_out = None, []
+    if table_list is not None:
+        given = read_table_list(table_list, found.tables)
+        left_out = [name for name in found.tables if name not in given]
+        found.tables = {name: table for name, table in found.tables.items() if name in given}
+    taken = scaffold.model_names(project, feed)
+    source = partial(discover.source_yml, feed, where, message_format, found, given, taken=taken)
+    project, incomplete = _write_source(dbt, feed, path, source)
+    unread = f"; {counted(found.unread, 'line')} could not be read as {message_format}" if found.unread else ""
+    yield f"wrote {path.relative_to(project.root)}: {counted(len(found.tables), 'table')}{unread}"
+    if left_out:
+        yield f"not in {table_list}, so not configured: {', '.join(left_out)}"
+    if incomplete:
+        raise incomplete
+    files = scaffold.plan(replace(project, feeds=tuple(each for each in project.feeds if each.name == feed)))
+    yield from scaffold.told_write(project, files, scaffold.compare(project, files, feed), prune=force)
+    yield "Look through the source: keys, types, order. Then `delta-cdc generate`, and `delta-cdc run`."
+
+
+def _source_to_write(project: Project, feed: str, force: bool) -> Path:
+    """The file of a feed's source. Raises OperationError where it must not be written."""
+    path = project.root / project.model_path / feed / "_sources.yml"
+    others = [known.name for known in project.feeds if known.name != feed and known.file == str(path.relative_to(project.root))]
+    is_there = feed in {*(known.name for known in project.feeds), *project.disabled}
+    if force and path.exists() and not others:
+        return path
+    if path.exists() or is_there:
+        how = "" if others or not path.exists() else ", let --force write it again"
+        where = next((known.file for known in project.feeds if known.name == feed), path)
+        raise OperationError(f"There is a feed {feed} already. Add tables to {where}{how}, or give the new feed another name.")
+    return path
+
+
+def _write_source(dbt: Dbt, feed: str, path: Path, source: Callable[..., str]) -> tuple[Project, ConfigError | None]:
+    """Write a feed's source; returns the project with it, and what it lacks: then it is written with `enabled: false`, for the
+    other feeds' sake."""
+    before = path.read_text(encoding="utf-8") if path.exists() else None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(source(enabled=True), encoding="utf-8")  # for the lines of what is wrong
+    project, problems = dbt.survey(feed)
+    if not problems:
+        path.write_text(source(), encoding="utf-8")
+        return project, None
+    name = path.relative_to(project.root)
+    if before is not None and [*path.parent.rglob("*.sql")]:  # they read the source
+        path.write_text(before, encoding="utf-8")
+        raise ConfigError(problems, f"{name} is as it was: the feed's models need it. Give the settings with --from-csv")
+    path.write_text(source(enabled=False), encoding="utf-8")
+    then = f"so {name} has `enabled: false`: put it right, take that line out, then `delta-cdc generate`"
+    return project, ConfigError(problems, then)
+
+
+def _looked_up(project_dir: Path, location: str) -> tuple[str, dict[str, list[Path]]]:
+    """The folder in which `init` looks, relative to the project, and the change sets in it."""
+    if "://" in location:
+        raise OperationError(
+            f"`--location` is {location}; init looks at files on this machine. Copy some change sets here, name their folder, "
+            f"and put {location} into the source afterwards. Or let a database tell its tables: `--jdbc`."
+        )
+    location = location.removesuffix("/").removesuffix("/{table}")  # it finds out by itself whether tables have folders
+    return location, discover.change_sets_in(project_dir.resolve() / location)
+
+
+def _told_by_files(
+    dbt: Dbt, folder: Path, change_sets: dict[str, list[Path]], feed: str, message_format: str, location: str,
+    file_format: str | None,
+) -> tuple[discover.Discovery, str]:
+    """What the change sets in a folder tell, and the feed's `location`."""
+    kind = file_format or flat_files.kind_of_all(folder, change_sets)
+    tell: Callable[[Iterable[Path], str], discover.Discovery]
+    if kind == "json":
+        tell = partial(discover.discover_files, message_format)
+    elif message_format in flat_files.FORMATS:
+        tell = flat_files.teller(
+            kind, message_format, lambda kind, paths: dbt.ask("columns_of_files", {"file_format": kind, "paths": paths})
+        )
+    else:
+        raise OperationError(
+            f"The files in {folder} are {kind}; init looks into such files of the formats {', '.join(flat_files.FORMATS)}, and "
+            f"`--format` is {message_format}. Write the source by hand: docs/formats/files.md."
+        )
+    found = discover.discover_folder(folder, change_sets, tell, feed)
+    if not found.tables:
+        raise OperationError(
+            f"No line in {location} could be read as a message (JSON) of `{message_format}`. Of files of another kind their "
+            f"names tell it, or `--file-format` ({', '.join(flat_files.KINDS[1:])})."
+        )
+    return found, location if "" in change_sets else f"{location.rstrip('/')}/{{table}}"

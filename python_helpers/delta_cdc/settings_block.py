@@ -1,0 +1,144 @@
+"""A `cdc:` block as written: are its settings known, in their place and of the right type?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from delta_cdc.config import CsvOptions, Jdbc, Kafka, Settings, setting_level, setting_meant, wants, which_setting
+from delta_cdc.errors import did_you_mean, nearest
+from delta_cdc.source_files import Lined, Renderer, is_template
+
+LANDED_BY: Mapping[str, Any] = {"kafka": Kafka, "jdbc": Jdbc}
+_WITH_OPTIONS: Mapping[str, Any] = {**LANDED_BY, "csv_options": CsvOptions}
+_VARIABLE = re.compile(r"\$\{[A-Za-z_]\w*\}")
+_SECRET = re.compile(r"password|secret", re.IGNORECASE)
+# in a URL, or in what Kafka's client takes as `sasl.jaas.config`
+_SECRET_IN_TEXT = re.compile(
+    r"(password|secret)\s*=(?!\s*[\"']?\$\{)|://[^/@:]*:(?!\$\{)[^/@]*@|:thin:[^/@:]*/(?!\$\{)[^/@]+@|PRIVATE KEY", re.IGNORECASE
+)
+
+
+def is_plain_secret(option: str, value: Any) -> bool:
+    """Whether an option of Kafka or JDBC holds a secret that is not taken from the environment (`${NAME}`)."""
+    return bool((_SECRET.search(option) and not _VARIABLE.search(str(value))) or _SECRET_IN_TEXT.search(str(value)))
+
+
+def shown(value: object) -> str:
+    """A value as a person wrote it, shortened."""
+    if isinstance(value, bool):
+        text = "true" if value else "false"
+    elif value is None:
+        text = "empty"
+    elif isinstance(value, str):
+        text = f"'{value}'"
+    elif isinstance(value, list):
+        text = f"[{', '.join(shown(item) for item in value)}]"
+    elif isinstance(value, dict):
+        text = "{" + ", ".join(f"{k}: {shown(v)}" for k, v in value.items()) + "}"
+    else:
+        text = str(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+@dataclass
+class Block:
+    """A `cdc:` block as written: its settings that are of the right type, and the names of those that are not."""
+
+    file: str
+    line: int | None = None
+    given: dict[str, Any] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+
+
+def read_settings(raw: Lined, block: Block, here: str, renderer: Renderer, tell: Callable[[str, int | None], None]) -> None:
+    """Take the settings into the block whose names and types are right.
+
+    here: `feed` or `table`, whose block it is. tell: gets what is wrong, and its line.
+    """
+    block.lines = {str(key): at for key, at in raw.lines.items()}
+    elsewhere = "feed" if here == "table" else "table"
+
+    def problem(name: str, message: str) -> None:
+        block.broken.add(name)
+        tell(message, block.lines.get(name))
+
+    for key, at in raw.twice.items():
+        tell(f"`{key}` is given twice. Keep one.", at)
+    for key, value in raw.items():
+        name = str(key)
+        if name not in Settings.model_fields:
+            close = setting_meant(name)
+            block.broken |= {close} if close else set()
+            problem(name, f"setting `{name}` is not known. {which_setting(name)}")
+        elif setting_level(name) == elsewhere:
+            problem(name, f"`{name}` is a setting of the {elsewhere}, not of the {here}. Move it there.")
+        else:
+            try:
+                block.given[name] = renderer.render(value)
+            except ValueError as error:
+                problem(name, f"`{name}`: {error}.")
+    for name, inner in _wrong_types(block.given).items():
+        value = block.given.pop(name)
+        if name in LANDED_BY and isinstance(value, dict):  # it may hold a secret: only what is wrong in it is shown
+            for message in (f"`{name}` is not right. It takes {wants(name)}.{inner}", *plain_secrets(name, value)):
+                problem(name, message)
+            continue
+        better = inner or _better_value(name, value)
+        if isinstance(value, str) and isinstance(raw.get(name), str) and is_template(raw[name]):
+            better += " What a template gives is text: end it with `| as_bool`, `| as_number` or `| as_native`."
+        problem(name, f"`{name}` is {shown(value)}. It takes {wants(name)}.{better}")
+
+
+def _wrong_types(given: Mapping[str, Any]) -> dict[str, str]:
+    """The settings that are of the wrong type, each with what is wrong inside of it, if anything is."""
+    try:
+        Settings.model_validate(given)
+    except ValidationError as error:
+        wrong: dict[str, str] = {}
+        for detail in error.errors():
+            name = str(detail["loc"][0])
+            wrong[name] = wrong.get(name, "") + _inside(detail)
+        return wrong
+    return {}
+
+
+def plain_secrets(name: str, landed: Mapping[str, Any]) -> Iterator[str]:
+    """What `kafka` or `jdbc` says that only the environment should."""
+    remedy = "in plain text. Put it into the environment, and `${NAME}` here."
+    options = landed.get("options")
+    for option, value in options.items() if isinstance(options, Mapping) else ():
+        if is_plain_secret(str(option), value):
+            yield f"`{name}.options` has `{option}` {remedy}"
+    if _SECRET_IN_TEXT.search(str(landed.get("url", ""))):
+        yield f"`{name}.url` has a password {remedy}"
+
+
+def _inside(detail: Mapping[str, Any]) -> str:
+    """What is wrong inside of `kafka`, `jdbc` or `csv_options`, a sentence with a space before it; nothing for other settings."""
+    name, *inside = (str(part) for part in detail["loc"])
+    if name not in _WITH_OPTIONS or not inside:
+        return ""
+    place = ".".join((name, *inside))
+    if detail["type"] == "extra_forbidden":
+        return f" `{place}` is not known. {did_you_mean(inside[-1], _WITH_OPTIONS[name].__annotations__)}"
+    if detail["type"] == "missing":
+        return f" `{place}` is missing."
+    is_secret = is_plain_secret(inside[-1], detail["input"])
+    return f" `{place}` is {'no text' if is_secret else shown(detail['input'])}."
+
+
+def _better_value(name: str, value: object) -> str:
+    """What a value of the wrong type was probably meant to be: a sentence with a space before it, or nothing."""
+    annotation = str(Settings.model_fields[name].annotation)
+    if isinstance(value, str) and annotation.startswith("list["):
+        return f" Write [{value}]." if len(value) <= 60 else " Write it in brackets."
+    if annotation.startswith("typing.Literal") and isinstance(value, str):
+        close = nearest(value, re.findall(r"'([^']+)'", annotation))
+        return f" Did you mean `{close}`?" if close else ""
+    return ""

@@ -1,0 +1,411 @@
+"""What must hold between the settings of one table, and between them and its columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from delta_cdc.added_columns import HISTORY_COLUMNS
+from delta_cdc.config import FORMATS, IDENTIFIER, Table, sequence_name, unquoted, wants
+from delta_cdc.errors import Problem, did_you_mean, nearest
+from delta_cdc.feed_check import COLUMN_LISTS, column_list, may_be_misspelled
+from delta_cdc.settings_block import Block, shown
+from delta_cdc.spark_types import can_be_compared, has_statistics
+from delta_cdc.table_list import parts
+
+_OF_HISTORY = {name for name, _, _ in HISTORY_COLUMNS if not name.startswith("_cdc_")}
+
+
+class TableCheck:
+    """What must hold between the settings of one table. listed: its columns with those of `never_store`."""
+
+    def __init__(self, table: Table, listed: Sequence[str], feed_block: Block, block: Block, problems: list[Problem]) -> None:
+        self.table = table
+        self.listed = listed
+        self.settings = table.settings
+        self.format = FORMATS.get(table.settings.format or "")
+        self.out_of_place = self.format.takes_no if self.format else ()
+        self.feed_block = feed_block
+        self.block = block
+        self.broken = feed_block.broken | block.broken
+        self.types = {column.name: column.data_type for column in table.columns}
+        self.names = list(self.types)
+        self.published = [column.name for column in table.published_columns]
+        self.problems = problems
+
+    def run(self) -> None:
+        self.keys()
+        self.renamed()
+        self.order()
+        self.told_by_format()
+        self.operations()
+        self.columns()
+        self.privacy()
+        self.partitions()
+        self.clustering()
+        self.lives()
+        self.contradictions()
+
+    def level(self, name: str) -> int:
+        """2 if the table gives the setting, 1 if its feed does, 0 if nobody."""
+        return 2 if name in self.block.given else 1 if name in self.feed_block.given else 0
+
+    def problem(self, message: str, name: str | None = None) -> None:
+        block = self.feed_block if name and self.level(name) == 1 else self.block
+        line = block.lines.get(name) if name else None
+        line = line or self.block.line or self.table.line
+        self.problems.append(Problem(message, self.table.feed, self.table.name, self.table.file, line))
+
+    def known_columns(self, setting: str, named: Iterable[str]) -> None:
+        """Each name must be a column. A feed's lists need only fit one table (checked for the feed)."""
+        if setting in COLUMN_LISTS and self.level(setting) == 1:
+            return
+        twice: set[str] = set()
+        never = {name.casefold() for name in self.settings.never_store}
+        for name in named:
+            if name.casefold() in never:
+                self.problem(f"`{setting}` names `{name}`, which `never_store` keeps out. Take one of them out.", setting)
+            elif name not in self.names and self.names:
+                self.problem(
+                    f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, self.names)}",
+                    setting,
+                )
+            elif name in twice:
+                self.problem(f"`{setting}` names `{name}` twice.", setting)
+            twice.add(name)
+
+    def comparable(self, setting: str, named: Iterable[str]) -> None:
+        """None of them may be a map or a variant: two of such are not equal to Spark."""
+        for name in named:
+            if not can_be_compared(self.types.get(name, "")):
+                what = "orders" if setting == "sequence_by" else "tells"
+                self.problem(
+                    f"`{setting}` {what} rows by their values, `{name}` is {self.types[name]}, which Spark cannot compare. "
+                    "Take the column out, or give it the data_type string.", setting
+                )
+
+    def known_expression(self, setting: str, expression: str) -> None:
+        """A single name must be a column or a field of the format; anything longer is Spark's to judge."""
+        if not self.names:
+            return
+        if expression in self.names and not IDENTIFIER.fullmatch(expression):
+            quoted = expression.replace("`", "``")
+            message = f"`{setting}` takes SQL; there the column `{expression}` stands in backticks: `{quoted}`."
+            self.problem(message, setting)
+        name = unquoted(expression)
+        if name is None or (self.format is None and name == expression):
+            return
+        if setting in ("deleted_when", "truncated_when") and expression.strip().casefold() in ("true", "false"):
+            return  # a condition that always or never holds
+        columns = {each.casefold() for each in self.names}
+        fields = self.format.fields if self.format else ()
+        known = [*self.names, *(f"_cdc{field}" if field in columns else field for field in fields)]
+        if name.casefold() in [each.casefold() for each in self.settings.never_store]:
+            self.problem(f"`{setting}` names `{name}`, which `never_store` keeps out. Take one of them out.", setting)
+        elif name.casefold() not in [each.casefold() for each in known]:
+            message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
+            self.problem(message, setting)
+
+    def keys(self) -> None:
+        settings = self.settings
+        if not settings.keys and self.table.has_entities and "keys" not in self.broken:
+            self.problem(
+                "`keys` is missing. Give the columns that identify a row, e.g. [id]; or say `insert_only: true`, or `keyless: "
+                "append` or `keyless: multiset` for a table without a key."
+            )
+        self.known_columns("keys", settings.keys)
+        if settings.keys and settings.keyless != "none":
+            self.problem(f"`keyless` is {settings.keyless}, and `keys` are given. Take one of them out.", "keyless")
+        if settings.surrogate != "none" and settings.keyless == "none":
+            message = "`surrogate` is for a table without a key. Say `keyless: append` or `keyless: multiset`, or take it out."
+            self.problem(message, "surrogate")
+        for setting, named in (
+            ("nullable_keys", settings.nullable_keys),
+            ("old_keys", list(settings.old_keys)),
+        ):
+            for name in named:
+                if name not in settings.keys and "keys" not in self.broken:
+                    hint = did_you_mean(name, settings.keys)
+                    self.problem(f"`{setting}` names `{name}`, which is not one of `keys`. {hint}", setting)
+        self.known_columns("old_keys", settings.old_keys.values())
+        self.comparable("keys", settings.keys)
+        if settings.keyless == "multiset" or settings.surrogate == "hash":
+            setting = "keyless" if settings.keyless == "multiset" else "surrogate"
+            self.comparable(setting, self.published)
+        for alternate in settings.alternate_keys:
+            self.known_columns("alternate_keys", alternate)
+            self.comparable("alternate_keys", alternate)
+            if set(alternate) == set(settings.keys):
+                self.problem(f"`alternate_keys` names [{', '.join(alternate)}], which are `keys`. Take it out.", "alternate_keys")
+
+    def renamed(self) -> None:
+        settings = self.settings
+        olds: dict[str, str] = {}
+        for new, old in settings.renamed_columns.items():
+            if new.casefold() not in {name.casefold() for name in (*self.names, *settings.never_store)} and self.names:
+                hint = f"It takes the new name first: {{{old}: {new}}}." if old in self.names else did_you_mean(new, self.names)
+                self.problem(f"`renamed_columns` names `{new}`, which is no column. {hint}", "renamed_columns")
+            elif old in self.names:
+                message = f"`renamed_columns` says that `{new}` was `{old}`, which is a column too. Take one of them out."
+                self.problem(message, "renamed_columns")
+            if old.casefold() in olds:
+                two = f"`{olds[old.casefold()]}` and of `{new}`"
+                self.problem(f"`renamed_columns` says of {two} that they were `{old}`. Take one out.", "renamed_columns")
+            olds[old.casefold()] = new
+
+    def order(self) -> None:
+        settings = self.settings
+        if not settings.sequence_by and not {"sequence_by", "format"} & self.broken:
+            self.problem("`sequence_by` is missing. Give the columns that order the source's changes, e.g. [lsn].")
+        seen: set[str] = set()
+        for name in settings.sequence_by:
+            self.known_expression("sequence_by", name)
+            bare = (unquoted(name) or name).casefold()
+            if bare in seen:
+                self.problem(f"`sequence_by` names `{name}` twice.", "sequence_by")
+            elif re.search(r"\s(asc|desc)\s*$", name, re.IGNORECASE):
+                message = f"`sequence_by` has `{name}`. What is higher is newer; write an expression that rises with time."
+                self.problem(message, "sequence_by")
+            elif len(parts(name)) > 1:
+                message = f"`sequence_by` has `{name}` as one expression. Write each by itself: [{', '.join(parts(name))}]."
+                self.problem(message, "sequence_by")
+            seen.add(bare)
+        for place, part in enumerate(settings.sequence_by, 1):
+            field = sequence_name(part, place)
+            if field.casefold() in seen and unquoted(part) != field:
+                message = f"`sequence_by` has `{field}`, which is also what {part} is called, being at place {place}."
+                self.problem(message + " Put it elsewhere.", "sequence_by")
+        named = {(unquoted(name) or "").casefold() for name in settings.sequence_by}
+        self.comparable("sequence_by", [name for name in self.names if name.casefold() in named])
+        for setting in ("deleted_when", "truncated_when", "ordinal", "transaction", "occurred_at"):
+            expression = getattr(settings, setting)
+            if expression is not None and setting not in self.out_of_place:
+                self.known_expression(setting, expression)
+
+    def told_by_format(self) -> None:
+        """Settings for what the format tells by itself, or cannot tell."""
+        for setting in self.out_of_place:
+            if not self.level(setting) or getattr(self.settings, setting) in (None, False, "none", [], {}):
+                continue
+            if self.settings.format == "snapshots":
+                message = (
+                    f"`{setting}` has no meaning with `format: snapshots`: each change set is the whole table, and what changed "
+                    "is worked out by `keys`. Take it out."
+                )
+            else:
+                message = f"`{setting}` is for flat rows; {self.settings.format} says that itself. Take it out."
+            self.problem(message, setting)
+
+    def operations(self) -> None:
+        settings = self.settings
+        if "operation" in self.out_of_place:
+            return
+        if settings.operation is not None:
+            self.known_columns("operation", [settings.operation])
+        elif settings.operation_codes and self.format is not None and "operation" not in self.broken:
+            message = "`operation_codes` is given without `operation`, the column that holds the codes. Add it."
+            self.problem(message, "operation_codes")
+
+    def columns(self) -> None:
+        settings, table = self.settings, self.table
+        if settings.columns is not None and settings.except_columns:
+            message = "`columns` and `except_columns` are both given. Keep one (`columns: null` undoes the feed's)."
+            self.problem(message, "columns" if self.level("columns") == 2 else "except_columns")
+            return
+        self.known_columns("ignore_null_updates", column_list(settings.ignore_null_updates))
+        for name in settings.ignore_null_updates if isinstance(settings.ignore_null_updates, list) else ():
+            if name in settings.keys and self.level("ignore_null_updates") == 2:
+                self.problem(f"`ignore_null_updates` names `{name}`, which is one of `keys`. Take it out.", "ignore_null_updates")
+        self.known_columns("columns", settings.columns or [])
+        self.known_columns("except_columns", settings.except_columns)
+        shaped_by = "columns" if settings.columns is not None else "except_columns"
+        for key in settings.keys:
+            if key in self.names and key not in self.published:
+                message = f"`{shaped_by}` leaves out the key column `{key}`. History and final need it."
+                if settings.columns is None and not settings.except_columns:
+                    shaped_by = "operation" if key == settings.operation else "old_keys"
+                    message = f"`{shaped_by}` names the key column `{key}`. It takes a column that is not one of `keys`."
+                self.problem(message, shaped_by)
+        self.known_columns("track_columns", column_list(settings.track_columns))
+        for name in column_list(settings.track_columns):
+            if name in self.names and name not in self.published and self.level("track_columns") == 2:
+                message = f"`track_columns` names `{name}`, which history does not have (see `{shaped_by}`)."
+                self.problem(message, "track_columns")
+        if table.history_name is not None:
+            for name in self.published:
+                if name.casefold() in _OF_HISTORY:
+                    made = name not in self.names
+                    self.problem(
+                        f"`expressions` makes `{name}`, a column that history adds. Give it another name."
+                        if made else
+                        f"column `{name}` has the name of a column that history adds. Leave it out with "
+                        f"`except_columns`, e.g. [{name}]; staging keeps it.",
+                        "expressions" if made else None,
+                    )
+
+    def privacy(self) -> None:
+        """`mask`, `never_store` and `expressions`."""
+        settings = self.settings
+        self.known_columns("mask", settings.mask)
+        for name in settings.never_store:
+            # it need not be listed, so one that is misspelled would store what must not be stored
+            known = name.casefold() in [each.casefold() for each in self.listed]
+            if not known and self.level("never_store") == 2 and (close := nearest(name, self.listed)):
+                self.problem(may_be_misspelled(name, close), "never_store")
+        for key, old in settings.old_keys.items():
+            if key in settings.mask and old not in settings.mask:
+                self.problem(f"`mask` names the key column `{key}`, and `{old}` holds its old value. Mask that too.", "mask")
+        for setting, made in (("mask", settings.mask), ("expressions", settings.expressions)):
+            for sql in made.values():
+                if sql.strip().casefold() not in _BARE_WORDS_OF_SQL:
+                    self.known_expression(setting, sql)
+        for name in settings.expressions:
+            if name in settings.keys:
+                self.problem(
+                    f"`expressions` names the key column `{name}`: it tells rows apart. Use `mask`, which "
+                    "changes it before anything is stored.",
+                    "expressions",
+                )
+            elif name.casefold().startswith("_cdc_"):
+                self.problem(f"`expressions` names `{name}`: names with _cdc_ are taken.", "expressions")
+            elif name.casefold() in {each.name.casefold() for each in self.table.partition_columns if each.derived}:
+                message = f"`expressions` and `partition_by` both make a column `{name}`. Take one of them out."
+                self.problem(message, "expressions")
+
+    def partitions(self) -> None:
+        settings, table = self.settings, self.table
+        seen: set[str] = set()
+        for partition in table.partition_columns:
+            name = partition.name
+            if not partition.derived:
+                if name not in self.published:
+                    self.problem(f"`partition_by` names `{name}`, which final does not have.", "partition_by")
+                elif re.match(r"\s*(array|map|struct|variant)\b", self.types.get(name, ""), re.IGNORECASE):
+                    message = f"`partition_by` names `{name}`, which is {self.types[name]}. Spark takes simple types there."
+                    self.problem(message, "partition_by")
+            elif IDENTIFIER.fullmatch(partition.expression) and self.names:
+                hint = did_you_mean(partition.expression, self.names)
+                message = f"`partition_by` names `{partition.expression}`, which is no column. {hint}"
+                self.problem(message, "partition_by")
+            elif not name or name[0].isdigit():
+                message = f"`partition_by`: `{partition.expression}` needs a name: {partition.expression} as part."
+                self.problem(message, "partition_by")
+            elif table.has_entities and (left_out := _named_in(partition.expression, set(self.names) - set(self.published))):
+                message = (
+                    f"`partition_by`: `{partition.expression}` is made from `{left_out}`, which final does not have. Publish it "
+                    "(`columns`, `except_columns`)."
+                )
+                self.problem(message, "partition_by")
+            elif name.casefold() in [column.casefold() for column in self.names]:
+                message = f"`partition_by` makes a column `{name}`, and the table has one. Name it with `as`."
+                self.problem(message, "partition_by")
+            if name.casefold() in seen:
+                self.problem(f"`partition_by` names `{name}` twice.", "partition_by")
+            seen.add(name.casefold())
+        if settings.apply == "replace_partitions" and not settings.partition_by and "partition_by" not in self.broken:
+            remedy = "Say by what final is partitioned, e.g. [year(created_at) as created_year]."
+            self.problem(f"`apply` is replace_partitions, and `partition_by` is missing. {remedy}", "apply")
+
+    def clustering(self) -> None:
+        """`cluster_by` and `zorder_by`: Delta takes columns of which it has the lowest and highest value in each file."""
+        settings = self.settings
+        partitions = {partition.name.casefold() for partition in self.table.partition_columns}
+        with_statistics = [name for name in self.published if name.casefold() not in partitions][:32]
+        for setting, named in (("cluster_by", settings.cluster_by), ("zorder_by", settings.zorder_by)):
+            self.known_columns(setting, named)
+            for name in named:
+                if name not in self.names:
+                    continue
+                if name not in self.published:
+                    why = "which final does not have"
+                elif name.casefold() in partitions:
+                    why = "by which final is partitioned: the files of a partition have one value of it"
+                elif not has_statistics(self.types[name]):
+                    why = f"whose type is {self.types[name]}. It takes columns with an order: numbers, texts, dates and times"
+                elif name not in with_statistics:
+                    why = "which is not among the first 32 of final: Delta has no statistics of it. List it further up"
+                else:
+                    continue
+                self.problem(f"`{setting}` names `{name}`, {why}.", setting)
+        if settings.cluster_by and settings.partition_by:
+            message = "`partition_by` and `cluster_by` are both given; Delta takes one of them. Take one out."
+            self.problem(message, "cluster_by")
+        if settings.zorder_by and settings.cluster_by:
+            message = "`cluster_by` and `zorder_by` are both given; a clustered table is ordered by its clustering. Take one out."
+            self.problem(message, "zorder_by")
+        if len(settings.cluster_by) > 4:
+            self.problem(f"`cluster_by` names {len(settings.cluster_by)} columns; Delta takes four at most.", "cluster_by")
+
+    def lives(self) -> None:
+        """What final tells of a row's life: `created_at`, `updated_at`, `set_on_insert`, soft deletes."""
+        settings, table = self.settings, self.table
+        taken = {c.name.casefold(): "a column of final" for c in table.published_columns}
+        taken |= {c.name.casefold(): "made by `partition_by`" for c in table.partition_columns if c.derived}
+        for setting in ("created_at", "updated_at"):
+            name = getattr(settings, setting)
+            if name is None or not table.has_entities:
+                continue
+            if not IDENTIFIER.fullmatch(name) or name.startswith("_cdc_"):
+                self.problem(
+                    f"`{setting}` is {shown(name)}. It takes {wants(setting)}, not beginning with _cdc_.",
+                    setting,
+                )
+            elif name.casefold() in taken:
+                message = f"`{setting}` names `{name}`, which is {taken[name.casefold()]} already. Give it another name."
+                self.problem(message, setting)
+            taken[name.casefold()] = f"given by `{setting}`"
+        self.known_columns("set_on_insert", settings.set_on_insert)
+        for name in settings.set_on_insert:
+            if name in self.names and name not in self.published and self.level("set_on_insert") == 2:
+                self.problem(f"`set_on_insert` names `{name}`, which final does not have.", "set_on_insert")
+            if name in settings.keys:
+                message = f"`set_on_insert` names `{name}`, which is one of `keys`. A key is always the row's own."
+                self.problem(message, "set_on_insert")
+        if settings.soft_delete_nulls and settings.delete_mode == "hard" and "delete_mode" not in self.broken:
+            message = "`soft_delete_nulls` is for `delete_mode: soft`. Add that, or take it out."
+            self.problem(message, "soft_delete_nulls")
+
+    def contradictions(self) -> None:
+        settings = self.settings
+        if settings.change_table is not None and (settings.jdbc is None or "{table}" not in (settings.location or "")):
+            message = "`change_table` is for a feed with `jdbc` and `{table}` in `location`. Take it out."
+            if not {"jdbc", "location"} & self.broken:
+                self.problem(message, "change_table")
+        if settings.final_name is not None and not IDENTIFIER.fullmatch(settings.final_name):
+            message = f"`final_name` is {shown(settings.final_name)}. It takes {wants('final_name')}."
+            self.problem(message, "final_name")
+        if not self.table.has_entities:
+            why = "insert_only" if settings.insert_only else "keyless"
+            says = "`insert_only: true`" if settings.insert_only else f"`keyless: {settings.keyless}`"
+            for setting, given in (
+                ("track_columns", settings.track_columns is not None),
+                ("old_keys", bool(settings.old_keys)),
+                ("key_changes", bool(settings.key_changes)),
+                ("apply", settings.apply == "replace_partitions"),
+                ("alternate_keys", bool(settings.alternate_keys)),
+                ("history", settings.history == "table"),
+                ("delete_mode", settings.delete_mode == "soft"),
+                ("created_at", settings.created_at is not None),
+                ("updated_at", settings.updated_at is not None),
+                ("set_on_insert", bool(settings.set_on_insert)),
+                ("max_delete_share", settings.max_delete_share is not None),
+            ):
+                # what only the feed says is a default for its other tables
+                if given and self.level(setting) and self.level(setting) >= self.level(why):
+                    message = f"`{setting}` has no meaning with {says}: it is for rows with a key. Take one out."
+                    self.problem(message, setting)
+
+
+_NO_COLUMN = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\bas\s+\w+|::\s*\w+|\bextract\s*\(\s*\w+\s+from\b|\w+\s*\(""", re.IGNORECASE
+)
+
+
+def _named_in(expression: str, names: Iterable[str]) -> str | None:
+    """One of the columns that an SQL expression names, or None; not what is text in it, a function or a type."""
+    sql = _NO_COLUMN.sub("(", expression)
+    # after a dot stands a field
+    return next((n for n in sorted(names) if re.search(rf"(?<![\w.]){re.escape(n)}(?!\w)", sql, re.IGNORECASE)), None)
+
+
+_BARE_WORDS_OF_SQL = ("null", "true", "false", "current_date", "current_timestamp", "current_user", "localtimestamp", "user")
