@@ -524,12 +524,15 @@ checked as (
 
 {#- The row as it came, for one that cannot be used; without what must not be stored, and of over a million bytes only how it begins. -#}
 {% macro _raw_text(settings) %}
-  {%- set text = 'message' -%}
-  {%- if delta_cdc.is_private(settings) -%}
-    {%- set text = "if(parsed, to_json(map_filter(after, (column, text) -> true" ~ delta_cdc._not_private(settings)
+  {%- if not delta_cdc.is_private(settings) -%}{{ return(delta_cdc._begin_of_long('message')) }}{%- endif -%}
+  {%- set text = "if(parsed, to_json(map_filter(after, (column, text) -> true" ~ delta_cdc._not_private(settings)
       ~ "), map('ignoreNullFields', 'false')), '(withheld: the table has `mask` or `never_store`, and the row cannot be read)')" -%}
-  {%- endif -%}
-  {{ return('if(octet_length(message) > 1000000, concat(left(' ~ text ~ ", 100000), ' … (', octet_length(message), ' bytes, sha1 ', sha1(message), ')'), " ~ text ~ ')') }}
+  {{ return('transform(array(' ~ text ~ '), raw -> ' ~ delta_cdc._begin_of_long('raw') ~ ')[0]') }}
+{% endmacro %}
+
+{% macro _begin_of_long(text) %}
+  {{ return('if(octet_length(' ~ text ~ ') > 1000000, concat(left(' ~ text ~ ", 100000), ' … (', octet_length(" ~ text ~ "), ' bytes, sha1 ', sha1("
+      ~ text ~ "), ')'), " ~ text ~ ')') }}
 {% endmacro %}
 
 {% macro _not_private(settings) %}
