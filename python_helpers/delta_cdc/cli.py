@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from delta_cdc import ask, flat_files, operations, scaffold
+from delta_cdc import ask, flat_files, folders, operations, scaffold
 from delta_cdc import discover as discovery
 from delta_cdc import land as landing
 from delta_cdc import pause as pauses
@@ -24,9 +24,9 @@ from delta_cdc import plan as plans
 from delta_cdc import report as reports
 from delta_cdc import run as runs
 from delta_cdc import table_list as table_lists
-from delta_cdc.config import FORMATS, IDENTIFIER, Project, Table, load_project
+from delta_cdc.config import FORMATS, IDENTIFIER, Project, Table, load_project, which_format
 from delta_cdc.config_reader import is_plain_secret
-from delta_cdc.errors import CdcError, ConfigError, GeneratedFilesError, OperationError, did_you_mean
+from delta_cdc.errors import CdcError, ConfigError, GeneratedFilesError, OperationError
 from delta_cdc.warm_dbt import WarmDbt
 
 PROJECT_DIR = click.option(
@@ -95,6 +95,8 @@ def validate(project_dir: Path, variables: str | None) -> None:
     project = load_project(project_dir, _variables(variables))
     if project.feeds:
         show_feeds(project)
+    for note in folders.empty_folders(project):
+        say(f"Note: {note}")
     say(f"{_summary(project)}: no problems found.")
 
 
@@ -225,7 +227,7 @@ def init(
         wants = "A feed's name is made of letters, digits and underscores, not beginning with a digit"
         raise OperationError(f"{wants}; `{feed}` is not.")
     if message_format not in FORMATS:
-        raise OperationError(f"`--format` is {message_format}. {did_you_mean(message_format, FORMATS)}")
+        raise OperationError(f"`--format` is {message_format}. {which_format(message_format, FORMATS)}")
     if jdbc is None:
         location, change_sets = _looked_up(dbt.project_dir, location)
     options = _jdbc_options(jdbc_options, jdbc)
@@ -320,7 +322,7 @@ def _told_by_files(
     else:
         raise OperationError(
             f"The files in {folder} are {kind}; init looks into such files of the formats {', '.join(flat_files.FORMATS)}, and "
-            f"`--format` is {message_format}. Write the source by hand: docs/formats/files.md."
+            f"`--format` is {message_format}. {_by_hand(folder, change_sets, message_format)}"
         )
     found = discovery.discover_folder(folder, change_sets, tell, feed)
     if not found.tables:
@@ -329,6 +331,15 @@ def _told_by_files(
             f"names tell it, or `--file-format` ({', '.join(flat_files.KINDS[1:])})."
         )
     return found, location if "" in change_sets else f"{location.rstrip('/')}/{{table}}"
+
+
+def _by_hand(folder: Path, change_sets: Mapping[str, Sequence[Path]], message_format: str) -> str:
+    """What to do about files that `init` does not look into."""
+    if any((folder / name / "_delta_log").is_dir() for name in change_sets):
+        return "It is a Delta table: write the source by hand, with `file_format: delta` (docs/formats/delta_cdf.md)."
+    if message_format == "dms":
+        return "What DMS writes to S3 is `--format rows` (docs/formats/dms.md)."
+    return "Write the source by hand: docs/formats/files.md."
 
 
 def _jdbc_options(given: Sequence[str], url: str | None) -> dict[str, str]:

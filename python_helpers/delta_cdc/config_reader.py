@@ -31,6 +31,7 @@ from delta_cdc.config import (
     settings_naming_columns,
     unquoted,
     wants,
+    which_format,
     which_setting,
 )
 from delta_cdc.errors import ConfigError, Problem, did_you_mean, nearest
@@ -45,6 +46,7 @@ from delta_cdc.source_files import (
     read_source_files,
 )
 from delta_cdc.spark_types import can_be_compared, has_statistics, why_not_a_type
+from delta_cdc.sql_names import names_in, why_not_sql
 from delta_cdc.table_list import parts
 
 LANDED_BY: Mapping[str, Any] = {"kafka": Kafka, "jdbc": Jdbc}
@@ -341,9 +343,7 @@ class _Reader:
             problem(f"`format` is missing. Known: {', '.join(f'`{name}`' for name in self.formats)}.")
             block.broken.add("format")
         elif given.get("format") is not None and given["format"] not in self.formats:
-            problem(
-                f"`format` is '{given['format']}'. {did_you_mean(given['format'], self.formats)}", "format"
-            )
+            problem(f"`format` is '{given['format']}'. {which_format(given['format'], self.formats)}", "format")
             block.broken.add("format")
         if "ready" in given and given.get("unit", "file") != "folder" and "unit" not in block.broken:
             problem("`ready` says what a folder must hold, and `unit` is file. Set `unit: folder`.", "ready")
@@ -656,7 +656,7 @@ class _TableCheck:
                 )
 
     def known_expression(self, setting: str, expression: str) -> None:
-        """A single name must be a column or a field of the format; anything longer is Spark's to judge."""
+        """Each name in it must be a column or a field of the format; what else it says is Spark's to judge."""
         if not self.names:
             return
         if expression in self.names and not IDENTIFIER.fullmatch(expression):
@@ -665,19 +665,28 @@ class _TableCheck:
                 f"`{setting}` takes SQL; there the column `{expression}` stands in backticks: `{quoted}`."
             )
             self.problem(message, setting)
-        name = unquoted(expression)
-        if name is None or (self.format is None and name == expression):
             return
+        if why := why_not_sql(expression):
+            self.problem(f"`{setting}` has `{expression}`, which is no SQL expression: {why}.", setting)
+            return
+        if self.format is None and unquoted(expression) in (None, expression):
+            return  # the fields of a format of the project's own are not known here
         if setting in ("deleted_when", "truncated_when") and expression.strip().casefold() in ("true", "false"):
             return  # a condition that always or never holds
         columns = {each.casefold() for each in self.names}
-        fields = self.format.fields if self.format else ()
-        known = [*self.names, *(f"_cdc{field}" if field in columns else field for field in fields)]
-        if name.casefold() in [each.casefold() for each in self.settings.never_store]:
-            self.problem(f"`{setting}` names `{name}`, which `never_store` keeps out. Take one of them out.", setting)
-        elif name.casefold() not in [each.casefold() for each in known]:
-            message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
-            self.problem(message, setting)
+        of_final = setting in ("expressions", "partition_by")  # made from staging, where a change has no such fields any more
+        fields = self.format.fields if self.format and not of_final else ()
+        made = self.settings.expressions if of_final else ()
+        known = [*self.names, *(f"_cdc{field}" if field in columns else field for field in fields), *made]
+        single = unquoted(expression)
+        for name in names_in(expression) if single is None else [single]:
+            if name.casefold() in [each.casefold() for each in self.settings.never_store]:
+                self.problem(f"`{setting}` names `{name}`, which `never_store` keeps out. Take one of them out.", setting)
+            elif single is None and name.casefold().startswith("_cdc_"):
+                continue  # one of staging's own
+            elif name.casefold() not in [each.casefold() for each in known]:
+                message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
+                self.problem(message, setting)
 
     def keys(self) -> None:
         settings = self.settings
@@ -735,7 +744,6 @@ class _TableCheck:
             )
         seen: set[str] = set()
         for name in settings.sequence_by:
-            self.known_expression("sequence_by", name)
             bare = (unquoted(name) or name).casefold()
             if bare in seen:
                 self.problem(f"`sequence_by` names `{name}` twice.", "sequence_by")
@@ -745,6 +753,8 @@ class _TableCheck:
             elif len(parts(name)) > 1:
                 message = f"`sequence_by` has `{name}` as one expression. Write each by itself: [{', '.join(parts(name))}]."
                 self.problem(message, "sequence_by")
+            else:
+                self.known_expression("sequence_by", name)
             seen.add(bare)
         for place, part in enumerate(settings.sequence_by, 1):
             field = sequence_name(part, place)
@@ -873,6 +883,8 @@ class _TableCheck:
             elif name.casefold() in [column.casefold() for column in self.names]:
                 message = f"`partition_by` makes a column `{name}`, and the table has one. Name it with `as`."
                 self.problem(message, "partition_by")
+            elif partition.derived:
+                self.known_expression("partition_by", partition.expression)
             if name.casefold() in seen:
                 self.problem(f"`partition_by` names `{name}` twice.", "partition_by")
             seen.add(name.casefold())

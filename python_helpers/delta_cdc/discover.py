@@ -144,8 +144,16 @@ def change_sets_in(folder: Path) -> dict[str, list[Path]]:
     flat = files(folder)
     found = {"": flat} if flat else {each.name: files(each) for each in listed(folder)}
     found = {name: paths for name, paths in found.items() if paths}
+    if not found and not folder.is_dir():
+        raise OperationError(f"There is no change set in {folder}: there is no such folder. Name the one that the feed fills.")
     if not found:
-        raise OperationError(f"There is no change set in {folder}, nor in a folder in it. Name the folder that the feed fills.")
+        said = f"There is no change set in {folder}, nor in a folder in it"
+        if deeper := next((path for path in sorted(folder.rglob("*")) if path.is_file()), None):
+            raise OperationError(
+                f"{said}, but deeper: {deeper.relative_to(folder)}. Folders in folders are not looked into: name the one that "
+                f"holds the files ({deeper.parent}), or, where each table has one, the one above ({deeper.parent.parent})."
+            )
+        raise OperationError(f"{said}. Name the folder that the feed fills.")
     return found
 
 

@@ -21,6 +21,7 @@ from rich.text import Text
 from delta_cdc import land as landing
 from delta_cdc.config import Project, Table, load_project
 from delta_cdc.errors import CdcError, OperationError, nearest
+from delta_cdc.folders import empty_folders
 from delta_cdc.operations import plain
 from delta_cdc.scaffold import EACH_RUN
 from delta_cdc.warm_dbt import WarmDbt, progress_on
@@ -137,6 +138,8 @@ def run(
                     check_news(dbt, now, summary, console)
                 landing.show([each for each in landed if each.get("rows")], console)
                 show(summary, console)
+                for note in empty_folders(now, whole_feeds=True):
+                    console.print(Text(f"Note: {note}", style="yellow"), soft_wrap=True)
                 code = summary.exit_code
             except CdcError as error:
                 if every is None:

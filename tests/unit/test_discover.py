@@ -576,6 +576,9 @@ def test_init_says_which_formats_files_of_other_kinds_may_have(new_project):
     (new_project / "landing/1.parquet").write_bytes(b"PAR1")
     done = init(new_project, "f", "debezium")
     assert "are parquet; init looks into such files of the formats rows, snapshots, " in done.stderr
+    assert "`--format rows` (docs/formats/dms.md)" in init(new_project, "f", "dms").stderr
+    (new_project / "landing/_delta_log").mkdir()
+    assert "It is a Delta table: write the source by hand" in init(new_project, "f", "debezium").stderr
     (new_project / "landing/2.csv").write_text("id\n")
     assert "are not all of one kind: 1.parquet, 2.csv. " in init(new_project, "f", "rows").stderr
 
@@ -663,3 +666,7 @@ def test_init_writes_nothing_where_it_cannot_begin(new_project, feed, format, lo
 def test_init_says_that_a_folder_holds_nothing(new_project):
     done = init(new_project, "f", "debezium", "landin")
     assert "There is no change set in " in done.stderr
+    deeper = new_project / "landing/2026/11/1.jsonl"
+    deeper.parent.mkdir(parents=True)
+    deeper.touch()
+    assert "but deeper: 2026/11/1.jsonl. Folders in folders are not looked into" in init(new_project, "f", "debezium").stderr
