@@ -229,7 +229,7 @@ def init(
     if message_format not in FORMATS:
         raise OperationError(f"`--format` is {message_format}. {which_format(message_format, FORMATS)}")
     if jdbc is None:
-        location, change_sets = _looked_up(dbt.project_dir, location)
+        location, change_sets = _looked_up(dbt.project_dir, location, deep=FORMATS[message_format].names_tables)
     options = _jdbc_options(jdbc_options, jdbc)
     project, _ = dbt.survey(feed)
     path = _source_to_write(project, feed, force)
@@ -295,15 +295,16 @@ def _write_source(
     return project, ConfigError(problems, then)
 
 
-def _looked_up(project_dir: Path, location: str) -> tuple[str, dict[str, list[Path]]]:
-    """The folder in which `init` looks, relative to the project, and the change sets in it."""
+def _looked_up(project_dir: Path, location: str, *, deep: bool) -> tuple[str, dict[str, list[Path]]]:
+    """The folder in which `init` looks, relative to the project, and the change sets in it. deep: their messages tell their
+    tables, so they may lie in any folder."""
     if "://" in location:
         raise OperationError(
             f"`--location` is {location}; init looks at files on this machine. Copy some change sets here, name their folder, "
             f"and put {location} into the source afterwards. Or let a database tell its tables: `--jdbc`."
         )
     location = location.removesuffix("/").removesuffix("/{table}")  # it finds out by itself whether tables have folders
-    return location, discovery.change_sets_in(project_dir.resolve() / location)
+    return location, discovery.change_sets_in(project_dir.resolve() / location, deep=deep)
 
 
 def _told_by_files(
@@ -330,6 +331,8 @@ def _told_by_files(
             f"No line in {location} could be read as a message (JSON) of `{message_format}`. Of files of another kind their "
             f"names tell it, or `--file-format` ({', '.join(flat_files.KINDS[1:])})."
         )
+    if any(path.parent.resolve() != folder.resolve() for path in change_sets.get("", ())):
+        found.settings["sub_folders"] = True
     return found, location if "" in change_sets else f"{location.rstrip('/')}/{{table}}"
 
 

@@ -110,7 +110,7 @@ class Settings(BaseModel):
         "Folder of the change sets: a path relative to the project, or a URL. With `{table}` in it each "
         "table has a "
         "folder of its own; without it change sets that mix tables are read once, into raw_<feed>. "
-        "Folders in it are not looked into, but with `unit: folder`. Required.",
+        "Folders in it are not looked into, but with `sub_folders` or `unit: folder`. Required.",
         wants="a folder",
         example="landing/shop/{table}",
         level="feed",
@@ -120,6 +120,14 @@ class Settings(BaseModel):
         "What a change set is: one file, or one folder that is loaded whole.",
         wants="`file` or `folder`",
         example="folder",
+        level="feed",
+    )
+    sub_folders: bool = _setting(
+        False,
+        "Change sets lie in folders in the folder too, at any depth (`2026/11/27/09/0001.jsonl`, `hour=09/…`). All of them are "
+        "listed in each run: move away what is old, or begin with `start_from` and a path.",
+        wants="true or false",
+        example="true",
         level="feed",
     )
     ready: Text = _setting(

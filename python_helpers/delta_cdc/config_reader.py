@@ -347,6 +347,12 @@ class _Reader:
             block.broken.add("format")
         if "ready" in given and given.get("unit", "file") != "folder" and "unit" not in block.broken:
             problem("`ready` says what a folder must hold, and `unit` is file. Set `unit: folder`.", "ready")
+        if given.get("sub_folders"):
+            of_files = given.get("unit", "file") == "file" and given.get("file_format") != "delta"
+            if not of_files and not {"unit", "file_format"} & block.broken:
+                problem("`sub_folders` is for change sets that are files. Take it out.", "sub_folders")
+            if given.get("list_after"):
+                problem("`list_after` and `sub_folders` are both given; names grow in one folder. Take one out.", "list_after")
         csv = given.get("csv_options", {})
         if csv and given.get("file_format", "json") != "csv" and "file_format" not in block.broken:
             problem("`csv_options` is for CSV files. Set `file_format: csv`, or take it out.", "csv_options")

@@ -44,10 +44,10 @@ def _why_nothing(root: Path, folder: Path, feed: Feed, name: str) -> str | None:
         return None if (folder / "_delta_log").is_dir() else f"{shown} is no Delta table: it has no _delta_log."
     try:
         if settings.unit == "file":
-            if (deeper := _deeper(folder)) is not None:
+            if not settings.sub_folders and (deeper := _deeper(folder)) is not None:
                 return (
                     f"{shown} holds folders and no files ({os.path.relpath(deeper, root)}). Change sets are looked for in the "
-                    "folder itself, and not in folders in it."
+                    "folder itself; with `sub_folders: true` in those in it too."
                 )
         elif not any((each / settings.ready).is_file() for each in folder.iterdir()) and any(_entries(folder)):
             return f"no folder in {shown} has a file {settings.ready}, with which it is whole (`ready`)."

@@ -24,7 +24,7 @@ def test_validate_shows_the_feeds(tmp_path: Path) -> None:
 
 
 def test_validate_tells_of_folders_in_which_nothing_will_be_found(tmp_path: Path) -> None:
-    def notes(*tables: str, **feed: str) -> list[str]:
+    def notes(*tables: str, **feed: object) -> list[str]:
         of_feed = {"format": "rows", "location": "landing/{table}"} | feed
         result = run("validate", "--project-dir", project(tmp_path, source(feed=of_feed, tables=dict.fromkeys(tables, TABLE))))
         assert result.exit_code == 0, result.output
@@ -39,6 +39,7 @@ def test_validate_tells_of_folders_in_which_nothing_will_be_found(tmp_path: Path
     ]
     (deeper,) = notes("Invoice")
     assert deeper.startswith("landing/Invoice holds folders and no files (landing/Invoice/2026). ")
+    assert notes("Invoice", sub_folders=True) == []
     (unready,) = notes("Invoice", unit="folder")
     assert unready == "no folder in landing/Invoice has a file _SUCCESS, with which it is whole (`ready`)."
     assert notes("Invoice", file_format="delta") == ["landing/Invoice is no Delta table: it has no _delta_log."]

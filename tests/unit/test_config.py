@@ -434,6 +434,8 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
         ({"settle_seconds": 1.5}, "`settle_seconds` is 1.5. It takes"),
         ({"start_from": 20260101}, "`start_from` is 20260101. It takes a name or a path, as text (quote it"),
         ({"expect_contiguous": "no"}, "`expect_contiguous` is 'no'. It takes true or false."),
+        ({"sub_folders": True, "unit": "folder"}, "`sub_folders` is for change sets that are files. Take it out."),
+        ({"sub_folders": True, "list_after": True}, "`list_after` and `sub_folders` are both given"),
         ({"file_format": "parket"}, "`file_format` is 'parket'. It takes `json`, `csv`, `parquet`, `orc`, `avro` or `delta`"),
         ({"file_format": "csv", "csv_options": {"delimiter": ";"}}, "`csv_options.delimiter` is not known. Known: `comment`"),
         ({"file_format": "csv", "csv_options": {"sep": "", "comment": "##"}}, "`csv_options.comment` is '##'."),

@@ -666,7 +666,18 @@ def test_init_writes_nothing_where_it_cannot_begin(new_project, feed, format, lo
 def test_init_says_that_a_folder_holds_nothing(new_project):
     done = init(new_project, "f", "debezium", "landin")
     assert "There is no change set in " in done.stderr
-    deeper = new_project / "landing/2026/11/1.jsonl"
-    deeper.parent.mkdir(parents=True)
-    deeper.touch()
-    assert "but deeper: 2026/11/1.jsonl. Folders in folders are not looked into" in init(new_project, "f", "debezium").stderr
+
+
+def test_init_looks_into_folders_in_folders_where_messages_tell_their_tables(new_project):
+    event = {"op": "c", "ts_ms": 1, "source": {"lsn": 1, "table": "invoice"}, "after": {"id": 1}}
+    for day in ("26", "27"):
+        path = new_project / f"landing/2026/11/{day}/1.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"topic": "t", "key": {"id": 1}, "value": event}) + "\n")
+    (new_project / "landing/_temporary").mkdir()
+    (new_project / "landing/_temporary/1.jsonl").write_text("{")
+    said = init(new_project, "f", "rows").stderr
+    assert "nor in a folder in it, but deeper: 2026/11/26/1.jsonl. Name the folder that holds files" in said
+    done = init(new_project, "f", "debezium")
+    source = (new_project / "models/f/_sources.yml").read_text()
+    assert (done.exit_code, "sub_folders: true" in source, "location: landing\n" in source) == (0, True, True), done.output

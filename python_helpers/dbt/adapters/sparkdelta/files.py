@@ -35,7 +35,8 @@ def qualified_path(session: SparkSession, path: str) -> str:
 
 
 def list_files(session: SparkSession, pattern: str, after: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """The files that a glob pattern matches: {path, size (bytes), modified_at (datetime, UTC)}; none if nothing does.
+    """The files that a glob pattern matches: {path, size (bytes), modified_at (datetime, UTC)}; none if nothing does. Where it
+    ends with `/**`: those of the folder and of all in it, but for folders whose names begin with `_` or `.`.
 
     after: of a folder (its qualified path) only files and folders whose names sort above this one, by their code points.
     Raises DbtRuntimeError where its file system is not known or does not answer.
@@ -48,6 +49,8 @@ def list_files(session: SparkSession, pattern: str, after: Mapping[str, str] | N
     nested = folder.endswith("/*")
     folder = folder.removesuffix("/*")
     try:
+        if name == "**":
+            return list(_files_below(session, folder))
         if system.getUri().getScheme() == "file" and not _GLOB.search(folder):
             return list(_local_files(_unescaped(folder), name, nested, after))
         found = _found_files(session, system.globStatus(hadoop_path))
@@ -82,6 +85,21 @@ def _local_files(folder: str, pattern: str, nested: bool, after: Mapping[str, st
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield _file(f"file:{place}/{name}", status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def _files_below(session: SparkSession, folder: str) -> Iterator[dict[str, Any]]:
+    """The files of a folder (escaped) and of those in it, at any depth."""
+    system, hadoop_path = file_system(session, folder)
+    if system.getUri().getScheme() == "file" and not _GLOB.search(folder):
+        place = os.path.normpath(_unescaped(folder).removeprefix("file:")).replace("//", "/")
+        for each, folders, names in os.walk(place, followlinks=True):
+            folders[:] = [name for name in folders if name[0] not in "._"]
+            for name in names:
+                yield from _local_files(each, _escaped(name), False, {})
+    elif system.globStatus(hadoop_path):  # Spark lists folders in parallel, and reads no file for these columns
+        below = session.read.format("binaryFile").option("recursiveFileLookup", "true").load(folder)
+        for row in below.selectExpr("path", "length", "unix_millis(modificationTime) as modified").collect():
+            yield _file(row.path, row.length, row.modified)
 
 
 def _found_files(session: SparkSession, statuses: Any) -> Iterator[dict[str, Any]]:
