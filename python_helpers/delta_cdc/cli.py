@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from delta_cdc import ask, flat_files, folders, operations, scaffold
+from delta_cdc import ask, delta_tables, flat_files, folders, operations, scaffold
 from delta_cdc import discover as discovery
 from delta_cdc import land as landing
 from delta_cdc import pause as pauses
@@ -228,12 +228,19 @@ def init(
         raise OperationError(f"{wants}; `{feed}` is not.")
     if message_format not in FORMATS:
         raise OperationError(f"`--format` is {message_format}. {which_format(message_format, FORMATS)}")
+    deltas: dict[str, Path] = {}
     if jdbc is None:
-        location, change_sets = _looked_up(dbt.project_dir, location, deep=FORMATS[message_format].names_tables)
+        location = _folder_of(location)
+        deltas = delta_tables.tables_in(dbt.project_dir.resolve() / location)
+        deep = FORMATS[message_format].names_tables  # then they may lie in any folder
+        change_sets = {} if deltas else discovery.change_sets_in(dbt.project_dir.resolve() / location, deep=deep)
     options = _jdbc_options(jdbc_options, jdbc)
     project, _ = dbt.survey(feed)
     path = _source_to_write(project, feed, force)
-    if jdbc is None:
+    if deltas:
+        found = delta_tables.told_by(deltas, message_format, feed)
+        where = location if "" in deltas else f"{location.rstrip('/')}/{{table}}"
+    elif jdbc is None:
         found, where = _told_by_files(dbt, project.root / location, change_sets, feed, message_format, location, file_format)
     else:
         asked = {"url": jdbc, "schema": schema, "options": options}
@@ -248,6 +255,11 @@ def init(
     project, incomplete = _write_source(dbt, feed, path, source)
     unread = f"; {_count(found.unread, 'line')} could not be read as {message_format}" if found.unread else ""
     say(f"wrote {path.relative_to(project.root)}: {_count(len(found.tables), 'table')}{unread}")
+    for folder in delta_tables.without_feed(deltas):
+        say(
+            f"{folder} has no change data feed, by which a run reads it: `alter table … set tblproperties "
+            "(delta.enableChangeDataFeed = true)`, and begin after that (docs/formats/delta_cdf.md)."
+        )
     if left_out:
         say(f"not in {table_list}, so not configured: {', '.join(left_out)}")
     if incomplete:
@@ -295,16 +307,14 @@ def _write_source(
     return project, ConfigError(problems, then)
 
 
-def _looked_up(project_dir: Path, location: str, *, deep: bool) -> tuple[str, dict[str, list[Path]]]:
-    """The folder in which `init` looks, relative to the project, and the change sets in it. deep: their messages tell their
-    tables, so they may lie in any folder."""
+def _folder_of(location: str) -> str:
+    """The folder in which `init` looks, relative to the project: it finds out by itself whether tables have folders."""
     if "://" in location:
         raise OperationError(
             f"`--location` is {location}; init looks at files on this machine. Copy some change sets here, name their folder, "
             f"and put {location} into the source afterwards. Or let a database tell its tables: `--jdbc`."
         )
-    location = location.removesuffix("/").removesuffix("/{table}")  # it finds out by itself whether tables have folders
-    return location, discovery.change_sets_in(project_dir.resolve() / location, deep=deep)
+    return location.removesuffix("/").removesuffix("/{table}")
 
 
 def _told_by_files(
@@ -323,7 +333,9 @@ def _told_by_files(
     else:
         raise OperationError(
             f"The files in {folder} are {kind}; init looks into such files of the formats {', '.join(flat_files.FORMATS)}, and "
-            f"`--format` is {message_format}. {_by_hand(folder, change_sets, message_format)}"
+            f"`--format` is {message_format}. "
+            + ("What DMS writes to S3 is `--format rows`" if message_format == "dms" else "Write the source by hand")
+            + f": docs/formats/{'dms' if message_format == 'dms' else 'files'}.md."
         )
     found = discovery.discover_folder(folder, change_sets, tell, feed)
     if not found.tables:
@@ -334,15 +346,6 @@ def _told_by_files(
     if any(path.parent.resolve() != folder.resolve() for path in change_sets.get("", ())):
         found.settings["sub_folders"] = True
     return found, location if "" in change_sets else f"{location.rstrip('/')}/{{table}}"
-
-
-def _by_hand(folder: Path, change_sets: Mapping[str, Sequence[Path]], message_format: str) -> str:
-    """What to do about files that `init` does not look into."""
-    if any((folder / name / "_delta_log").is_dir() for name in change_sets):
-        return "It is a Delta table: write the source by hand, with `file_format: delta` (docs/formats/delta_cdf.md)."
-    if message_format == "dms":
-        return "What DMS writes to S3 is `--format rows` (docs/formats/dms.md)."
-    return "Write the source by hand: docs/formats/files.md."
 
 
 def _jdbc_options(given: Sequence[str], url: str | None) -> dict[str, str]:
