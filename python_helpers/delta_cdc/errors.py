@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 def nearest(word: object, known: Iterable[str]) -> str | None:
@@ -76,9 +76,20 @@ class ConfigError(CdcError):
         super().__init__("\n".join(self.lines()))
 
     def lines(self) -> list[str]:
-        count = len(self.problems)
-        found = "1 problem found" if count == 1 else f"{count} problems found"
-        return [*(str(problem) for problem in self.problems), f"{found}, {self.then}."]
+        told = _together(self.problems)
+        found = "1 problem found" if len(told) == 1 else f"{len(told)} problems found"
+        return [*(str(problem) for problem in told), f"{found}, {self.then}."]
+
+
+def _together(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems, one for what several tables have from one line: a mistake in the settings of their feed."""
+    same: dict[Problem, list[str]] = {}
+    for problem in problems:
+        same.setdefault(replace(problem, table=None), []).append(problem.table or "")
+    return [
+        replace(one, table=tables[0] or None) if len(tables) == 1 else
+        replace(one, table=f"{tables[0]} and {len(tables) - 1} more") for one, tables in same.items()
+    ]  # fmt: skip
 
 
 class ProjectError(CdcError):

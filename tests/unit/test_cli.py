@@ -65,6 +65,15 @@ def test_validate_shows_every_problem_on_a_line_of_stderr(tmp_path: Path) -> Non
     assert lines[2] == "2 problems found, nothing was run."
 
 
+def test_a_mistake_of_a_feed_is_told_once_and_not_for_each_of_its_tables(tmp_path: Path) -> None:
+    tables = {name: {"keys": ["id"]} for name in ("a", "b", "c")} | {"d": {"keys": ["id"], "sequence_by": ["seq"]}}
+    wrong = source(feed={"format": "rows", "location": "landing/{table}", "sequence_by": ["sek"]}, tables=tables)
+    result = run("validate", "--project-dir", project(tmp_path, wrong))
+    told, closing = result.stderr.splitlines()
+    assert told.startswith("feed shop, table a and 2 more: `sequence_by` names `sek`, which is no column. Did you mean `seq`? (")
+    assert closing == "1 problem found, nothing was run."
+
+
 def test_validate_without_feeds(tmp_path: Path) -> None:
     result = run("validate", "--project-dir", project(tmp_path))
     assert (result.exit_code, result.stdout) == (

@@ -537,6 +537,14 @@ def test_init_takes_the_columns_of_csv_files_from_their_headers(new_project):
     assert "feed invoice, table invoice: `keys` is missing." in done.stderr
 
 
+def test_init_tells_what_values_look_like_where_messages_tell_no_types(new_project):
+    message = {"database": "db", "table": "t", "type": "insert", "data": {"id": 1, "at": "2026-01-01 10:00:00", "sum": 1.5}}
+    (new_project / "landing/1.jsonl").write_text(json.dumps(message | {"primary_key_columns": ["id"], "position": "a:1"}) + "\n")
+    init(new_project, "shop", "maxwell")
+    source = (new_project / "models/shop/_sources.yml").read_text()
+    assert "# t, by the values of 1 rows alone, perhaps id int, at timestamp_ntz, sum decimal(2,1).\n" in source
+
+
 def test_of_many_rows_the_first_tell_what_values_look_like():
     looks = Looks()
     for number in range(MOST + 1):
