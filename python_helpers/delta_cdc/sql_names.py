@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 _TOKEN = re.compile(
     r"""(?P<text>\b[rR]'[^']*'|\b[rR]"[^"]*"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
@@ -61,7 +62,7 @@ def names_in(sql: str) -> list[str]:
     words = [text.casefold() for _, text in tokens]
     if _NOT_LOOKED_INTO & {word for word, (kind, _) in zip(words, tokens, strict=True) if kind == "name"}:
         return []
-    if any(words[place : place + 2] == ["struct", "<"] for place in range(len(words))):
+    if any(word in ("array", "map", "struct") and after == "<" for word, after in pairwise(words)):
         return []
     bound = set(_lambda_parameters(words))
     found = []
@@ -71,7 +72,8 @@ def names_in(sql: str) -> list[str]:
         before, after = words[place - 1] if place else "", words[place + 1] if place + 1 < len(words) else ""
         is_typed_text = kind == "name" and place + 1 < len(words) and tokens[place + 1][0] == "text"
         is_function = kind == "name" and (after == "(" or _is_function_behind_dots(words, place))
-        is_no_column = before in (".", "as", ":", "::") or after == "=>" or is_typed_text or is_function
+        is_part_of_time = words[max(place - 2, 0) : place] == ["extract", "("]
+        is_no_column = before in (".", "as", ":", "::") or after == "=>" or is_typed_text or is_function or is_part_of_time
         if is_no_column or words[place] in bound or (kind == "name" and _WORD.fullmatch(words[place])):
             continue
         found.append(text[1:-1].replace("``", "`") if kind == "ticked" else text)
