@@ -64,7 +64,7 @@ def test_only_what_sorts_above_a_name_is_listed(spark, folder: Path, pattern: st
 
 
 @pytest.mark.parametrize("scheme", ["", "file:"])
-def test_files_at_any_depth_are_told_as_spark_tells_them(spark, folder: Path, monkeypatch, scheme: str) -> None:
+def test_files_at_any_depth_are_told_as_hadoop_tells_them(spark, folder: Path, monkeypatch, scheme: str) -> None:
     (folder / "_temporary").mkdir()
     (folder / "_temporary/0.jsonl").touch()
     (folder / "linked").symlink_to(folder / "two")
@@ -72,7 +72,9 @@ def test_files_at_any_depth_are_told_as_spark_tells_them(spark, folder: Path, mo
     subs = ("", "one [1]/", "two/", "two/three/", "linked/", "linked/three/")
     expected = {f"{sub}{name}" for sub in subs for name in names}
     local = files.list_files(spark, f"{scheme}{folder}/**")
-    assert expected <= {each["path"].removeprefix(f"file:{folder}/") for each in local}
+    found = {each["path"].removeprefix(f"file:{folder}/") for each in local}
+    assert expected <= found
+    assert not any("_temporary" in each for each in found)
 
     class Elsewhere:
         def __init__(self, system):
@@ -89,9 +91,7 @@ def test_files_at_any_depth_are_told_as_spark_tells_them(spark, folder: Path, mo
 
     of_files = files.file_system
     monkeypatch.setattr(files, "file_system", lambda *given: (Elsewhere(of_files(*given)[0]), of_files(*given)[1]))
-    by_spark = files.list_files(spark, f"{scheme}{folder}/**")
-    visible = [each for each in local if each["path"].rpartition("/")[2][0] not in "._"]
-    assert len(visible) == len(expected) + 1  # what points to a file
     by_path = lambda each: each["path"]  # noqa: E731
-    assert sorted(by_spark, key=by_path) == sorted(visible, key=by_path)
+    of_hadoop = files.list_files(spark, f"{scheme}{folder}/**")
+    assert sorted(of_hadoop, key=by_path) == sorted(local, key=by_path)
     assert files.list_files(spark, f"{folder}/nothing/**") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import stat
@@ -89,17 +90,21 @@ def _local_files(folder: str, pattern: str, nested: bool, after: Mapping[str, st
 
 def _files_below(session: SparkSession, folder: str) -> Iterator[dict[str, Any]]:
     """The files of a folder (escaped) and of those in it, at any depth."""
-    system, hadoop_path = file_system(session, folder)
+    system, _ = file_system(session, folder)
     if system.getUri().getScheme() == "file" and not _GLOB.search(folder):
         place = os.path.normpath(_unescaped(folder).removeprefix("file:")).replace("//", "/")
         for each, folders, names in os.walk(place, followlinks=True):
             folders[:] = [name for name in folders if name[0] not in "._"]
             for name in names:
                 yield from _local_files(each, _escaped(name), False, {})
-    elif system.globStatus(hadoop_path):  # Spark lists folders in parallel, and reads no file for these columns
-        below = session.read.format("binaryFile").option("recursiveFileLookup", "true").load(folder)
-        for row in below.selectExpr("path", "length", "unix_millis(modificationTime) as modified").collect():
-            yield _file(row.path, row.length, row.modified)
+        return
+    for depth in itertools.count(1):
+        statuses = system.globStatus(file_system(session, folder + "/*" * depth)[1])
+        if not statuses:
+            return
+        for found in _found_files(session, statuses):
+            if not any(name[0] in "._" for name in found["path"].rsplit("/", depth)[1:-1]):
+                yield found
 
 
 def _found_files(session: SparkSession, statuses: Any) -> Iterator[dict[str, Any]]:
