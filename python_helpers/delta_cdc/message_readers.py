@@ -124,7 +124,7 @@ def _maxwell(message: Message) -> Iterator[Sighting]:
     if row and message["type"] in ("insert", "update", "delete", "bootstrap-insert"):
         order = {} if "position" in message or message["type"] == "bootstrap-insert" else _by_arrival("_timestamp")
         keys = message.get("primary_key_columns") or []
-        yield Sighting(_qualified(message, "database"), dict.fromkeys(row), keys, settings=order)
+        yield Sighting(_qualified(message, "database"), dict.fromkeys(row), keys, settings=order, values=row)
 
 
 _GOLDENGATE = {"table", "op_type", "op_ts", "current_ts", "pos", "primary_keys", "tokens", "csn", "xid", "before", "after"}
@@ -154,7 +154,8 @@ def _dms(message: Message) -> Iterator[Sighting]:
         yield Sighting(table, types, definition.get("primary-key") or [])
     elif about["record-type"] == "data" and message.get("data"):
         row = message["data"]  # with the columns of the row before under BI_, if the task adds them
-        yield Sighting(table, {name: None for name in row if name.removeprefix("BI_") == name or name[3:] not in row})
+        own = {name: value for name, value in row.items() if name.removeprefix("BI_") == name or name[3:] not in row}
+        yield Sighting(table, dict.fromkeys(own), values=own)
 
 
 def _aliyun(message: Message) -> Iterator[Sighting]:
@@ -175,7 +176,7 @@ def _trigger_audit(message: Message) -> Iterator[Sighting]:
         row = json.loads(message[image]) if isinstance(message.get(image), str) else message.get(image)
         if row and message["op"]:
             table = _joined(message.get("table_schema"), message.get("table_name") or message.get("tbl"))
-            yield Sighting(table, dict.fromkeys(row))
+            yield Sighting(table, dict.fromkeys(row), values=row)
             return
 
 
