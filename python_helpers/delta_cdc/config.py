@@ -246,6 +246,13 @@ class Settings(BaseModel):
         wants="`seconds`, `millis`, `micros` or `nanos`",
         example="millis",
     )
+    unavailable_value: Text = _setting(
+        "__debezium_unavailable_value",
+        "What a Debezium feed writes for a value that it does not have because it did not change: its own setting "
+        "unavailable.value.placeholder.",
+        wants="a text",
+        example="__unchanged",
+    )
 
     # what a row is
     source_table: Text | None = _setting(
@@ -642,7 +649,13 @@ FORMATS: dict[str, Format] = {
             "key_changes": True,
             "split_key_changes": True,
         },
-        fields={"_pos": "decimal(38,0)", "_csn": "decimal(38,0)", "_xid": "string", "_timestamp": "timestamp"},
+        fields={
+            "_pos": "decimal(38,0)",
+            "_arrival": "struct<batch: bigint, row: bigint>",
+            "_csn": "decimal(38,0)",
+            "_xid": "string",
+            "_timestamp": "timestamp",
+        },
     ),
     "dms": Format(
         settings={

@@ -240,9 +240,58 @@ def test_rows_of_change_tables_tell_their_columns() -> None:
     assert found("trigger_audit", by_hand)["a"].columns == {"id": None}
 
 
+def test_debezium_key_columns_that_only_the_record_has_are_columns() -> None:
+    fields = [{"field": "id", "type": "int32"}, {"field": "part", "type": "string"}]
+    key = {"schema": {"fields": fields}, "payload": {"id": 1, "part": "a"}}
+    value = {"op": "c", "after": {"id": 1, "v": 2}, "source": {"schema": "s", "table": "a", "lsn": 5}}
+    table = found("debezium", {"key": key, "value": value})["s.a"]
+    assert (table.keys, table.columns) == (["id", "part"], {"part": "string", "id": None, "v": None})
+    for scalar in (1, "x", None, [1]):
+        assert found("debezium", {"topic": "t", "key": scalar, "value": value})["s.a"].keys == []
+
+
+def test_debezium_records_may_be_text_and_events_of_cloudevents() -> None:
+    value = {"op": "c", "after": {"id": 1}, "source": {"schema": "s", "table": "a", "lsn": 5}}
+    texts = [{"key": '{"id": 1}', "value": json.dumps(value)}, {"topic": "t", "key": '{"id": 1}', "payload": json.dumps(value)}]
+    for record in texts:
+        table = found("debezium", record)["s.a"]
+        assert (table.keys, list(table.columns), table.settings) == (["id"], ["id"], {})
+    event = {"iodebeziumop": "c", "iodebeziumschema": "s", "iodebeziumtable": "a", "data": {"after": {"id": 1}}}
+    assert found("debezium", event)["s.a"].settings == {"sequence_by": ["_arrival"]}
+    assert found("debezium", {**event, "iodebeziumcommitlsn": "1:2"})["s.a"].settings == {}
+
+
+def test_debezium_images_of_cells_and_documents_tell_their_columns() -> None:
+    cell = {"type": "struct", "fields": [{"field": "value", "type": "int64"}, {"field": "set", "type": "boolean"}], "field": "id"}
+    image = {"field": "after", "fields": [cell, {"type": "string", "field": "v"}]}
+    source = {"schema": "s", "table": "a", "lsn": "1:5::0:0", "sequence": '[null,"1:5::0:0"]', "ts_ms": 7}
+    payload = {"op": "c", "after": {"id": {"value": 1, "set": True}, "v": None}, "source": source}
+    by_time = {"sequence_by": ["_timestamp", "_arrival"]}
+    table = found("debezium", {"schema": {"fields": [image]}, "payload": payload})["s.a"]
+    assert (table.columns, table.settings) == ({"id": "bigint", "v": "string"}, by_time)
+    document = {"op": "c", "after": '{"_id": {"$oid": "5f"}, "n": 1}', "source": {"db": "d", "collection": "c", "ts_ms": 7}}
+    table = found("debezium", document)["d.c"]
+    assert (table.keys, list(table.columns), table.settings) == (["_id"], ["_id", "n"], by_time)
+    document["source"]["ord"] = 1
+    assert found("debezium", document)["d.c"].settings == {}
+
+
+def test_messages_without_time_or_position_are_taken_in_the_order_of_arrival() -> None:
+    """What Flink writes: images and what happened, nothing else."""
+    messages = {
+        "debezium": {"before": None, "after": {"id": 1}, "op": "c"},
+        "maxwell": {"data": {"id": 1}, "type": "insert"},
+        "goldengate": {"before": None, "after": {"id": 1}, "op_type": "I"},
+        "canal": {"data": [{"id": 1}], "type": "INSERT"},
+    }
+    for message_format, message in messages.items():
+        assert found(message_format, message)["t"].settings == {"sequence_by": ["_arrival"]}
+    assert found("debezium", {"after": {"id": 1}, "before": None})["t"].settings == {"sequence_by": ["_arrival"]}
+
+
 def test_what_is_no_message_of_the_format_is_counted() -> None:
     assert discovery.discover("canal", ["{", "[]", "", '{"data": 1}', '{"data": {"id": 1}, "type": "INSERT"}']).unread == 4
-    document = {"op": "c", "after": '{"_id": 1}', "source": {"db": "d", "collection": "c"}}
+    document = {"op": "c", "after": '{"_id"', "source": {"db": "d", "collection": "c"}}
     read = discovery.discover("debezium", [json.dumps(document)])
     assert (read.tables, read.unread) == ({}, 1)
     with pytest.raises(OperationError, match="Format `mine` tells nothing"):
