@@ -17,7 +17,7 @@
   {%- set newest = {} if lost else delta_cdc._newest_names(feeds) -%}
   {%- for feed in feeds.values() -%}
     {#- the commits of a Delta table: twenty digits, and no checkpoint or checksum -#}
-    {%- set names = '?' * 20 ~ '.json' if feed.file_format == 'delta' else '*/*' if feed.unit == 'folder' else '*' -%}
+    {%- set names = '?' * 20 ~ '.json' if feed.file_format == 'delta' else '*/*' if feed.unit == 'folder' else '**' if feed.sub_folders else '*' -%}
     {%- for table in (feed.tables if '{table}' in feed.location else ['']) -%}
       {%- do patterns.append({'feed': feed.feed, 'folder': delta_cdc._folder_of_change_sets(feed, table), 'names': names, 'after': newest.get(feed.feed, {})}) -%}
     {%- endfor -%}
@@ -92,7 +92,7 @@ where false
     {%- set table = delta_cdc._table_settings(node) -%}
     {%- if table.feed not in feeds -%}
       {%- do feeds.update({table.feed: {
-            'feed': table.feed, 'location': table.location, 'unit': table.unit, 'ready': table.ready,
+            'feed': table.feed, 'location': table.location, 'unit': table.unit, 'ready': table.ready, 'sub_folders': table.sub_folders,
             'file_format': table.file_format, 'list_after': table.list_after,
             'order': 'name' if table.file_format == 'delta' or table.list_after else table.change_set_order, 'settle_seconds': table.settle_seconds,
             'start_from': table.start_from, 'expect_contiguous': table.expect_contiguous, 'tables': []}}) -%}

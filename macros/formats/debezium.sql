@@ -7,55 +7,128 @@
   A key change comes as a delete and a create; the create's header __debezium.oldkey names the key before.
 -#}
 {% macro debezium_changes(lines, settings) -%}
-{%- set placeholder = '__debezium_unavailable_value' -%}
-{%- set in_base64 = 'X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==' -%}
-{#- as text and bytes; as a map; in lists of text, bytes and UUIDs -#}
-{%- set placeholders = [placeholder, in_base64, '{"' ~ placeholder ~ '":"' ~ placeholder ~ '"}',
-      '["' ~ placeholder ~ '"]', '["' ~ in_base64 ~ '"]', '["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]'] -%}
-{#- in lists of numbers, decimals and booleans an element a letter, made of its code: UnchangedToastedPlaceholder.java of Debezium -#}
-{%- set codes = {'_': [95, 'Xw=='], 'a': [97, 'YQ=='], 'b': [98, 'Yg=='], 'd': [100, 'ZA=='], 'e': [101, 'ZQ=='], 'i': [105, 'aQ=='], 'l': [108, 'bA=='],
-      'm': [109, 'bQ=='], 'n': [110, 'bg=='], 'u': [117, 'dQ=='], 'v': [118, 'dg=='], 'z': [122, 'eg==']} -%}
-{%- for element in ('{0}', '{0}.0', '"{1}"', '{{"scale":0,"value":"{1}"}}', 'true') -%}
-  {%- set elements = [] -%}
-  {%- for letter in placeholder %}{% do elements.append(element.format(*codes[letter])) %}{% endfor -%}
-  {%- do placeholders.append('[' ~ elements | join(',') ~ ']') -%}
-{%- endfor -%}
-{%- set is_there = 'not coalesce(value in (' ~ delta_cdc._literals(placeholders) ~ '), false)' -%}
+{%- set is_there = 'not coalesce(value in (' ~ delta_cdc._debezium_placeholders(settings.unavailable_value) ~ '), false)' -%}
 select
   batch_id, change_set, row_number, message,
   event is not null as parsed,
-  event.op as op_code,
-  {{ delta_cdc._columns_where('try_cast(event.after as map<string, string>)', is_there) }} as after,
-  {{ delta_cdc._columns_where("try_cast(case event.op
-    when 'c' then coalesce(old_key, event.before)
-    when 'd' then if(event.before is null or is_variant_null(event.before), record_key, event.before)
-    else event.before
-  end as map<string, string>)", is_there) }} as before,
+  op_code,
+  {{ delta_cdc._columns_where(delta_cdc._with_key('row_after', settings), is_there) }} as after,
+  {{ delta_cdc._columns_where("case op_code when 'c' then coalesce(" ~ delta_cdc._texts('old_key') ~ ", row_before) when 'd' then coalesce("
+      ~ delta_cdc._with_key('row_before', settings) ~ ", " ~ delta_cdc._texts('record_key') ~ ") else row_before end", is_there) }} as before,
   case when coalesce(pg_position, offset) is not null or log <> ''
     then struct(log, coalesce(pg_position, offset) as offset, log_row as row) end as _position,
   struct(batch_id as batch, row_number as row) as _arrival,
   coalesce(source.txId, source.gtid, regexp_replace(event.transaction.id, '^([0-9]+):[0-9]+$', '$1')) as _txid,  -- PostgreSQL: id:lsn
   event.transaction.total_order as _total_order,
-  coalesce(timestamp_micros(nullif(source.ts_us, 0)), {{ delta_cdc._of_millis('nullif(source.ts_ms, 0)') }}, {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
+  coalesce(timestamp_micros(nullif(source.ts_us, 0)), {{ delta_cdc._of_millis('nullif(source.ts_ms, 0)') }}, timestamp_micros(source.ts_ns div 1000),
+    {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
   {{ delta_cdc._debezium_types(settings) }} as _semantic_types
 from (
   select *, event.source as source,
+    -- a row without an operation, as Materialize writes it, tells it by its images
+    coalesce(event.op, case when row_after is not null then if(row_before is null, 'c', 'u') when row_before is not null then 'd' end) as op_code,
     -- PostgreSQL gives [last commit, this change], also for the rows of an incremental snapshot, which have no lsn
     try_cast(try_variant_get(try_parse_json(event.source.sequence), '$[1]', 'string') as decimal(38, 0)) as pg_position,
-    -- of TiCDC's all else is the same in every message
-    try_cast(coalesce(if(event.source.connector = 'TiCDC', event.source.commit_ts, null), event.source.lsn, event.source.pos, event.source.scn, event.source.event_serial_no) as decimal(38, 0)) as offset,
+    -- MongoDB's place in its log is a second and a number in it; of TiCDC's all else is the same in every message
+    try_cast(coalesce(if(is_document, event.source.ts_ms div 1000 * 4294967296BD + event.source.ord, null), if(event.source.connector = 'TiCDC', event.source.commit_ts, null), event.source.lsn, event.source.pos, event.source.scn, event.source.event_serial_no) as decimal(38, 0)) as offset,
     coalesce({{ delta_cdc._padded('event.source.file') }}, concat_ws('/', {{ delta_cdc._padded('event.source.commit_lsn') }}, {{ delta_cdc._padded('event.source.change_lsn') }})) as log,
     try_cast(event.source.row as bigint) as log_row
   from (
-    select batch_id, change_set, row_number, message, old_key, record_key, semantic_types,
-      try_cast(envelope as struct<
-        op string, before variant, after variant, ts_ms bigint,
-        `transaction` struct<id string, total_order bigint>,
-        source struct<lsn string, sequence string, txId string, gtid string, ts_ms bigint, ts_us bigint, file string, pos string,
-          row string, scn string, commit_lsn string, change_lsn string, event_serial_no string, connector string, commit_ts string>>) as event
-    from ({{ delta_cdc._debezium_envelopes(lines, delta_cdc._known_columns(settings)) }})
+    select *, {{ delta_cdc._texts('before') }} as row_before,
+      -- Spanner tells the key and what was modified: what is null before and after is not told
+      if(event.source.connector = 'spanner' and event.op = 'u', map_filter({{ delta_cdc._texts('after') }}, (name, value) -> value is not null or {{ delta_cdc._texts('before') }}[name] is not null),
+        {{ delta_cdc._texts('after') }}) as row_after
+    from ({{ delta_cdc._debezium_events(lines, settings) }})
   )
 )
+{%- endmacro %}
+
+{#- What a value that is not known is written as, by its type (UnchangedToastedPlaceholder.java of Debezium): as text and bytes; as a map; in lists of
+    text, bytes and UUIDs; in lists of numbers, decimals and booleans an element a letter, made of its code. -#}
+{% macro _debezium_placeholders(text) %}
+  {%- set md5, base64 = local_md5(text), 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/' -%}
+  {%- set uuid = md5[:8] ~ '-' ~ md5[8:12] ~ '-3' ~ md5[13:16] ~ '-' ~ '89ab'[(md5[16] | int(base=16)) % 4] ~ md5[17:20] ~ '-' ~ md5[20:] -%}
+  {%- set known = [text, '{"' ~ text ~ '":"' ~ text ~ '"}', '["' ~ text ~ '"]', '["' ~ uuid ~ '"]'] -%}
+  {%- for element in ('{0}', '{0}.0', '"{1}"', '{{"scale":0,"value":"{1}"}}', 'true') -%}
+    {%- set elements = [] -%}
+    {%- for code in text.encode() %}{% do elements.append(element.format(code, base64[code // 4] ~ base64[code % 4 * 16] ~ '==')) %}{% endfor -%}
+    {%- do known.append('[' ~ elements | join(',') ~ ']') -%}
+  {%- endfor -%}
+  {%- set literal = delta_cdc.literal(text) -%}
+  {{ return(delta_cdc._literals(known) ~ ", base64(" ~ literal ~ "), concat('[\"', base64(" ~ literal ~ "), '\"]'), lower(hex(" ~ literal ~ "))") }}
+{% endmacro %}
+
+{% macro _texts(row) %}{{ return('try_cast(' ~ row ~ ' as map<string, string>)') }}{% endmacro %}
+
+{#- An image, a map<string, string>, with the key columns that it does not have and the record's key has: YDB writes them there alone,
+    and so ByLogicalTableRouter what tells shards apart. -#}
+{% macro _with_key(image, settings) %}
+  {%- set has = [] -%}
+  {%- for key in settings['keys'] %}{% do has.append("map_contains_key(" ~ image ~ ", " ~ delta_cdc.literal(key) ~ ")") %}{% endfor -%}
+  {%- if not has -%}{{ return(image) }}{%- endif -%}
+  {{ return("if(record_key is null or (" ~ has | join(' and ') ~ "), " ~ image ~ ", map_concat(map_filter(" ~ delta_cdc._texts('record_key')
+      ~ ", (name, value) -> name in (" ~ delta_cdc._literals(settings['keys']) ~ ") and not map_contains_key(" ~ image ~ ", name)), " ~ image ~ "))") }}
+{% endmacro %}
+
+
+{#- The envelopes with `event`, what they say, and its rows and keys, each an object of the columns' values, whatever it came as: a document of
+    MongoDB's is text (and what the key names `id` is its `_id`); YugabyteDB and Cassandra write cells. -#}
+{% macro _debezium_events(lines, settings) -%}
+{%- set type -%}
+struct<
+        op string, before variant, after variant, ts_ms bigint,
+        `transaction` struct<id string, total_order bigint>,
+        source struct<lsn string, sequence string, txId string, gtid string, ts_ms bigint, ts_us bigint, ts_ns bigint, file string, pos string,
+          row string, scn string, commit_lsn string, change_lsn string, event_serial_no string, connector string, commit_ts string, collection string, ord bigint>>
+{%- endset -%}
+select batch_id, change_set, row_number, message, event, is_document,
+  if(rows is null, event.after, rows[0]) as after, if(rows is null, event.before, rows[1]) as before,
+  case when rows is null then record_key when is_document then to_variant_object(named_struct('_id', rows[2])) else rows[2] end as record_key,
+  if(rows is null, old_key, rows[3]) as old_key,
+  if(is_document, {{ delta_cdc._dates_of_document('coalesce(try_cast(event.after as string), try_cast(event.before as string))') }}, semantic_types) as semantic_types
+from (
+  select *, case
+      when is_document then transform(array(try_cast(event.after as string), try_cast(event.before as string), try_variant_get(record_key, '$.id', 'string'), null),
+        text -> {{ delta_cdc._document('text') }})
+      when contains(message, '"set"') then transform(array(event.after, event.before, record_key, old_key), row -> {{ delta_cdc._without_cells('row') }}) end as rows
+  from (
+    select *, event.source.collection is not null and not coalesce(schema_of_variant(event.after) like 'OBJECT%', false) as is_document
+    from (
+      select batch_id, change_set, row_number, message, old_key, record_key, semantic_types, try_cast(envelope as {{ type }}) as event
+      from ({{ delta_cdc._debezium_envelopes(lines, delta_cdc._known_columns(settings)) }})
+    )
+  )
+)
+{%- endmacro %}
+
+
+{#- A row whose values are all cells, {value, set}, as one of values; a cell that is null or not set is of a column that the change does not have.
+    Another row as it is. -#}
+{% macro _without_cells(row) -%}
+transform(array(map_filter(try_cast({{ row }} as map<string, variant>), (name, cell) -> not is_variant_null(cell))), cells ->
+        if(size(cells) > 0 and forall(map_values(cells), cell -> coalesce(map_contains_key(try_cast(cell as map<string, variant>), 'value')
+            and size(array_except(map_keys(try_cast(cell as map<string, variant>)), array('value', 'set', 'deletion_ts'))) = 0, false)),
+          to_variant_object(transform_values(map_filter(cells, (name, cell) -> not try_variant_get(cell, '$.set', 'boolean') <=> false),
+            (name, cell) -> try_variant_get(cell, '$.value', 'variant'))),
+          {{ row }}))[0]
+{%- endmacro %}
+
+
+{#- A document of MongoDB's, text in its extended JSON, as an object. What is one value there is one here, nested or not: numbers, texts, bytes in
+    base64, moments in milliseconds or as text (`$timestamp`: seconds). -#}
+{% macro _document(text) -%}
+try_parse_json(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace({{ text }},
+          r'\{\s*"\$number(?:Long|Int|Double)"\s*:\s*"(-?\d+(?:\.\d+)?)"\s*\}', '$1'),
+          r'\{\s*"\$(?:oid|date|symbol|code|uuid|numberDouble|numberDecimal)"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*\}', '$1'),
+          r'\{\s*"\$timestamp"\s*:\s*\{\s*"t"\s*:\s*(\d+)[^}]*\}\s*\}', '$1'),
+          r'\{\s*"\$binary"\s*:\s*(?:("[^"]*")[^}]*|\{\s*"base64"\s*:\s*("[^"]*")[^}]*\}\s*)\}', '$1$2'),
+          r'\{\s*"\$undefined"\s*:\s*true\s*\}', 'null'))
+{%- endmacro %}
+
+{#- The columns of such a document that are moments in milliseconds. -#}
+{% macro _dates_of_document(text) -%}
+map_from_entries(transform(map_keys(map_filter(try_cast(try_parse_json({{ text }}) as map<string, variant>), (name, value) -> try_variant_get(value, '$["$date"]', 'variant') is not null)),
+      name -> struct(name, struct('org.apache.kafka.connect.data.Timestamp' as type, cast(null as int) as scale))))
 {%- endmacro %}
 
 
@@ -66,7 +139,7 @@ from (
 {%- for column, type in settings.column_types.items() if (type | lower | trim).startswith('decimal') %}{% do decimals.append(column) %}{% endfor -%}
 {%- if not decimals or settings.decimal_handling != 'precise' -%}{{ return('semantic_types') }}{%- endif -%}
 {%- set images = [] -%}
-{%- for image in ('event.after', 'event.before', 'old_key', 'record_key') %}{% do images.append('try_cast(' ~ image ~ ' as map<string, variant>)') %}{% endfor -%}
+{%- for image in ('after', 'before', 'old_key', 'record_key') %}{% do images.append('try_cast(' ~ image ~ ' as map<string, variant>)') %}{% endfor -%}
 transform(array(map_filter(coalesce({{ images | join(', ') }}), (name, value) -> name in ({{ delta_cdc._literals(decimals) }}) and schema_of_variant(value) rlike '^(BIGINT|DECIMAL|DOUBLE)')),
     numbers -> if(not coalesce(size(numbers) > 0, false), semantic_types, map_concat(
       coalesce(map_filter(semantic_types, (name, type) -> not map_contains_key(numbers, name)), map()),
@@ -79,7 +152,9 @@ transform(array(map_filter(coalesce({{ images | join(', ') }}), (name, value) ->
     listed: the columns of the table, where it is of one. -#}
 {% macro _debezium_envelopes(lines, listed=[]) -%}
     {%- set has = "try_variant_get(envelope, '{}', 'variant') is not null" -%}
-    {%- set envelope = 'if(is_row, ' ~ delta_cdc._debezium_wrapped('try_cast(payload as map<string, variant>)', listed) ~ ', payload)' %}
+    {%- set row = 'try_cast(payload as map<string, variant>)' -%}
+    {%- set envelope = 'case when is_row then ' ~ delta_cdc._debezium_wrapped(row, listed)
+          ~ " when contains(message, '\"iodebeziumop\"') then " ~ delta_cdc._debezium_of_cloud_event(row) ~ ' else payload end' %}
     select * from (
       select batch_id, change_set, row_number, message, message_is_json, record_key, old_key, envelope,
         {{ delta_cdc._map_of('columns.field', 'transform(columns, column -> struct(column.name as type, try_cast(column.parameters.scale as int) as scale))') }} as semantic_types
@@ -96,7 +171,7 @@ transform(array(map_filter(coalesce({{ images | join(', ') }}), (name, value) ->
         envelope is null or is_variant_null(envelope)  -- a tombstone
         or (try_variant_get(envelope, '$.status', 'string') in ('BEGIN', 'END') and {{ has.format('$.event_count') }})  -- transaction metadata
         or (({{ has.format('$.ddl') }} or {{ has.format('$.tableChanges') }}) and ({{ has.format('$.source') }} or {{ has.format('$.databaseName') }}))  -- a schema change
-        or map_keys(try_cast(envelope as map<string, variant>)) <=> array('ts_ms')),  -- a heartbeat
+        or map_keys(try_cast(envelope as map<string, variant>)) in (array('ts_ms'), array('resolved'))),  -- a heartbeat
       false))
 {%- endmacro %}
 
@@ -112,18 +187,20 @@ select batch_id, change_set, row_number, message, record is not null as message_
     else try_variant_get(value, '$.schema.fields[1].fields', {{ fields }}) end as columns
 from (
   select *, is_bare_row or {{ delta_cdc._debezium_is_row('value', '$.payload') }} as is_row,
-    if(is_record, try_variant_get(record, '$.key', 'variant'), null) as record_key,
+    if(is_record, {{ delta_cdc._parsed("try_variant_get(record, '$.key', 'variant')") }}, null) as record_key,
     if(is_record, try_variant_get(record, '$.headers["__debezium.oldkey"]', 'variant'), null) as old_key
   from (
     select *, {{ delta_cdc._debezium_is_row('value', '$') }} as is_bare_row
     from (
-      select *, case when is_record then try_variant_get(record, '$.value', 'variant') else record end as value
+      select *, case when is_record then {{ delta_cdc._parsed("coalesce(try_variant_get(record, '$.value', 'variant'), try_variant_get(record, '$.payload', 'variant'))") }} else record end as value
       from (
         select *, not {{ delta_cdc._debezium_is_row('record', '$') }}
-            and try_variant_get(record, '$.op', 'string') is null and try_variant_get(record, '$.payload', 'variant') is null
+            and try_variant_get(record, '$.op', 'string') is null
+            and (try_variant_get(record, '$.payload', 'variant') is null or (has_texts and schema_of_variant(try_variant_get(record, '$.payload', 'variant')) = 'STRING'))
             and size(array_compact(array(try_variant_get(record, '$.topic', 'variant'), try_variant_get(record, '$.key', 'variant'),
               try_variant_get(record, '$.value', 'variant')))) > 1 as is_record  -- a field with null is there too
-        from (select *, try_parse_json(message) as record, contains(message, '"__op"') or contains(message, '"__deleted"') as may_be_row from {{ lines }})
+        from (select *, try_parse_json(message) as record, contains(message, '"__op"') or contains(message, '"__deleted"') as may_be_row,
+          contains(message, r'"{\"') and message rlike r'"(key|value|payload)"\s*:\s*"' as has_texts from {{ lines }})
       )
     )
   )
@@ -137,10 +214,13 @@ from (
       ~ value ~ ", '" ~ path ~ ".__deleted', 'string') is not null))") }}
 {% endmacro %}
 
-{#- A key from beside its schema; one without a schema may have a column `payload`. -#}
+{#- A part of a Kafka record that a tool wrote as text (`kcat -J`, which calls the value `payload`), as JSON. -#}
+{% macro _parsed(part) %}{{ return("coalesce(if(has_texts and schema_of_variant(" ~ part ~ ") = 'STRING', try_parse_json(cast(" ~ part ~ " as string)), null), " ~ part ~ ")") }}{% endmacro %}
+
+{#- A key from beside its schema; one without a schema may have a column `payload`, whose value is no object. -#}
 {% macro _without_schema(key) %}
   {%- set schema, payload = "try_variant_get(" ~ key ~ ", '$.schema', 'variant')", "try_variant_get(" ~ key ~ ", '$.payload', 'variant')" -%}
-  {{ return("if(" ~ schema ~ " is null or " ~ payload ~ " is null, " ~ key ~ ", " ~ payload ~ ")") }}
+  {{ return("if(" ~ payload ~ " is null or (" ~ schema ~ " is null and not schema_of_variant(" ~ payload ~ ") like 'OBJECT%'), " ~ key ~ ", " ~ payload ~ ")") }}
 {% endmacro %}
 
 
@@ -168,6 +248,19 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
 {%- endmacro %}
 
 
+{#- The envelope that a CloudEvent tells, from its map<string, variant>: its attributes are the fields of the envelope and of its source, without
+    underscores; `iodebeziumtx…` those of the transaction. -#}
+{% macro _debezium_of_cloud_event(event) -%}
+{%- set image = "coalesce(try_variant_get(event['data'], '$.payload.{0}', 'variant'), try_variant_get(event['data'], '$.{0}', 'variant'))" -%}
+transform(array({{ event }}), event -> to_variant_object(named_struct(
+          'op', event['iodebeziumop'], 'after', {{ image.format('after') }}, 'before', {{ image.format('before') }},
+          'transaction', named_struct('id', event['iodebeziumtxid'], 'total_order', event['iodebeziumtxtotalorder']),
+          'source', to_variant_object(transform_keys(map_filter(event, (name, value) -> startswith(name, 'iodebezium')), (name, value) -> coalesce(
+            map('tsms', 'ts_ms', 'tsus', 'ts_us', 'commitlsn', 'commit_lsn', 'changelsn', 'change_lsn', 'eventserialno', 'event_serial_no')[substr(name, 11)],
+            substr(name, 11)))))))[0]
+{%- endmacro %}
+
+
 {#- By the type that is wanted and, where the message has its schema, the semantic type that it names for the column. -#}
 {% macro debezium_value(text, type, settings, column) %}
   {%- set type = type | lower | trim -%}
@@ -190,12 +283,15 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
       {#- a year is no day -#}
       {%- set days = "date_from_unix_date(try_cast(" ~ text ~ " as int))" -%}
       {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.time.Year', null, coalesce(if(" ~ semantic ~ ".type like '%Timestamp', cast("
-          ~ delta_cdc._in_utc(micros) ~ " as date), " ~ days ~ "), try_cast(rtrim('Z', " ~ text ~ ") as date)))") }}
+          ~ delta_cdc._in_utc(micros) ~ " as date), " ~ days ~ "), try_cast(rtrim('Z', " ~ text ~ ") as date), cast("
+          ~ delta_cdc._in_utc(delta_cdc._of_parts(text)) ~ " as date)))") }}
     {%- endif -%}
     {%- set micros = "if(" ~ is_date ~ ", timestamp_micros(try_multiply(try_cast(" ~ text ~ " as int), 86400000000L)), " ~ micros ~ ")" -%}
     {#- io.debezium.time.IsoDate ends in Z and has no time, which Spark does not read -#}
     {%- set written = "regexp_replace(" ~ text ~ ", '^([^T ]+)Z$', '$1T00:00:00Z')" -%}
-    {{ return("coalesce(" ~ (delta_cdc._in_utc(micros) if type == 'timestamp_ntz' else micros) ~ ", try_cast(" ~ written ~ " as " ~ type ~ "))") }}
+    {%- set parts = delta_cdc._of_parts(text) -%}
+    {{ return("coalesce(" ~ (delta_cdc._in_utc(micros) if type == 'timestamp_ntz' else micros) ~ ", try_cast(" ~ written ~ " as " ~ type ~ "), "
+        ~ (delta_cdc._in_utc(parts) if type == 'timestamp_ntz' else parts) ~ ")") }}
   {%- elif type == 'binary' -%}
     {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.data.Bits', unhex(" ~ delta_cdc._bits(text) ~ "), try_to_binary(" ~ text ~ ", 'base64'))") }}
   {%- elif type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'float', 'real', 'double') -%}
@@ -208,6 +304,14 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
   {%- endif -%}
   {{ return(delta_cdc._plain_value(text, type)) }}
 {% endmacro %}
+
+{#- A moment of `time.precision.mode` structured, an object of its parts, as a timestamp; null for what is none. -#}
+{% macro _of_parts(text) -%}
+if(startswith({{ text }}, '{'), transform(array(from_json({{ text }}, 'year int, month int, day int, hour int, minute int, second int, nanos int, offsetSeconds int')),
+  part -> timestampadd(second, -coalesce(part.offsetSeconds, 0), try_make_timestamp(part.year, part.month, part.day, coalesce(part.hour, 0), coalesce(part.minute, 0),
+    cast(coalesce(part.second, 0) + coalesce(part.nanos div 1000, 0) / 1000000 as decimal(16, 6)), 'UTC')))[0], null)
+{%- endmacro %}
+
 
 {% macro _is_decimal(semantic) %}
   {{ return("coalesce(" ~ semantic ~ ".type in ('io.debezium.data.VariableScaleDecimal', 'org.apache.kafka.connect.data.Decimal'), false)") }}
@@ -282,10 +386,15 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
 {% endmacro %}
 
 
-{#- schema.table (PostgreSQL, SQL Server, Oracle) or db.table (MySQL). -#}
+{#- schema.table (PostgreSQL, SQL Server, Oracle), db.table (MySQL), db.collection (MongoDB) or keyspace.table (Cassandra). -#}
 {% macro debezium_tables(lines) -%}
 select batch_id, change_set, row_number, message,
-  nullif(concat_ws('.', coalesce(try_variant_get(envelope, '$.source.schema', 'string'), try_variant_get(envelope, '$.source.db', 'string')),
-    try_variant_get(envelope, '$.source.table', 'string')), '') as source_table
+  nullif(concat_ws('.', {{ delta_cdc._debezium_source(['schema', 'schema_name', 'db', 'keyspace']) }},
+    {{ delta_cdc._debezium_source(['table', 'table_name', 'collection']) }}), '') as source_table
 from ({{ delta_cdc._debezium_envelopes(lines) }})
+{%- endmacro %}
+
+{#- The first of these fields of `source` that there is. -#}
+{% macro _debezium_source(names) -%}
+coalesce({% for name in names %}try_variant_get(envelope, '$.source.{{ name }}', 'string'){{ ', ' if not loop.last }}{% endfor %})
 {%- endmacro %}

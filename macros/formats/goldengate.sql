@@ -10,14 +10,14 @@
 select
   batch_id, change_set, row_number, message, parsed, op_code,
   {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as before,
-  _pos, _csn, _xid, _timestamp
+  _pos, _arrival, _csn, _xid, _timestamp
 from (
   select batch_id, change_set, row_number, message,
     body.op_type is not null as parsed, body.op_type as op_code,
     {{ delta_cdc._goldengate_present("coalesce(body.after, body.before, map_filter(try_cast(operation as map<string, string>), (name, value) -> name not in (" ~ envelope ~ ")))") }} as row_values,
     {{ delta_cdc._goldengate_present('body.before') }} as old_values,
     -- the trail file's number and the place in it
-    try_cast(body.pos as decimal(38, 0)) as _pos, try_cast(body.csn as decimal(38, 0)) as _csn, body.xid as _xid,
+    try_cast(body.pos as decimal(38, 0)) as _pos, struct(batch_id as batch, row_number as row) as _arrival, try_cast(body.csn as decimal(38, 0)) as _csn, body.xid as _xid,
     {{ delta_cdc._goldengate_time('body.op_ts', 'timestamp') }} as _timestamp
   from (
     select *, try_cast(operation as struct<

@@ -14,7 +14,10 @@ select
 from (
   select *, {{ delta_cdc._columns_where('row_values', "not startswith(name, 'DTL__')") }} as new_values,
     transform_keys({{ delta_cdc._columns_where('row_values', "startswith(name, 'DTL__BI_') and value is not null") }}, (name, value) -> substr(name, 9)) as old_values
-  from {{ delta_cdc._flat_rows(lines) }}
+  from (
+    select * except (row_values), transform_keys(row_values, (name, value) -> if(lower(name) like r'dtl\_\_%', upper(name), name)) as row_values
+    from {{ delta_cdc._flat_rows(lines) }}
+  )
 )
 {%- endmacro %}
 

@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import NotRequired, TypedDict
 
-from delta_cdc.errors import Problem, nearest
+from delta_cdc.errors import Problem, did_you_mean, nearest
 
 # --------------------------------------------------------------------------------
 # The settings
@@ -112,7 +112,8 @@ class Settings(BaseModel):
     location: Text | None = _setting(
         None,
         "Folder of the change sets: a path relative to the project, or a URL. With `{table}` in it each table has a folder of "
-        "its own; without it change sets that mix tables are read once, into raw_<feed>. Required.",
+        "its own; without it change sets that mix tables are read once, into raw_<feed>. Folders in it are not looked into, "
+        "but with `sub_folders` or `unit: folder`. Required.",
         wants="a folder",
         example="landing/shop/{table}",
         level="feed",
@@ -122,6 +123,14 @@ class Settings(BaseModel):
         "What a change set is: one file, or one folder that is loaded whole.",
         wants="`file` or `folder`",
         example="folder",
+        level="feed",
+    )
+    sub_folders: bool = _setting(
+        False,
+        "Change sets lie in folders in the folder too, at any depth (`2026/11/27/09/0001.jsonl`, `hour=09/…`). All of them are "
+        "listed in each run: move away what is old, or begin with `start_from` and a path.",
+        wants="true or false",
+        example="true",
         level="feed",
     )
     ready: Text = _setting(
@@ -236,6 +245,13 @@ class Settings(BaseModel):
         "What a Debezium feed without schemas counts timestamps in.",
         wants="`seconds`, `millis`, `micros` or `nanos`",
         example="millis",
+    )
+    unavailable_value: Text = _setting(
+        "__debezium_unavailable_value",
+        "What a Debezium feed writes for a value that it does not have because it did not change: its own setting "
+        "unavailable.value.placeholder.",
+        wants="a text",
+        example="__unchanged",
     )
 
     # what a row is
@@ -633,7 +649,13 @@ FORMATS: dict[str, Format] = {
             "key_changes": True,
             "split_key_changes": True,
         },
-        fields={"_pos": "decimal(38,0)", "_csn": "decimal(38,0)", "_xid": "string", "_timestamp": "timestamp"},
+        fields={
+            "_pos": "decimal(38,0)",
+            "_arrival": "struct<batch: bigint, row: bigint>",
+            "_csn": "decimal(38,0)",
+            "_xid": "string",
+            "_timestamp": "timestamp",
+        },
     ),
     "dms": Format(
         settings={
@@ -732,6 +754,15 @@ def which_setting(name: str) -> str:
     """A sentence to follow «x is no setting.»"""
     close = setting_meant(name)
     return f"Did you mean `{close}`?" if close else "See docs/configuration.md, or `delta-cdc settings`."
+
+
+def which_format(name: object, known: Iterable[str]) -> str:
+    """A sentence to follow «`format` is x.», which is no format: the one that is meant, else all there are."""
+    kind = str(name).casefold().removesuffix("l").removesuffix(".gz")  # jsonl
+    if kind in get_args(Settings.model_fields["file_format"].annotation):
+        more = "" if kind == "json" else f" and `file_format: {kind}`"
+        return f"It says what a message is, not what the files are. If each row is one flat row of a table: `format: rows`{more}."
+    return did_you_mean(name, known)
 
 
 def about_setting(name: str) -> dict[str, Any]:

@@ -118,9 +118,10 @@ def lines_of(paths: Iterable[Path]) -> Iterator[str]:
             raise OperationError(why) from None
 
 
-def change_sets_in(folder: Path) -> dict[str, list[Path]]:
+def change_sets_in(folder: Path, *, deep: bool = False) -> dict[str, list[Path]]:
     """The files that a run would take from a folder: of the folder itself under the name "", else those of each folder in it.
-    Raises OperationError where there are none."""
+    deep: where these hold none either, all that are deeper, as `sub_folders` takes them. Raises OperationError where there are
+    none."""
 
     def files(of: Path) -> list[Path]:
         return [path for path in listed(of) if path.is_file()]
@@ -128,12 +129,29 @@ def change_sets_in(folder: Path) -> dict[str, list[Path]]:
     def listed(of: Path) -> list[Path]:
         return sorted(path for path in of.iterdir() if path.name[0] not in "._") if of.is_dir() else []
 
+    def below(of: Path) -> Iterator[Path]:
+        for path in listed(of):
+            yield from below(path) if path.is_dir() else [path]
+
     flat = files(folder)
     found = {"": flat} if flat else {each.name: files(each) for each in listed(folder)}
     found = {name: paths for name, paths in found.items() if paths}
-    if not found:
-        raise OperationError(f"There is no change set in {folder}, nor in a folder in it. Name the folder that the feed fills.")
-    return found
+    if found:
+        return found
+    deeper = list(below(folder))
+    if deep and deeper:
+        return {"": deeper}
+    said = f"There is no change set in {folder}"
+    if not folder.is_dir():
+        raise OperationError(f"{said}: there is no such folder. Name the one that the feed fills.")
+    if not deeper:
+        raise OperationError(f"{said}, nor in a folder in it. Name the folder that the feed fills.")
+    first = deeper[0]
+    raise OperationError(
+        f"{said}, nor in a folder in it, but deeper: {first.relative_to(folder)}. Name the folder that holds files "
+        f"({first.parent}), or, where each table has one, the one above ({first.parent.parent}); if these are not all, say "
+        "`sub_folders: true` in the source, and in `location` what holds all."
+    )
 
 
 def discover_folder(
@@ -152,7 +170,8 @@ def discover_folder(
         if len(part.tables) > 1 or set(part.tables) & set(found.tables):
             raise OperationError(
                 f"The folders in {folder} are not one for each table: {name} holds {', '.join(part.tables)}. Give the "
-                f"folder of one change set ({folder / name}); then say `unit: folder` and `location: {folder}` in the source."
+                f"folder of one change set ({folder / name}); then say `unit: folder` and `location: {folder}` in the source (a "
+                "folder is taken once it holds `_SUCCESS`), or `sub_folders: true` instead of `unit` if a file is a change set."
             )
         found.unread, found.teller = found.unread + part.unread, part.teller
         for what, value in part.settings.items():
@@ -213,7 +232,8 @@ def _to_do(message_format: str, found: Discovery, names: Mapping[str, str], tabl
         some = ", ".join(untyped[:3]) + (" …" if len(untyped) > 3 else "")
         yield f"No type is told of {len(untyped)} columns, which are strings here: {some}"
     for told in found.tables.values():
-        if types := ", ".join(f"{name} {kind}" for name, kind in told.looks.types().items()):
+        untold = {name.lower() for name, kind in told.columns.items() if kind is None}
+        if types := ", ".join(f"{name} {kind}" for name, kind in told.looks.types().items() if name.lower() in untold):
             yield f"{names[told.name]}, by the values of {told.looks.rows} rows alone, perhaps {types}."
 
 

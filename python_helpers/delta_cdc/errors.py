@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 def nearest(word: object, known: Iterable[str]) -> str | None:
@@ -81,7 +81,19 @@ class ConfigError(CdcError):
         super().__init__("\n".join(self.lines()))
 
     def lines(self) -> list[str]:
-        return [*map(str, self.problems), f"{counted(len(self.problems), 'problem')} found, {self.then}."]
+        told = _together(self.problems)
+        return [*map(str, told), f"{counted(len(told), 'problem')} found, {self.then}."]
+
+
+def _together(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems, one for what several tables have from one line: a mistake in the settings of their feed."""
+    same: dict[Problem, list[str]] = {}
+    for problem in problems:
+        same.setdefault(replace(problem, table=None), []).append(problem.table or "")
+    return [
+        replace(one, table=tables[0] or None) if len(tables) == 1 else
+        replace(one, table=f"{tables[0]} and {len(tables) - 1} more") for one, tables in same.items()
+    ]  # fmt: skip
 
 
 class ProjectError(CdcError):

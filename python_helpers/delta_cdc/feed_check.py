@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from delta_cdc.config import format_of
+from delta_cdc.config import format_of, which_format
 from delta_cdc.errors import Problem, did_you_mean, nearest
 from delta_cdc.settings_block import LANDED_BY, Block, plain_secrets
 
@@ -50,7 +50,7 @@ class FeedCheck:
         if given in formats:
             return
         if given is not None:
-            self.problem(f"`format` is '{given}'. {did_you_mean(given, formats)}", "format")
+            self.problem(f"`format` is '{given}'. {which_format(given, formats)}", "format")
         elif "format" not in self.block.broken:
             self.problem(f"`format` is missing. Known: {', '.join(f'`{name}`' for name in formats)}.")
         self.block.broken.add("format")
@@ -60,6 +60,13 @@ class FeedCheck:
         given, broken = self.given, self.block.broken
         if "ready" in given and given.get("unit", "file") != "folder" and "unit" not in broken:
             self.problem("`ready` says what a folder must hold, and `unit` is file. Set `unit: folder`.", "ready")
+        if given.get("sub_folders"):
+            of_files = given.get("unit", "file") == "file" and given.get("file_format") != "delta"
+            if not of_files and not {"unit", "file_format"} & broken:
+                self.problem("`sub_folders` is for change sets that are files. Take it out.", "sub_folders")
+            if given.get("list_after"):
+                message = "`list_after` and `sub_folders` are both given; names grow in one folder. Take one out."
+                self.problem(message, "list_after")
         if "file_format" in broken:
             return
         if given.get("csv_options") and given.get("file_format", "json") != "csv":

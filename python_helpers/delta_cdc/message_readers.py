@@ -51,51 +51,93 @@ def _wal2json_v1(message: Message) -> Iterator[Sighting]:
 
 
 def _debezium(message: Message) -> Iterator[Sighting]:
-    key: Any = None
-    envelope: Any = message
-    if not _is_flattened(message) and not {"op", "payload"} & set(message) and {"topic", "key"} & set(message):
-        key, envelope = message.get("key"), message.get("value")
+    key, envelope = _debezium_record(message)
     schema = None
     if isinstance(envelope, dict) and "payload" in envelope and not _is_flattened(envelope):
         schema, envelope = envelope.get("schema"), envelope["payload"]
     if not isinstance(envelope, dict):
         return  # a tombstone
+    if "iodebeziumop" in envelope:
+        envelope = _of_cloud_event(envelope)
     fields = {f.get("field"): f for f in (schema or {}).get("fields") or []}
-    read = _debezium_flattened if _is_flattened(envelope) else _debezium_enveloped
-    yield from read(envelope, fields, list(_payload(key)))
-
-
-def _debezium_flattened(row: Message, fields: Message, keys: list[str]) -> Iterator[Sighting]:
-    origin = {name.removeprefix("__source_").removeprefix("__"): value for name, value in row.items() if name.startswith("__")}
-    columns = {name: connect_type(fields[name]) if name in fields else None for name in row if not name.startswith("__")}
-    order = _debezium_order(row.get("__op"), origin, origin)
-    yield Sighting(_qualified(origin, "schema" if "schema" in origin else "db"), columns, keys, settings=order)
-
-
-def _debezium_enveloped(envelope: Message, fields: Message, keys: list[str]) -> Iterator[Sighting]:
-    if "op" not in envelope or "source" not in envelope:
-        return  # a heartbeat, transaction metadata, a schema change
-    row, source = envelope.get("after") or envelope.get("before"), envelope["source"]
-    if isinstance(row, str):
-        raise TypeError("the row is text, as MongoDB's connector writes it")
-    if not isinstance(row, dict) or source.get("table") == "":  # the latter: a decoded logical message
+    if _is_flattened(envelope):
+        origin = {
+            name.removeprefix("__source_").removeprefix("__"): text for name, text in envelope.items() if name.startswith("__")
+        }
+        columns = {
+            name: connect_type(fields[name]) if name in fields else None for name in envelope if not name.startswith("__")
+        }
+        order = _debezium_order(envelope.get("__op"), origin, origin)
+        yield Sighting(_debezium_table(origin), _key_types(key, columns) | columns, list(_payload(key)), settings=order)
         return
+    row = envelope.get("after") or envelope.get("before")
+    source = envelope.get("source") or {}
+    if source.get("table") == "":
+        return  # a decoded logical message
+    if "collection" in source and isinstance(row, str):
+        document = json.loads(row)
+        order = {} if source.get("ord") is not None and source.get("ts_ms") else _by_arrival("_timestamp")
+        yield Sighting(_debezium_table(source), dict.fromkeys(document), ["_id"], settings=order)
+        return
+    if not isinstance(row, dict):
+        return  # a heartbeat, transaction metadata, a schema change
     described = (fields.get("after") or fields.get("before") or {}).get("fields") or []
-    types = {f["field"]: connect_type(f) for f in described} or dict.fromkeys(row)
-    settings = _debezium_order(envelope["op"], source, envelope)
-    if any(is_connect_decimal(f) and isinstance(row.get(f["field"]), (int, float)) for f in described):
-        settings["decimal_handling"] = "double"
-    yield Sighting(_joined(source.get("schema") or source.get("db"), source.get("table")), types, keys, settings=settings)
+    types = {f["field"]: connect_type(_cell_of(f)) for f in described} or dict.fromkeys(row)
+    decimals = [f["field"] for f in described if is_connect_decimal(f) and isinstance(row.get(f["field"]), (int, float))]
+    settings = _debezium_order(envelope.get("op"), source, envelope) | ({"decimal_handling": "double"} if decimals else {})
+    yield Sighting(_debezium_table(source), _key_types(key, types) | types, list(_payload(key)), settings=settings)
+
+
+def _debezium_record(message: Message) -> tuple[Any, Any]:
+    """The key and the value of a Kafka record, which a tool may have written as text (`kcat -J`); without a record no key."""
+    is_text = isinstance(message.get("payload"), str)
+    if _is_flattened(message) or "op" in message or ("payload" in message and not is_text) or not {"topic", "key"} & set(message):
+        return None, message
+    return _parsed(message.get("key")), _parsed(message["payload"] if is_text else message.get("value"))
+
+
+def _parsed(part: Any) -> Any:
+    return json.loads(part) if isinstance(part, str) and part.startswith("{") else part
+
+
+def _of_cloud_event(event: Message) -> Message:
+    """The envelope that a CloudEvent tells: its attributes are the envelope's and its source's fields, without underscores."""
+    named = {"tsms": "ts_ms", "tsus": "ts_us", "commitlsn": "commit_lsn", "changelsn": "change_lsn"}
+    fields = {name.removeprefix("iodebezium"): value for name, value in event.items() if name.startswith("iodebezium")}
+    return {**_payload(event.get("data")), "op": fields["op"], "source": {named.get(n, n): fields[n] for n in fields}}
+
+
+def _debezium_table(source: Message) -> str | None:
+    """The first of these fields that there is, as of MongoDB, of Cassandra, of CockroachDB's changefeeds."""
+    schema = next(filter(None, map(source.get, ("schema", "schema_name", "db", "keyspace"))), None)
+    return _joined(schema, next(filter(None, map(source.get, ("table", "table_name", "collection"))), None))
+
+
+def _key_types(key: Any, columns: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The columns that only a record's key has."""
+    missing = [name for name in _payload(key) if name not in columns]
+    fields = (key.get("schema") or {}).get("fields") or [] if missing else []
+    described = {f.get("field"): connect_type(_cell_of(f)) for f in fields}
+    return {name: described.get(name) for name in missing}
+
+
+def _cell_of(described: Message) -> Message:
+    """The field of a value that stands in {value, set}, as YugabyteDB and Cassandra write it; of others the field itself."""
+    inner = {f.get("field"): f for f in described.get("fields") or []}
+    return inner["value"] if {"value", "set"} <= set(inner) else described
 
 
 def _debezium_order(op: Any, source: Message, envelope: Message) -> dict[str, Any]:
     """The order of a change without a position; rows of a snapshot need none."""
-    positions = ("lsn", "pos", "scn", "event_serial_no", "file", "commit_lsn", "change_lsn")
-    if op == "r" or any(source.get(name) is not None for name in positions):
+    numbers = ("lsn", "pos", "scn", "event_serial_no")
+    if op == "r" or any(str(source.get(name)).isdecimal() for name in numbers):
         return {}
-    if re.fullmatch(r"\[[^,]*,[^,]*\]", str(source.get("sequence"))):  # PostgreSQL's places of the last commit and of the change
+    if any(source.get(name) for name in ("file", "commit_lsn", "change_lsn")):
         return {}
-    has_time = any(each.get(name) for each in (source, envelope) for name in ("ts_us", "ts_ms"))
+    # PostgreSQL's places of the last commit and of the change
+    if re.fullmatch(r'\[[^,]*,\s*"?\d+"?\]', str(source.get("sequence"))):
+        return {}
+    has_time = any(source.get(name) for name in ("ts_us", "ts_ms", "ts_ns")) or envelope.get("ts_ms")
     return _by_arrival("_timestamp" if has_time else None)
 
 
@@ -122,9 +164,10 @@ def _canal(message: Message) -> Iterator[Sighting]:
 def _maxwell(message: Message) -> Iterator[Sighting]:
     row = message.get("data")
     if row and message["type"] in ("insert", "update", "delete", "bootstrap-insert"):
-        order = {} if "position" in message or message["type"] == "bootstrap-insert" else _by_arrival("_timestamp")
+        is_ordered = "position" in message or message["type"] == "bootstrap-insert"
+        order = {} if is_ordered else _by_arrival("_timestamp" if message.get("ts") else None)
         keys = message.get("primary_key_columns") or []
-        yield Sighting(_qualified(message, "database"), dict.fromkeys(row), keys, settings=order)
+        yield Sighting(_qualified(message, "database"), dict.fromkeys(row), keys, settings=order, values=row)
 
 
 _GOLDENGATE = {"table", "op_type", "op_ts", "current_ts", "pos", "primary_keys", "tokens", "csn", "xid", "before", "after"}
@@ -141,8 +184,9 @@ def _goldengate(message: Message) -> Iterator[Sighting]:
     if not images:  # the row's columns stand beside the fields of the operation
         images = [{name: value for name, value in message.items() if name not in _GOLDENGATE}]
     columns = {name: types.get(name) for image in images for name in image if not name.endswith("_isMissing")}
-    if columns:
-        yield Sighting(message["table"], columns, message.get("primary_keys") or [])
+    if columns and message["op_type"]:
+        order = {} if message.get("pos") else _by_arrival("_timestamp" if message.get("op_ts") else None)
+        yield Sighting(message.get("table"), columns, message.get("primary_keys") or [], settings=order)
 
 
 def _dms(message: Message) -> Iterator[Sighting]:
@@ -154,7 +198,8 @@ def _dms(message: Message) -> Iterator[Sighting]:
         yield Sighting(table, types, definition.get("primary-key") or [])
     elif about["record-type"] == "data" and message.get("data"):
         row = message["data"]  # with the columns of the row before under BI_, if the task adds them
-        yield Sighting(table, {name: None for name in row if name.removeprefix("BI_") == name or name[3:] not in row})
+        own = {name: value for name, value in row.items() if name.removeprefix("BI_") == name or name[3:] not in row}
+        yield Sighting(table, dict.fromkeys(own), values=own)
 
 
 def _aliyun(message: Message) -> Iterator[Sighting]:
@@ -175,7 +220,7 @@ def _trigger_audit(message: Message) -> Iterator[Sighting]:
         row = json.loads(message[image]) if isinstance(message.get(image), str) else message.get(image)
         if row and message["op"]:
             table = _joined(message.get("table_schema"), message.get("table_name") or message.get("tbl"))
-            yield Sighting(table, dict.fromkeys(row))
+            yield Sighting(table, dict.fromkeys(row), values=row)
             return
 
 
@@ -188,7 +233,7 @@ def _rows_with(flag: str, is_column: Callable[[str], bool]) -> Callable[[Message
     """The reader of rows that have a column of this name, and others that are none of the table's."""
 
     def read(message: Message) -> Iterator[Sighting]:
-        if message[flag] is not None:
+        if {name.upper(): value for name, value in message.items()}[flag.upper()] is not None:
             row = {name: value for name, value in message.items() if is_column(name)}
             yield Sighting(None, dict.fromkeys(row), values=row)
 
@@ -204,7 +249,7 @@ READERS: dict[str, Callable[[Message], Iterator[Sighting]]] = {
     "goldengate": _goldengate,
     "maxwell": _maxwell,
     "oracle_cdc": _rows_with("OPERATION$", lambda name: not name.endswith("$")),
-    "powerexchange": _rows_with("DTL__CAPXACTION", lambda name: not name.startswith("DTL__")),
+    "powerexchange": _rows_with("DTL__CAPXACTION", lambda name: not name.upper().startswith("DTL__")),
     "rows": _rows,
     "snapshots": _rows,
     "sqlserver_ct": _rows_with("__$operation", lambda name: not name.startswith("__")),

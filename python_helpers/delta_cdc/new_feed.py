@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from delta_cdc import discover, flat_files, scaffold
-from delta_cdc.config import FORMATS, IDENTIFIER, Project
-from delta_cdc.errors import ConfigError, OperationError, counted, did_you_mean
+from delta_cdc import delta_tables, discover, flat_files, scaffold
+from delta_cdc.config import FORMATS, IDENTIFIER, Project, which_format
+from delta_cdc.errors import ConfigError, OperationError, counted
 from delta_cdc.operations import Dbt
 from delta_cdc.table_list import read_table_list
 
@@ -30,12 +30,19 @@ def begin(
         wants = "A feed's name is made of letters, digits and underscores, not beginning with a digit"
         raise OperationError(f"{wants}; `{feed}` is not.")
     if message_format not in FORMATS:
-        raise OperationError(f"`--format` is {message_format}. {did_you_mean(message_format, FORMATS)}")
+        raise OperationError(f"`--format` is {message_format}. {which_format(message_format, FORMATS)}")
+    deltas: dict[str, Path] = {}
     if database is None:
-        location, change_sets = _looked_up(dbt.project_dir, location)
+        location = _folder_of(location)
+        deltas = delta_tables.tables_in(dbt.project_dir.resolve() / location)
+        deep = FORMATS[message_format].names_tables  # then they may lie in any folder
+        change_sets = {} if deltas else discover.change_sets_in(dbt.project_dir.resolve() / location, deep=deep)
     project, _ = dbt.survey(feed)
     path = _source_to_write(project, feed, force)
-    if database is None:
+    if deltas:
+        found = delta_tables.told_by(deltas, message_format, feed)
+        where = location if "" in deltas else f"{location.rstrip('/')}/{{table}}"
+    elif database is None:
         found, where = _told_by_files(dbt, project.root / location, change_sets, feed, message_format, location, file_format)
     else:
         found, where = discover.of_database(dbt.ask("tables_of_database", database, private=True)), location
@@ -49,6 +56,11 @@ def begin(
     project, incomplete = _write_source(dbt, feed, path, source)
     unread = f"; {counted(found.unread, 'line')} could not be read as {message_format}" if found.unread else ""
     yield f"wrote {path.relative_to(project.root)}: {counted(len(found.tables), 'table')}{unread}"
+    for folder in delta_tables.without_feed(deltas):
+        yield (
+            f"{folder} has no change data feed, by which a run reads it: `alter table … set tblproperties "
+            "(delta.enableChangeDataFeed = true)`, and begin after that (docs/formats/delta_cdf.md)."
+        )
     if left_out:
         yield f"not in {table_list}, so not configured: {', '.join(left_out)}"
     if incomplete:
@@ -91,15 +103,14 @@ def _write_source(dbt: Dbt, feed: str, path: Path, source: Callable[..., str]) -
     return project, ConfigError(problems, then)
 
 
-def _looked_up(project_dir: Path, location: str) -> tuple[str, dict[str, list[Path]]]:
-    """The folder in which `init` looks, relative to the project, and the change sets in it."""
+def _folder_of(location: str) -> str:
+    """The folder in which `init` looks, relative to the project: it finds out by itself whether tables have folders."""
     if "://" in location:
         raise OperationError(
             f"`--location` is {location}; init looks at files on this machine. Copy some change sets here, name their folder, "
             f"and put {location} into the source afterwards. Or let a database tell its tables: `--jdbc`."
         )
-    location = location.removesuffix("/").removesuffix("/{table}")  # it finds out by itself whether tables have folders
-    return location, discover.change_sets_in(project_dir.resolve() / location)
+    return location.removesuffix("/").removesuffix("/{table}")
 
 
 def _told_by_files(
@@ -118,7 +129,9 @@ def _told_by_files(
     else:
         raise OperationError(
             f"The files in {folder} are {kind}; init looks into such files of the formats {', '.join(flat_files.FORMATS)}, and "
-            f"`--format` is {message_format}. Write the source by hand: docs/formats/files.md."
+            f"`--format` is {message_format}. "
+            + ("What DMS writes to S3 is `--format rows`" if message_format == "dms" else "Write the source by hand")
+            + f": docs/formats/{'dms' if message_format == 'dms' else 'files'}.md."
         )
     found = discover.discover_folder(folder, change_sets, tell, feed)
     if not found.tables:
@@ -126,4 +139,6 @@ def _told_by_files(
             f"No line in {location} could be read as a message (JSON) of `{message_format}`. Of files of another kind their "
             f"names tell it, or `--file-format` ({', '.join(flat_files.KINDS[1:])})."
         )
+    if any(path.parent.resolve() != folder.resolve() for path in change_sets.get("", ())):
+        found.settings["sub_folders"] = True
     return found, location if "" in change_sets else f"{location.rstrip('/')}/{{table}}"

@@ -20,6 +20,7 @@ from rich.text import Text
 from delta_cdc import land as landing
 from delta_cdc.config import Project, Table, load_project
 from delta_cdc.errors import CdcError, OperationError, nearest
+from delta_cdc.folders import empty_folders
 from delta_cdc.models_yml import EACH_RUN
 from delta_cdc.operations import plain
 from delta_cdc.screen import grid, tell
@@ -137,6 +138,8 @@ def run(
                     check_news(dbt, now, summary, console)
                 landing.show([each for each in landed if each.get("rows")], console)
                 show(summary, console)
+                for note in empty_folders(now, whole_feeds=True):
+                    tell(console, f"Note: {note}", "yellow")
                 code = summary.exit_code
             except CdcError as error:
                 if every is None:

@@ -86,10 +86,10 @@ _KAFKA, _DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium.time."
 _DECIMAL = _KAFKA + "Decimal"
 _SEMANTIC = {
     "io.debezium.data.VariableScaleDecimal": "string",  # of PostgreSQL's numeric, with up to 131,072 digits
-    **dict.fromkeys((_KAFKA + "Date", _DEBEZIUM + "Date", _DEBEZIUM + "IsoDate"), "date"),
-    **{_DEBEZIUM + unit: "timestamp_ntz" for unit in ("Timestamp", "MicroTimestamp", "NanoTimestamp", "IsoTimestamp")},
+    **dict.fromkeys((_KAFKA + "Date", *(_DEBEZIUM + what for what in ("Date", "IsoDate", "StructuredDate"))), "date"),
+    **{f"{_DEBEZIUM}{unit}Timestamp": "timestamp_ntz" for unit in ("", "Micro", "Nano", "Iso", "Structured")},
     _KAFKA + "Timestamp": "timestamp_ntz",
-    _DEBEZIUM + "ZonedTimestamp": "timestamp",
+    **dict.fromkeys((_DEBEZIUM + "ZonedTimestamp", _DEBEZIUM + "StructuredZonedTimestamp"), "timestamp"),
 }
 
 

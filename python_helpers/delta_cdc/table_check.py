@@ -11,6 +11,7 @@ from delta_cdc.errors import Problem, did_you_mean, nearest
 from delta_cdc.feed_check import COLUMN_LISTS, column_list, may_be_misspelled
 from delta_cdc.settings_block import Block, shown
 from delta_cdc.spark_types import can_be_compared, has_statistics
+from delta_cdc.sql_names import names_in, why_not_sql
 from delta_cdc.table_list import parts
 
 _OF_HISTORY = {name for name, _, _ in HISTORY_COLUMNS if not name.startswith("_cdc_")}
@@ -85,26 +86,35 @@ class TableCheck:
                 )
 
     def known_expression(self, setting: str, expression: str) -> None:
-        """A single name must be a column or a field of the format; anything longer is Spark's to judge."""
+        """Each name in it must be a column or a field of the format; what else it says is Spark's to judge."""
         if not self.names:
             return
         if expression in self.names and not IDENTIFIER.fullmatch(expression):
             quoted = expression.replace("`", "``")
             message = f"`{setting}` takes SQL; there the column `{expression}` stands in backticks: `{quoted}`."
             self.problem(message, setting)
-        name = unquoted(expression)
-        if name is None or (self.format is None and name == expression):
             return
+        if why := why_not_sql(expression):
+            self.problem(f"`{setting}` has `{expression}`, which is no SQL expression: {why}.", setting)
+            return
+        if self.format is None and unquoted(expression) in (None, expression):
+            return  # the fields of a format of the project's own are not known here
         if setting in ("deleted_when", "truncated_when") and expression.strip().casefold() in ("true", "false"):
             return  # a condition that always or never holds
         columns = {each.casefold() for each in self.names}
-        fields = self.format.fields if self.format else ()
-        known = [*self.names, *(f"_cdc{field}" if field in columns else field for field in fields)]
-        if name.casefold() in [each.casefold() for each in self.settings.never_store]:
-            self.problem(f"`{setting}` names `{name}`, which `never_store` keeps out. Take one of them out.", setting)
-        elif name.casefold() not in [each.casefold() for each in known]:
-            message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
-            self.problem(message, setting)
+        of_final = setting in ("expressions", "partition_by")  # made from staging, where a change has no such fields any more
+        fields = self.format.fields if self.format and not of_final else ()
+        made = self.settings.expressions if of_final else ()
+        known = [*self.names, *(f"_cdc{field}" if field in columns else field for field in fields), *made]
+        single = unquoted(expression)
+        for name in names_in(expression) if single is None else [single]:
+            if name.casefold() in [each.casefold() for each in self.settings.never_store]:
+                self.problem(f"`{setting}` names `{name}`, which `never_store` keeps out. Take one of them out.", setting)
+            elif single is None and name.casefold().startswith("_cdc_"):
+                continue  # one of staging's own
+            elif name.casefold() not in [each.casefold() for each in known]:
+                message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
+                self.problem(message, setting)
 
     def keys(self) -> None:
         settings = self.settings
@@ -159,7 +169,6 @@ class TableCheck:
             self.problem("`sequence_by` is missing. Give the columns that order the source's changes, e.g. [lsn].")
         seen: set[str] = set()
         for name in settings.sequence_by:
-            self.known_expression("sequence_by", name)
             bare = (unquoted(name) or name).casefold()
             if bare in seen:
                 self.problem(f"`sequence_by` names `{name}` twice.", "sequence_by")
@@ -169,6 +178,8 @@ class TableCheck:
             elif len(parts(name)) > 1:
                 message = f"`sequence_by` has `{name}` as one expression. Write each by itself: [{', '.join(parts(name))}]."
                 self.problem(message, "sequence_by")
+            else:
+                self.known_expression("sequence_by", name)
             seen.add(bare)
         for place, part in enumerate(settings.sequence_by, 1):
             field = sequence_name(part, place)
@@ -299,6 +310,8 @@ class TableCheck:
             elif name.casefold() in [column.casefold() for column in self.names]:
                 message = f"`partition_by` makes a column `{name}`, and the table has one. Name it with `as`."
                 self.problem(message, "partition_by")
+            else:
+                self.known_expression("partition_by", partition.expression)
             if name.casefold() in seen:
                 self.problem(f"`partition_by` names `{name}` twice.", "partition_by")
             seen.add(name.casefold())

@@ -81,6 +81,17 @@ def test_ansi_is_left_as_the_user_sets_it(given: str | None) -> None:
     assert credentials.server_side_parameters.get("spark.sql.ansi.enabled") == given
 
 
+def test_a_root_that_cannot_be_written_to_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    for place, why in ((tmp_path / "file", "it is no folder"), (tmp_path / "file/lake", "Not a directory")):
+        with pytest.raises(DbtRuntimeError, match=f"`root` of the profile is {place}, and no warehouse can be there: {why}"):
+            session.make_root(place)
+    session.make_root(tmp_path / "new/lake")
+    monkeypatch.setattr(session.os, "access", lambda *_: False)
+    with pytest.raises(DbtRuntimeError, match="this user may not write there"):
+        session.make_root(tmp_path / "new/lake")
+
+
 def test_the_jar_fits_the_installed_versions() -> None:
     assert jars.delta_package().startswith("io.delta:delta-spark_")
     assert jars.cache_folder([jars.delta_package()]).name == jars.delta_package()[9:].replace(":", "-")

@@ -34,6 +34,18 @@ def landing(project: UserProject) -> Path:
         f"create table delta.`{folder}/broker` (topic string, partition int, offset bigint, key string, value string, "
         f"headers map<string, string>) using delta {with_feed}"
     )
+    for name, headers in {"keyed": "", "sourced": ", headers array<struct<key: string, value: binary>>"}.items():
+        spark.sql(f"create table delta.`{folder}/{name}` (key binary, value binary{headers}) using delta {with_feed}")
+        project.configure(
+            name,
+            settings={
+                "format": "debezium", "location": f"landing/{name}", "file_format": "delta", "message_column": "value",
+                "row_order": ["value"],
+            },
+            tables=[
+                {"name": "client", "cdc": {**KEYED, "final_name": f"final_{name}"}, "columns": {"id": "int", "name": "string"}},
+            ],
+        )  # fmt: skip
     spark.sql(f"create table delta.`{folder}/silent` (id int) using delta")
     project.configure(
         "upstream",
@@ -142,6 +154,31 @@ def test_kafka_records_keep_the_order_of_their_offsets_and_their_headers(project
     unread = project.rows("select message from {schema}.raw_broker where source_table is null")
     assert len(unread) == 1
     assert '"op": "c", cut' in unread[0]["message"]
+
+
+def test_kafka_records_as_spark_s_own_source_tells_them(project: UserProject, landing: Path) -> None:
+    spark = project.spark()
+    records = [
+        ('{"id": 1}', _envelope("c", {"id": 1, "name": "one"}, 1), []),
+        ('{"id": 2}', _envelope("c", {"id": 2, "name": "two"}, 2), []),
+        ('{"id": 1}', _envelope("d", None, 3), []),  # only the record's key tells which row
+        ('{"id": 1}', None, []),
+        ('{"id": 2}', _envelope("d", None, 4, id=2), [("__debezium.newkey", b'{"id": 3}')]),
+        (
+            '{"id": 3}',
+            _envelope("c", {"id": 3, "name": "two"}, 4),
+            [("a", b"1"), ("a", b"2"), ("__debezium.oldkey", b'{"id": 2}')],
+        ),
+    ]
+    schema = "key string, value string, headers array<struct<key: string, value: binary>>"
+    frame = spark.createDataFrame(records, schema).selectExpr("binary(key) as key", "binary(value) as value", "headers")
+    frame.drop("headers").write.format("delta").mode("append").save(f"{landing}/keyed")
+    frame.write.format("delta").mode("append").save(f"{landing}/sourced")
+    _run(project, "raw_keyed+", "raw_sourced+")
+    assert project.rows("select id, name from {schema}.final_keyed") == [{"id": 3, "name": "two"}]
+    assert project.rows("select id, name from {schema}.final_sourced") == [{"id": 3, "name": "two"}]
+    entities = project.rows("select count(distinct _cdc_entity) as n from {schema}.hist_sourced__client where name = 'two'")
+    assert entities == [{"n": 1}]
 
 
 def test_a_table_without_a_change_data_feed_stops_with_what_to_do_and_others_go_on(project: UserProject, landing: Path) -> None:

@@ -61,3 +61,37 @@ def test_only_what_sorts_above_a_name_is_listed(spark, folder: Path, pattern: st
     assert found
     assert min(found) > "one [1]"
     assert len(found) < len(everything)
+
+
+@pytest.mark.parametrize("scheme", ["", "file:"])
+def test_files_at_any_depth_are_told_as_hadoop_tells_them(spark, folder: Path, monkeypatch, scheme: str) -> None:
+    (folder / "_temporary").mkdir()
+    (folder / "_temporary/0.jsonl").touch()
+    (folder / "linked").symlink_to(folder / "two")
+    names = [name for name in NAMES if name[0] not in "._"]
+    subs = ("", "one [1]/", "two/", "two/three/", "linked/", "linked/three/")
+    expected = {f"{sub}{name}" for sub in subs for name in names}
+    local = listing.list_files(spark, f"{scheme}{folder}/**")
+    found = {each["path"].removeprefix(f"file:{folder}/") for each in local}
+    assert expected <= found
+    assert not any("_temporary" in each for each in found)
+
+    class Elsewhere:
+        def __init__(self, system):
+            self.system = system
+
+        def getUri(self):
+            return self
+
+        def getScheme(self):
+            return "s3a"
+
+        def globStatus(self, path):
+            return self.system.globStatus(path)
+
+    of_files = listing.file_system
+    monkeypatch.setattr(listing, "file_system", lambda *given: (Elsewhere(of_files(*given)[0]), of_files(*given)[1]))
+    by_path = lambda each: each["path"]  # noqa: E731
+    of_hadoop = listing.list_files(spark, f"{scheme}{folder}/**")
+    assert sorted(of_hadoop, key=by_path) == sorted(local, key=by_path)
+    assert listing.list_files(spark, f"{folder}/nothing/**") == []

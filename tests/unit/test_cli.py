@@ -23,6 +23,32 @@ def test_validate_shows_the_feeds(tmp_path: Path) -> None:
     assert result.stdout.splitlines()[-1] == "1 feed, 1 table: no problems found."
 
 
+def test_validate_tells_of_folders_in_which_nothing_will_be_found(tmp_path: Path) -> None:
+    def notes(*tables: str, **feed: object) -> list[str]:
+        of_feed = {"format": "rows", "location": "landing/{table}"} | feed
+        result = run("validate", "--project-dir", project(tmp_path, source(feed=of_feed, tables=dict.fromkeys(tables, TABLE))))
+        assert result.exit_code == 0, result.output
+        return [line.removeprefix("Note: feed shop: ") for line in result.stdout.splitlines() if line.startswith("Note: ")]
+
+    assert notes("invoice") == ["there is no folder landing/invoice yet."]
+    (tmp_path / "landing/Invoice/2026").mkdir(parents=True)
+    told = notes("invoice", "orders")
+    assert told == [
+        "there is no folder landing/invoice. If `Invoice` beside it is meant, say so in `source_table`.",
+        "there is no folder landing/orders yet.",
+    ]
+    (deeper,) = notes("Invoice")
+    assert deeper.startswith("landing/Invoice holds folders and no files (landing/Invoice/2026). ")
+    assert notes("Invoice", sub_folders=True) == []
+    (unready,) = notes("Invoice", unit="folder")
+    assert unready == "no folder in landing/Invoice has a file _SUCCESS, with which it is whole (`ready`)."
+    assert notes("Invoice", file_format="delta") == ["landing/Invoice is no Delta table: it has no _delta_log."]
+    (tmp_path / "landing/Invoice/2026/_SUCCESS").touch()
+    assert notes("Invoice", unit="folder") == []
+    (tmp_path / "landing/Invoice/1.jsonl").touch()
+    assert notes("Invoice") == notes("Invoice", location="s3a://bucket/{table}") == []
+
+
 def test_validate_shows_every_problem_on_a_line_of_stderr(tmp_path: Path) -> None:
     long = source(
         tables={"invoice": {"keyz": ["id"], "sequence_by": ["seq"]}, "b": TABLE | {"keys": ["[red]x"]}}
@@ -37,6 +63,15 @@ def test_validate_shows_every_problem_on_a_line_of_stderr(tmp_path: Path) -> Non
     )
     assert "`keys` names `[red]x`" in lines[1]
     assert lines[2] == "2 problems found, nothing was run."
+
+
+def test_a_mistake_of_a_feed_is_told_once_and_not_for_each_of_its_tables(tmp_path: Path) -> None:
+    tables = {name: {"keys": ["id"]} for name in ("a", "b", "c")} | {"d": {"keys": ["id"], "sequence_by": ["seq"]}}
+    wrong = source(feed={"format": "rows", "location": "landing/{table}", "sequence_by": ["sek"]}, tables=tables)
+    result = run("validate", "--project-dir", project(tmp_path, wrong))
+    told, closing = result.stderr.splitlines()
+    assert told.startswith("feed shop, table a and 2 more: `sequence_by` names `sek`, which is no column. Did you mean `seq`? (")
+    assert closing == "1 problem found, nothing was run."
 
 
 def test_validate_without_feeds(tmp_path: Path) -> None:

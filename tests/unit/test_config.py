@@ -25,6 +25,7 @@ from delta_cdc.config import (
 )
 from delta_cdc.errors import CdcError, ConfigError, ProjectError, did_you_mean, nearest
 from delta_cdc.spark_types import why_not_a_type
+from delta_cdc.sql_names import names_in, why_not_sql
 from delta_cdc.table_check import _named_in
 
 ROOT = Path(__file__).parents[2]
@@ -420,6 +421,8 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
     [
         ({"format": None}, "`format` is missing. Known: `aliyun`"),
         ({"format": "wal2jsn_v2"}, "`format` is 'wal2jsn_v2'. Did you mean `wal2json_v2`?"),
+        ({"format": "csv"}, "If each row is one flat row of a table: `format: rows` and `file_format: csv`."),
+        ({"format": "jsonl"}, "If each row is one flat row of a table: `format: rows`."),
         ({"location": 5}, "`location` is 5. It takes a folder"),
         ({"location": ""}, "`location` is ''. It takes a folder"),
         ({"location": "landing/*/{table}"}, "`location` is 'landing/*/{table}'. It names a folder as it is"),
@@ -431,6 +434,8 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
         ({"settle_seconds": 1.5}, "`settle_seconds` is 1.5. It takes"),
         ({"start_from": 20260101}, "`start_from` is 20260101. It takes a name or a path, as text (quote it"),
         ({"expect_contiguous": "no"}, "`expect_contiguous` is 'no'. It takes true or false."),
+        ({"sub_folders": True, "unit": "folder"}, "`sub_folders` is for change sets that are files. Take it out."),
+        ({"sub_folders": True, "list_after": True}, "`list_after` and `sub_folders` are both given"),
         ({"file_format": "parket"}, "`file_format` is 'parket'. It takes `json`, `csv`, `parquet`, `orc`, `avro` or `delta`"),
         ({"file_format": "csv", "csv_options": {"delimiter": ";"}}, "`csv_options.delimiter` is not known. Known: `comment`"),
         ({"file_format": "csv", "csv_options": {"sep": "", "comment": "##"}}, "`csv_options.comment` is '##'."),
@@ -1026,12 +1031,88 @@ def test_E7_a_column_never_to_store_that_is_misspelled(tmp_path: Path) -> None:
         ({"sequence_by": ["id desc"]}, "write an expression that rises with time"),
         ({"sequence_by": ["id, seq"]}, "Write each by itself: [id, seq]"),
         ({"deleted_when": "is_gone"}, "`deleted_when` names `is_gone`, which is no column"),
+        ({"deleted_when": "creatd is null"}, "`deleted_when` names `creatd`, which is no column. Did you mean `created`?"),
+        ({"truncated_when": "op = 'T"}, "`truncated_when` has `op = 'T`, which is no SQL expression: a quote (') is not closed."),
+        ({"sequence_by": ["coalesce(sek, id)"]}, "`sequence_by` names `sek`, which is no column. Did you mean `seq`?"),
+        ({"occurred_at": "to_timestamp(creatd)"}, "`occurred_at` names `creatd`, which is no column"),
+        ({"partition_by": ["year(creatd) as y"]}, "`partition_by` names `creatd`, which is no column"),
+        ({"partition_by": ["year(created as y"]}, "which is no SQL expression: `(` is not closed."),
+        ({"expressions": {"y": "id + idd"}}, "`expressions` names `idd`, which is no column. Did you mean `id`?"),
+        ({"mask": {"op": "upper(opp)"}}, "`mask` names `opp`, which is no column. Did you mean `op`?"),
         ({"expressions": {"y": "year(id)"}, "partition_by": ["year(id) as y"]}, "both make a column `y`"),
     ],
 )
 def test_what_would_fail_or_be_lost_later_is_told(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
     found = problems(tmp_path, source(tables={"invoice": TABLE | settings}))
     assert any(said in problem for problem in found), found
+
+
+@pytest.mark.parametrize(
+    ("settings", "feed"),
+    [
+        ({"deleted_when": "_timestamp > '2026-01-01'", "occurred_at": "date_trunc('day', _timestamp)"}, "debezium"),
+        ({"expressions": {"y": "id + 1", "z": "y + _cdc_batch_id"}, "partition_by": ["z % 10 as part"]}, "rows"),
+    ],
+)
+def test_expressions_may_name_fields_of_the_format_what_expressions_make_and_staging_s_own(
+    tmp_path: Path, settings: dict[str, Any], feed: str
+) -> None:
+    feeds = FEED | {"format": feed}
+    assert loaded(tmp_path, source(feed=feeds, tables={"invoice": TABLE | settings})).tables
+
+
+def test_fields_of_the_format_are_no_columns_of_final(tmp_path: Path) -> None:
+    wrong = TABLE | {"expressions": {"y": "year(_timestamp)"}, "partition_by": ["year(_timestamp) as p"]}
+    found = problems(tmp_path, source(feed=FEED | {"format": "debezium"}, tables={"invoice": wrong}))
+    assert [problem.split("`")[1] for problem in found] == ["expressions", "partition_by"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("try_cast(gone as boolean)", ["gone"]),
+        ("case when op in ('D', 'X') then true else false end", ["op"]),
+        ("timestampdiff(MINUTE, a, b) > 5 and current_date > a", ["a", "b"]),
+        ("a + interval 3 days - interval '1' day", ["a"]),
+        ("a:field.sub::int", ["a"]),
+        ("aggregate(transform(a, (x, i) -> x + i), 0, (acc, x) -> acc + x, acc -> acc * b)", ["a", "b"]),
+        ("extract(dow from a) = extract(yr from b)", ["a", "b"]),
+        ("cast(a as array<string>)", []),
+        ("from_json(a, 'map<string, int>')", ["a"]),
+        ("my_db.my_udf(a) or my_udf(b)", ["a", "b"]),
+        ("x'1F' = a or r'\d' = b or date'2026-01-01' > c", ["a", "b", "c"]),
+        ("a is not distinct from b", ["a", "b"]),
+        ("trim(leading '0' from a) not rlike '^x'", ["a"]),
+        ("a ilike any ('x', 'y') escape '!'", ["a"]),
+        ("overlay(a placing 'x' from 1 for 2)", ["a"]),
+        ("cast(a as struct<x: int>)", []),
+        ("a collate UTF8_LCASE = 'x'", []),
+        ("(select max(x) from t) > a", []),
+        ("`a b`.c = 'it\\'s' or `d``e` = \"f\"", ["a b", "d`e"]),
+        ("make_interval(days => a) -- and b", ["a"]),
+        ("1e5 + 2L - .5 * a /* b */", ["a"]),
+        ("element_at(split(größe, '[(]'), 1)[0]", ["größe"]),
+        ("map('k', a)['k'] <=> array(b)[0]", ["a", "b"]),
+        ("not a and !b", ["a", "b"]),
+    ],
+)
+def test_the_columns_that_an_expression_names(sql: str, names: list[str]) -> None:
+    assert (names_in(sql), why_not_sql(sql)) == (names, None)
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("a = 'x", "a quote (') is not closed"),
+        ("`a = 1", "a quote (`) is not closed"),
+        ("f(a", "`(` is not closed"),
+        ("f(a))", "`)` closes nothing"),
+        ("f(a]", "`]` closes nothing"),
+        ("a; b", "`;` ends a statement, and it takes an expression"),
+    ],
+)
+def test_what_is_no_expression(sql: str, why: str) -> None:
+    assert why_not_sql(sql) == why
 
 
 @pytest.mark.parametrize("settings", [{"deleted_when": "false"}, {"truncated_when": " TRUE "}, {"track_columns": []}])

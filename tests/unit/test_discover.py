@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import fastavro
+import polars
 import pytest
 import yaml
 from click.testing import CliRunner
+from deltalake import write_deltalake
 from tests.projects import source
 
 from delta_cdc import discover as discovery
@@ -237,9 +240,58 @@ def test_rows_of_change_tables_tell_their_columns() -> None:
     assert found("trigger_audit", by_hand)["a"].columns == {"id": None}
 
 
+def test_debezium_key_columns_that_only_the_record_has_are_columns() -> None:
+    fields = [{"field": "id", "type": "int32"}, {"field": "part", "type": "string"}]
+    key = {"schema": {"fields": fields}, "payload": {"id": 1, "part": "a"}}
+    value = {"op": "c", "after": {"id": 1, "v": 2}, "source": {"schema": "s", "table": "a", "lsn": 5}}
+    table = found("debezium", {"key": key, "value": value})["s.a"]
+    assert (table.keys, table.columns) == (["id", "part"], {"part": "string", "id": None, "v": None})
+    for scalar in (1, "x", None, [1]):
+        assert found("debezium", {"topic": "t", "key": scalar, "value": value})["s.a"].keys == []
+
+
+def test_debezium_records_may_be_text_and_events_of_cloudevents() -> None:
+    value = {"op": "c", "after": {"id": 1}, "source": {"schema": "s", "table": "a", "lsn": 5}}
+    texts = [{"key": '{"id": 1}', "value": json.dumps(value)}, {"topic": "t", "key": '{"id": 1}', "payload": json.dumps(value)}]
+    for record in texts:
+        table = found("debezium", record)["s.a"]
+        assert (table.keys, list(table.columns), table.settings) == (["id"], ["id"], {})
+    event = {"iodebeziumop": "c", "iodebeziumschema": "s", "iodebeziumtable": "a", "data": {"after": {"id": 1}}}
+    assert found("debezium", event)["s.a"].settings == {"sequence_by": ["_arrival"]}
+    assert found("debezium", {**event, "iodebeziumcommitlsn": "1:2"})["s.a"].settings == {}
+
+
+def test_debezium_images_of_cells_and_documents_tell_their_columns() -> None:
+    cell = {"type": "struct", "fields": [{"field": "value", "type": "int64"}, {"field": "set", "type": "boolean"}], "field": "id"}
+    image = {"field": "after", "fields": [cell, {"type": "string", "field": "v"}]}
+    source = {"schema": "s", "table": "a", "lsn": "1:5::0:0", "sequence": '[null,"1:5::0:0"]', "ts_ms": 7}
+    payload = {"op": "c", "after": {"id": {"value": 1, "set": True}, "v": None}, "source": source}
+    by_time = {"sequence_by": ["_timestamp", "_arrival"]}
+    table = found("debezium", {"schema": {"fields": [image]}, "payload": payload})["s.a"]
+    assert (table.columns, table.settings) == ({"id": "bigint", "v": "string"}, by_time)
+    document = {"op": "c", "after": '{"_id": {"$oid": "5f"}, "n": 1}', "source": {"db": "d", "collection": "c", "ts_ms": 7}}
+    table = found("debezium", document)["d.c"]
+    assert (table.keys, list(table.columns), table.settings) == (["_id"], ["_id", "n"], by_time)
+    document["source"]["ord"] = 1
+    assert found("debezium", document)["d.c"].settings == {}
+
+
+def test_messages_without_time_or_position_are_taken_in_the_order_of_arrival() -> None:
+    """What Flink writes: images and what happened, nothing else."""
+    messages = {
+        "debezium": {"before": None, "after": {"id": 1}, "op": "c"},
+        "maxwell": {"data": {"id": 1}, "type": "insert"},
+        "goldengate": {"before": None, "after": {"id": 1}, "op_type": "I"},
+        "canal": {"data": [{"id": 1}], "type": "INSERT"},
+    }
+    for message_format, message in messages.items():
+        assert found(message_format, message)["t"].settings == {"sequence_by": ["_arrival"]}
+    assert found("debezium", {"after": {"id": 1}, "before": None})["t"].settings == {"sequence_by": ["_arrival"]}
+
+
 def test_what_is_no_message_of_the_format_is_counted() -> None:
     assert discovery.discover("canal", ["{", "[]", "", '{"data": 1}', '{"data": {"id": 1}, "type": "INSERT"}']).unread == 4
-    document = {"op": "c", "after": '{"_id": 1}', "source": {"db": "d", "collection": "c"}}
+    document = {"op": "c", "after": '{"_id"', "source": {"db": "d", "collection": "c"}}
     read = discovery.discover("debezium", [json.dumps(document)])
     assert (read.tables, read.unread) == ({}, 1)
     with pytest.raises(OperationError, match="Format `mine` tells nothing"):
@@ -535,6 +587,14 @@ def test_init_takes_the_columns_of_csv_files_from_their_headers(new_project):
     assert "feed invoice, table invoice: `keys` is missing." in done.stderr
 
 
+def test_init_tells_what_values_look_like_where_messages_tell_no_types(new_project):
+    message = {"database": "db", "table": "t", "type": "insert", "data": {"id": 1, "at": "2026-01-01 10:00:00", "sum": 1.5}}
+    (new_project / "landing/1.jsonl").write_text(json.dumps(message | {"primary_key_columns": ["id"], "position": "a:1"}) + "\n")
+    init(new_project, "shop", "maxwell")
+    source = (new_project / "models/shop/_sources.yml").read_text()
+    assert "# t, by the values of 1 rows alone, perhaps id int, at timestamp_ntz, sum decimal(2,1).\n" in source
+
+
 def test_of_many_rows_the_first_tell_what_values_look_like():
     looks = Looks()
     for number in range(MOST + 1):
@@ -577,8 +637,49 @@ def test_init_says_which_formats_files_of_other_kinds_may_have(new_project):
     (new_project / "landing/1.parquet").write_bytes(b"PAR1")
     done = init(new_project, "f", "debezium")
     assert "are parquet; init looks into such files of the formats rows, snapshots, " in done.stderr
+    assert "Write the source by hand: docs/formats/files.md." in done.stderr
+    assert "What DMS writes to S3 is `--format rows`: docs/formats/dms.md." in init(new_project, "f", "dms").stderr
     (new_project / "landing/2.csv").write_text("id\n")
     assert "are not all of one kind: 1.parquet, 2.csv. " in init(new_project, "f", "rows").stderr
+
+
+def test_init_looks_into_delta_tables(new_project):
+    def written(folder: str, rows: dict[str, list[Any]], **properties: str) -> None:
+        configuration = {f"delta.{name}": value for name, value in properties.items()}
+        write_deltalake(new_project / folder, polars.DataFrame(rows), configuration=configuration)
+
+    def source(feed: str) -> Any:
+        return yaml.safe_load((new_project / f"models/{feed}/_sources.yml").read_text())["sources"][0]
+
+    event = {"op": "c", "before": None, "source": {"lsn": 1, "table": "invoice"}, "after": {"id": 1, "line": 2, "total": "1.5"}}
+    texts = {"key": [json.dumps({"id": 1, "line": 2}), None, "no JSON"], "value": [json.dumps(event), None, "cut {"]}
+    written("landing", {"topic": ["t"] * 3, "partition": [0] * 3, "offset": [1, 2, 3], **texts})
+    done = init(new_project, "shop", "debezium")
+    assert (done.exit_code, "1 table; 1 line could not be read as debezium\n" in done.stdout) == (0, True), done.output
+    assert "landing has no change data feed, by which a run reads it" in done.stdout
+    assert source("shop")["config"]["meta"]["cdc"] == {
+        "format": "debezium", "location": "landing", "file_format": "delta", "message_column": "value",
+        "row_order": ["topic", "partition", "offset"],
+    }  # fmt: skip
+    (invoice,) = source("shop")["tables"]
+    assert (invoice["name"], invoice["config"]["meta"]["cdc"]["keys"]) == ("invoice", ["id", "line"])
+    assert "could be read as a message (JSON) of `wal2json_v2`" in init(new_project, "other", "wal2json_v2").stderr
+
+    typed = {"id": [1], "amount": [Decimal("1.50")], "tags": [["a"]], "place": [{"zip code": 1}]}
+    for name in ("invoice", "order lines"):
+        written(f"silver/{name}", typed, enableChangeDataFeed="true")
+    sheet = new_project / "keys.csv"
+    sheet.write_text("table,keys\ninvoice,id\norder lines,id\n")
+    done = init(new_project, "silver", "delta_cdf", "silver", "--from-csv", str(sheet))
+    assert (done.exit_code, "change data feed" in done.output) == (0, False), done.output
+    invoice, lines = source("silver")["tables"]
+    assert source("silver")["config"]["meta"]["cdc"] == {"format": "delta_cdf", "location": "silver/{table}"}
+    assert lines["config"]["meta"]["cdc"] == {"source_table": "order lines", "keys": ["id"]}
+    types = [column["data_type"] for column in invoice["columns"]]
+    assert types == ["bigint", "decimal(38,2)", "array<string>", "struct<`zip code`: bigint>"]
+
+    written("plain", {"a": [1], "b": ["x"]})
+    assert "none of its columns is called `value`: a, b. " in init(new_project, "p", "debezium", "plain").stderr
 
 
 def test_init_takes_settings_from_a_csv_file_with_a_row_a_table(new_project):
@@ -664,3 +765,18 @@ def test_init_writes_nothing_where_it_cannot_begin(new_project, feed, format, lo
 def test_init_says_that_a_folder_holds_nothing(new_project):
     done = init(new_project, "f", "debezium", "landin")
     assert "There is no change set in " in done.stderr
+
+
+def test_init_looks_into_folders_in_folders_where_messages_tell_their_tables(new_project):
+    event = {"op": "c", "ts_ms": 1, "source": {"lsn": 1, "table": "invoice"}, "after": {"id": 1}}
+    for day in ("26", "27"):
+        path = new_project / f"landing/2026/11/{day}/1.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"topic": "t", "key": {"id": 1}, "value": event}) + "\n")
+    (new_project / "landing/_temporary").mkdir()
+    (new_project / "landing/_temporary/1.jsonl").write_text("{")
+    said = init(new_project, "f", "rows").stderr
+    assert "nor in a folder in it, but deeper: 2026/11/26/1.jsonl. Name the folder that holds files" in said
+    done = init(new_project, "f", "debezium")
+    source = (new_project / "models/f/_sources.yml").read_text()
+    assert (done.exit_code, "sub_folders: true" in source, "location: landing\n" in source) == (0, True, True), done.output

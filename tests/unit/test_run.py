@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from rich.console import Console
-from tests.projects import project, source
+from tests.projects import TABLE, project, source
 
 from delta_cdc import run as runs
 from delta_cdc.cli import main
@@ -105,3 +105,17 @@ def test_packages_that_are_not_installed_or_not_listed_are_told(tmp_path: Path) 
     shutil.rmtree(tmp_path / "models")  # then it is a macro that is missed
     assert said_by(tmp_path, "status") == (1, plain("'delta_cdc' is undefined") + "\n")
     assert plain("'delta_cdc' is undefined").startswith("The package delta_cdc is not there. packages.yml in the project has to ")
+
+
+def test_a_run_notes_a_feed_of_which_nothing_can_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "run_once", lambda *_: runs.Summary([], [], 0.0))
+    root = project(tmp_path, source(tables={"invoice": TABLE, "orders": TABLE}))
+
+    def said() -> list[str]:
+        screen = io.StringIO()
+        assert runs.run(load_project(root), [], console=Console(file=screen, width=200)) == runs.DONE
+        return [line for line in screen.getvalue().splitlines() if line.startswith("Note: ")]
+
+    assert said() == ["Note: feed shop: there is no folder landing/invoice yet."]
+    (tmp_path / "landing/orders").mkdir(parents=True)
+    assert said() == []  # its others may begin later

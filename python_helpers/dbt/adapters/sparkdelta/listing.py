@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import stat
@@ -26,7 +27,8 @@ def qualified_path(session: SparkSession, path: str) -> str:
 
 
 def list_files(session: SparkSession, pattern: str, after: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """The files that a glob pattern matches: {path, size (bytes), modified_at (datetime, UTC)}; none if nothing does.
+    """The files that a glob pattern matches: {path, size (bytes), modified_at (datetime, UTC)}; none if nothing does. Where it
+    ends with `/**`: those of the folder and of all in it, but for folders whose names begin with `_` or `.`.
 
     after: of a folder (its qualified path) only files and folders whose names sort above this one, by their code points.
     Raises DbtRuntimeError where its file system is not known or does not answer.
@@ -39,6 +41,8 @@ def list_files(session: SparkSession, pattern: str, after: Mapping[str, str] | N
     nested = folder.endswith("/*")
     folder = folder.removesuffix("/*")
     try:
+        if name == "**":
+            return list(_files_below(session, folder))
         if system.getUri().getScheme() == "file" and not _GLOB.search(folder):
             return list(_local_files(unescaped(folder), name, nested, after))
         found = _found_files(session, system.globStatus(hadoop_path))
@@ -73,6 +77,25 @@ def _local_files(folder: str, pattern: str, nested: bool, after: Mapping[str, st
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield _file(f"file:{place}/{name}", status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def _files_below(session: SparkSession, folder: str) -> Iterator[dict[str, Any]]:
+    """The files of a folder (escaped) and of those in it, at any depth."""
+    system, _ = file_system(session, folder)
+    if system.getUri().getScheme() == "file" and not _GLOB.search(folder):
+        place = os.path.normpath(unescaped(folder).removeprefix("file:")).replace("//", "/")
+        for each, folders, names in os.walk(place, followlinks=True):
+            folders[:] = [name for name in folders if name[0] not in "._"]
+            for name in names:
+                yield from _local_files(each, escaped(name), False, {})
+        return
+    for depth in itertools.count(1):
+        statuses = system.globStatus(file_system(session, folder + "/*" * depth)[1])
+        if not statuses:
+            return
+        for found in _found_files(session, statuses):
+            if not any(name[0] in "._" for name in found["path"].rsplit("/", depth)[1:-1]):
+                yield found
 
 
 def _found_files(session: SparkSession, statuses: Any) -> Iterator[dict[str, Any]]:

@@ -80,8 +80,8 @@ def _typed_messages(session: SparkSession, paths: list[str], schema: StructType,
 def message_of(frame: DataFrame, columns: Sequence[str], feed: Mapping[str, Any], where: str) -> Column:
     """The message of each row (string): `message_column`, or a JSON object of the named columns.
 
-    The format debezium takes a Kafka record whole: with `message_column` and columns `key` and `headers` beside it the message is
-    {topic, key, headers, value}. Raises DbtRuntimeError where `where`, a file or table, has no such column.
+    The format debezium takes a Kafka record whole: with `message_column` and a column `key` beside it, and perhaps `topic` and
+    `headers`, the message is {topic, key, headers, value}. Raises DbtRuntimeError where `where`, a file or table, lacks it.
     """
     from pyspark.sql import functions as F
 
@@ -95,14 +95,28 @@ def message_of(frame: DataFrame, columns: Sequence[str], feed: Mapping[str, Any]
             "that holds the messages."
         )
     value = frame[quoted(name)].cast("string")
-    if feed["format"] != "debezium" or not {"key", "headers"} <= set(columns):
+    if feed["format"] != "debezium" or "key" not in columns:
         return value
     topic = frame["topic"] if "topic" in columns else F.lit(None)
     return F.concat(
         F.lit('{"topic": '), _json_of(topic), F.lit(', "key": '), _json_of(frame["key"]), F.lit(', "headers": {'),
-        F.concat_ws(", ", F.transform(F.map_entries(frame["headers"]), _header)),
+        F.concat_ws(", ", F.transform(_headers(frame), _header)),
         F.lit('}, "value": '), F.coalesce(value, F.lit("null")), F.lit("}"),
     )  # fmt: skip
+
+
+def _headers(frame: DataFrame) -> Column:
+    """The headers of each record as entries of key and value: all of a map of texts; as Spark's source of Kafka has them, where a
+    name may be there twice, the one that counts."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    found = frame.schema["headers"].dataType if "headers" in frame.columns else None
+    if isinstance(found, T.MapType):
+        return F.map_entries(frame["headers"])
+    if isinstance(found, T.ArrayType) and isinstance(found.elementType, T.StructType):
+        return F.filter(frame["headers"], lambda entry: entry["key"] == "__debezium.oldkey")
+    return F.array().cast("array<struct<key: string, value: string>>")
 
 
 def _header(entry: Column) -> Column:

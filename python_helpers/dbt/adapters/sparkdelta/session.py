@@ -85,6 +85,19 @@ def new_session(*, root: str | Path, overrides: Mapping[str, str] | None = None,
     return session
 
 
+def make_root(root: Path) -> None:
+    """Make the folder of warehouse and metastore. Raises DbtRuntimeError where it cannot be made or written to."""
+    why = None
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = "it is no folder" if isinstance(error, FileExistsError) else error.strerror
+    if why is None and not os.access(root, os.W_OK | os.X_OK):
+        why = "this user may not write there"
+    if why is not None:
+        raise DbtRuntimeError(f"`root` of the profile is {root}, and no warehouse can be there: {why}. Name another folder.")
+
+
 def _start(settings: dict[str, str], root: Path) -> SparkSession:
     from pyspark import SparkContext
     from pyspark.errors.exceptions.captured import CapturedException
@@ -105,8 +118,7 @@ def _start(settings: dict[str, str], root: Path) -> SparkSession:
         packages = [name for name in conf.pop("spark.jars.packages", "").split(",") if name]
         if not any("delta-spark_" in name for name in given):
             conf = settings_with_jars(conf, jar_paths([name for name in packages if ":delta-spark_" not in name], conf))
-        root.mkdir(parents=True, exist_ok=True)
-
+        make_root(root)
         start_java(conf, root)
 
     session = SparkSession.builder.config(map=dict(conf)).getOrCreate()

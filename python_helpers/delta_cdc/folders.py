@@ -1,0 +1,71 @@
+"""Folders of change sets in which a run finds nothing. These are notes and no errors: the feed may only be about to begin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from delta_cdc.config import Feed, Project
+from delta_cdc.errors import nearest
+
+
+def empty_folders(project: Project, *, whole_feeds: bool = False) -> list[str]:
+    """A sentence for each folder on this machine that is not there, or holds what no run takes.
+
+    whole_feeds: only of feeds none of whose tables has anything.
+    """
+    out = []
+    for feed in project.feeds:
+        settings = feed.tables[0].settings
+        location = settings.location or ""
+        if "://" in location or location.startswith("file:") or feed.is_landed:
+            continue
+        names = [table.settings.source_table or table.name for table in feed.tables] if "{table}" in location else [""]
+        folders = {project.root / location.replace("{table}", name): name for name in names}
+        said = [told for folder, name in folders.items() if (told := _why_nothing(project.root, folder, feed, name))]
+        if said and not (whole_feeds and len(said) < len(folders)):
+            out += [f"feed {feed.name}: {said[0]}"] if whole_feeds else [f"feed {feed.name}: {each}" for each in said]
+    return out
+
+
+def _why_nothing(root: Path, folder: Path, feed: Feed, name: str) -> str | None:
+    """name: of the table whose folder it is; empty where all tables share one."""
+    settings = feed.tables[0].settings
+    shown = os.path.relpath(folder, root) if folder.is_relative_to(root) else str(folder)
+    if not folder.is_dir():
+        beside = [each.name for each in folder.parent.iterdir() if each.is_dir()] if folder.parent.is_dir() else []
+        close = nearest(name or folder.name, beside)
+        if close is None:
+            return f"there is no folder {shown} yet."
+        setting = "source_table" if name else "location"
+        return f"there is no folder {shown}. If `{close}` beside it is meant, say so in `{setting}`."
+    if settings.file_format == "delta":
+        return None if (folder / "_delta_log").is_dir() else f"{shown} is no Delta table: it has no _delta_log."
+    try:
+        if settings.unit == "file":
+            if not settings.sub_folders and (deeper := _deeper(folder)) is not None:
+                return (
+                    f"{shown} holds folders and no files ({os.path.relpath(deeper, root)}). Change sets are looked for in the "
+                    "folder itself; with `sub_folders: true` in those in it too."
+                )
+        elif not any((each / settings.ready).is_file() for each in folder.iterdir()) and any(_entries(folder)):
+            return f"no folder in {shown} has a file {settings.ready}, with which it is whole (`ready`)."
+    except OSError as error:
+        return f"{shown} cannot be read: {error.strerror}."
+    return None
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        yield from (each for each in entries if each.name[0] not in "._")
+
+
+def _deeper(folder: Path) -> str | None:
+    """One of the folders in a folder that holds no file; None where it has one, or nothing at all."""
+    found = None
+    for each in _entries(folder):
+        if not each.is_dir():
+            return None
+        found = min(found or each.path, each.path)
+    return found

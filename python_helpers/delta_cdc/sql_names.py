@@ -1,0 +1,102 @@
+"""What can be told of an SQL expression without Spark: whether its quotes and brackets are closed, and which names in it
+must be columns. Whatever is not sure to be a column's name is left to Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+_TOKEN = re.compile(
+    r"""(?P<text>\b[rR]'[^']*'|\b[rR]"[^"]*"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+      | (?P<gap>--[^\n]*|/\*.*?\*/|\s+)
+      | (?P<number>\d[\w.]*)
+      | (?P<ticked>`(?:[^`]|``)+`)
+      | (?P<name>[^\W\d]\w*)
+      | (?P<sign>->|=>|::|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+# words of expressions, and units of time, also as `extract`, `timestampdiff` and `interval` have them
+_WORD = re.compile(
+    r"""all|and|any|array|as|at|between|binary|both|case|cast|current|distinct|div|else|end|escape|exists|false|filter|following
+      |for|from|group|ignore|ilike|in|interval|is|leading|like|map|mod|named_struct|not|nulls?|or|order|partition|placing|preceding
+      |range|regexp|respect|rlike|rows?|some|struct|then|to|trailing|true|unbounded|using|when|where|within|without|zone|first|last
+      |current_(catalog|database|date|schema|time|timestamp|user)|localtimestamp|session_user|user|time|epoch|dow|doy|iso(dow|year)
+      |dayof(week|year)|yearofweek|(year|quarter|month|week|day|hour|minute|second|(milli|micro|nano)second)s?""",
+    re.VERBOSE,
+)
+# of what follows these the names may be others than columns: tables, collations, fields of a type
+_NOT_LOOKED_INTO = {"collate", "over", "select", "with"}
+_CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
+
+
+def why_not_sql(sql: str) -> str | None:
+    """What is not closed in an SQL expression, or that more than one stands there; None where nothing is known against it.
+
+    >>> why_not_sql("op = 'D"), why_not_sql("coalesce(a, b"), why_not_sql("a = ')'")
+    ("a quote (') is not closed", '`(` is not closed', None)
+    """
+    open_: list[str] = []
+    for kind, text in _tokens(sql):
+        if kind != "sign":
+            continue
+        if text in "'\"`":
+            return f"a quote ({text}) is not closed"
+        if text in _CLOSED_BY:
+            open_.append(text)
+        elif text in _CLOSED_BY.values() and (not open_ or _CLOSED_BY[open_.pop()] != text):
+            return f"`{text}` closes nothing"
+        elif text == ";":
+            return "`;` ends a statement, and it takes an expression"
+    return f"`{open_[-1]}` is not closed" if open_ else None
+
+
+def names_in(sql: str) -> list[str]:
+    """The names in an SQL expression that must be columns, each once: not functions, fields behind a dot, aliases, types,
+    words of SQL or the parameters of a lambda.
+
+    >>> names_in("coalesce(a.b, `c d`, cast(e as decimal(3, 1))) > date '2026-01-01' and exists(f, x -> x = g)")
+    ['a', 'c d', 'e', 'f', 'g']
+    """
+    tokens = list(_tokens(sql))
+    words = [text.casefold() for _, text in tokens]
+    if _NOT_LOOKED_INTO & {word for word, (kind, _) in zip(words, tokens, strict=True) if kind == "name"}:
+        return []
+    if any(word in ("array", "map", "struct") and after == "<" for word, after in pairwise(words)):
+        return []
+    bound = set(_lambda_parameters(words))
+    found = []
+    for place, (kind, text) in enumerate(tokens):
+        if kind not in ("name", "ticked"):
+            continue
+        before, after = words[place - 1] if place else "", words[place + 1] if place + 1 < len(words) else ""
+        is_typed_text = kind == "name" and place + 1 < len(words) and tokens[place + 1][0] == "text"
+        is_function = kind == "name" and (after == "(" or _is_function_behind_dots(words, place))
+        is_part_of_time = words[max(place - 2, 0) : place] == ["extract", "("]
+        is_no_column = before in (".", "as", ":", "::") or after == "=>" or is_typed_text or is_function or is_part_of_time
+        if is_no_column or words[place] in bound or (kind == "name" and _WORD.fullmatch(words[place])):
+            continue
+        found.append(text[1:-1].replace("``", "`") if kind == "ticked" else text)
+    return list(dict.fromkeys(found))
+
+
+def _tokens(sql: str) -> Iterator[tuple[str, str]]:
+    for match in _TOKEN.finditer(sql):
+        if match.lastgroup != "gap":
+            yield str(match.lastgroup), match[0]
+
+
+def _lambda_parameters(words: list[str]) -> Iterator[str]:
+    for place, word in enumerate(words):
+        if word == "->" and place and words[place - 1] != ")":
+            yield words[place - 1]
+        elif word == "->" and "(" in words[:place]:
+            start = place - words[:place][::-1].index("(")
+            yield from words[start : place - 1]
+
+
+def _is_function_behind_dots(words: list[str], place: int) -> bool:
+    """`db.name(`, and not `column.field`."""
+    while words[place + 1 : place + 2] == ["."]:
+        place += 2
+    return words[place + 1 : place + 2] == ["("]
