@@ -94,9 +94,13 @@ def show_status(rows: Sequence[Row], elsewhere: Sequence[str], console: Console)
         cells = (row["table"], row["state"], last, newest, behind, short(row.get("loaded")), *counted)
         grid.add_row(*(Text(cell, style=style) for cell in cells))
     console.print(grid)
+    said: dict[tuple[str, bool], list[str]] = {}  # once what holds for many: a feed that is paused, or could not be read
     for row in rows:
         for why in row["why"]:
-            console.print(Text(f"{row['table']}: {why}", style="red" if row["state"] == "failed" else "yellow"), soft_wrap=True)
+            said.setdefault((why, row["state"] == "failed"), []).append(row["table"])
+    for (why, failed), tables in said.items():
+        more = f" and {len(tables) - 1} more" if len(tables) > 1 else ""
+        console.print(Text(f"{tables[0]}{more}: {why}", style="red" if failed else "yellow"), soft_wrap=True)
     if elsewhere:
         said = f"Quarantined too, of no table above: {', '.join(elsewhere)}"
         console.print(Text(said, style="yellow"), soft_wrap=True)
