@@ -78,11 +78,12 @@
   {%- set recently = delta_cdc._recently_recorded(ledger, recorded) -%}
   {%- if done >= recently.above -%}
     {%- set newest = {} -%}
-    {%- for change_set in recently.rows if change_set.feed == settings.feed and change_set.folder == root and change_set.batch_id > done -%}
+    {%- for change_set in recently.rows if change_set.feed == settings.feed and change_set.batch_id > done
+          and (change_set.folder == root or (settings.sub_folders and change_set.folder.startswith(root ~ '/'))) -%}
       {%- do newest.update({change_set.change_set: change_set}) -%}
     {%- endfor -%}
     {%- set pending = newest.values() | rejectattr('status', 'equalto', 'retracted') | sort(attribute='batch_id') -%}
-  {%- elif delta_cdc._highest_recorded(ledger, settings.feed, root) <= done -%}
+  {%- elif delta_cdc._highest_recorded(ledger, settings, root) <= done -%}
     {%- set pending = [] -%}
   {%- else -%}
     {%- set pending = adapter.query_rows(delta_cdc._change_sets_above(ledger, done, settings.feed, root)) -%}
@@ -119,10 +120,14 @@ where newest_first = 1 and status <> 'retracted'
 order by batch_id
 {%- endmacro %}
 
-{% macro _highest_recorded(ledger, feed, folder) %}
+{% macro _highest_recorded(ledger, settings, root) %}
   {%- set sql = "select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, max(batch_id) as batch_id from " ~ ledger ~ ' group by all' -%}
-  {%- for row in adapter.cached_query(ledger, sql) if row.feed == feed and row.folder == folder %}{{ return(row.batch_id) }}{% endfor -%}
-  {{ return(-1) }}
+  {%- set batches = [-1] -%}
+  {%- for row in adapter.cached_query(ledger, sql) if row.feed == settings.feed
+        and (row.folder == root or (settings.sub_folders and row.folder.startswith(root ~ '/'))) -%}
+    {%- do batches.append(row.batch_id) -%}
+  {%- endfor -%}
+  {{ return(batches | max) }}
 {% endmacro %}
 
 

@@ -94,9 +94,13 @@ def show_status(rows: Sequence[Row], elsewhere: Sequence[str], console: Console)
         cells = (row["table"], row["state"], last, newest, behind, short(row.get("loaded")), *counted)
         table.add_row(*(Text(cell, style=style) for cell in cells))
     console.print(table)
+    told: dict[tuple[str, bool], list[str]] = {}  # once what holds for many: a feed that is paused, or could not be read
     for row in rows:
         for why in row["why"]:
-            tell(console, f"{row['table']}: {why}", "red" if row["state"] == "failed" else "yellow")
+            told.setdefault((why, row["state"] == "failed"), []).append(row["table"])
+    for (why, failed), tables in told.items():
+        more = f" and {len(tables) - 1} more" if len(tables) > 1 else ""
+        tell(console, f"{tables[0]}{more}: {why}", "red" if failed else "yellow")
     if elsewhere:
         said = f"Quarantined too, of no table above: {', '.join(elsewhere)}"
         tell(console, said, "yellow")

@@ -33,7 +33,7 @@ def feeds(project: UserProject) -> UserProject:
         "settling": {"settle_seconds": 600},
         "ascending": {"unit": "folder", "list_after": True},
         "alone": {"location": "landing/alone"},  # the only table of its folder
-        "dated": {"sub_folders": True, "change_set_order": "name"},
+        "deep": {"sub_folders": True, "change_set_order": "name"},
     }.items():
         project.configure(
             feed,
@@ -53,10 +53,10 @@ def feeds(project: UserProject) -> UserProject:
         _write(landing / f"ascending/t/{name}/part.jsonl", int(name[-1]))
         if name != "2026-01-03":  # is still being written
             _write(landing / f"ascending/t/{name}/_SUCCESS")
-    _write(landing / "dated/t/day=1/hour=09/set.jsonl", 1)
-    _write(landing / "dated/t/day=1/hour=10/set.jsonl", 2)
-    _write(landing / "dated/t/set.jsonl", 3)
-    _write(landing / "dated/t/_temporary/0/set.jsonl", 4)
+    _write(landing / "deep/t/day=1/hour=09/set.jsonl", 1)
+    _write(landing / "deep/t/day=1/hour=10/set.jsonl", 2)
+    _write(landing / "deep/t/set.jsonl", 3)
+    _write(landing / "deep/t/_temporary/0/set.jsonl", 4)
     _write(landing / "settling/t/old.jsonl", 1)
     _write(landing / "settling/t/new.jsonl", 2, age=0)
     _write(landing / "settling/t/_hidden.jsonl", 3)
@@ -155,9 +155,9 @@ def test_S4_a_change_set_is_taken_when_it_is_there(feeds: UserProject) -> None:
     assert _final(feeds, "settling") == [1]
     assert _final(feeds, "alone") == [1, 2]
     assert _final(feeds, "ascending") == [2]  # 4 is there, and would hide 3
-    assert _final(feeds, "dated") == [1, 2, 3]
+    assert _final(feeds, "deep") == [1, 2, 3]
     landing = feeds.path / "landing"
-    _write(landing / "dated/t/day=1/hour=11/set.jsonl", 5)
+    _write(landing / "deep/t/day=1/hour=11/set.jsonl", 5)
     _write(landing / "folders/t/b/_SUCCESS")
     _write(landing / "ascending/t/2026-01-03/_SUCCESS")
     _write(landing / "ascending/t/2026-01-01/part.jsonl", 1)
@@ -171,9 +171,9 @@ def test_S4_a_change_set_is_taken_when_it_is_there(feeds: UserProject) -> None:
     assert _final(feeds, "ascending") == [2, 3, 4]  # 1 came below what was recorded
     assert _final(feeds, "numbered") == [5, 6, 7, 8, 60]
     assert _final(feeds, "settling") == [1, 2]
-    assert _final(feeds, "dated") == [1, 2, 3, 5]
-    recorded = feeds.rows("select change_set from {schema}.cdc_change_sets where feed = 'dated' order by batch_id")
-    names = [row["change_set"].partition("/dated/t/")[2] for row in recorded]
+    assert _final(feeds, "deep") == [1, 2, 3, 5]
+    recorded = feeds.rows("select change_set from {schema}.cdc_change_sets where feed = 'deep' order by batch_id")
+    names = [row["change_set"].partition("/deep/t/")[2] for row in recorded]
     assert names == ["day=1/hour=09/set.jsonl", "day=1/hour=10/set.jsonl", "set.jsonl", "day=1/hour=11/set.jsonl"]
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from tests.projects import FEED, TABLE, project, source
 
 from delta_cdc import run as runs
-from delta_cdc.ask import status_rows
+from delta_cdc.ask import show_status, status_rows
 from delta_cdc.cli import main
 from delta_cdc.config import Project, load_project
 from delta_cdc.errors import OperationError
@@ -270,6 +270,15 @@ def test_status_knows_that_what_a_table_is_read_from_failed(tmp_path: Path, mode
     }
     (row,) = status_rows(read, told)
     assert (row["state"], row["lag_seconds"]) == (state, None)
+
+
+def test_status_says_once_what_keeps_all_tables_of_a_feed() -> None:
+    rows = [{"table": f"shop.{name}", "state": "failed", "why": ["raw_shop: a change set is gone"]} for name in "abc"]
+    rows.append({"table": "shop.d", "state": "paused", "why": ["paused: it moves"]})
+    screen = io.StringIO()
+    show_status(rows, [], Console(file=screen, width=200))
+    told = screen.getvalue().splitlines()[-2:]
+    assert told == ["shop.a and 2 more: raw_shop: a change set is gone", "shop.d: paused: it moves"]
 
 
 class WarmTests:
