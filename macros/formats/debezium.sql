@@ -1,7 +1,7 @@
 {#-
   Debezium change events as JSON (https://debezium.io/documentation/reference/stable/): the envelope alone, with its
-  schema ({schema, payload}), or as a Kafka record ({topic, key, value, headers}) of either kind. Or the row alone with `__op` or
-  `__deleted` among its columns, as the transform ExtractNewRecordState writes it.
+  schema ({schema, payload}), or as a Kafka record ({topic, key, value, headers}, or with parts that are text) of either kind. Or the row alone
+  with `__op` or `__deleted` among its columns, as the transform ExtractNewRecordState writes it; or a CloudEvent.
   No row change, so in no table: tombstones (null value), heartbeats, transaction metadata, schema changes, logical messages.
   An unchanged TOAST value comes as a placeholder: its column is absent.
   A key change comes as a delete and a create; the create's header __debezium.oldkey names the key before.
@@ -49,7 +49,8 @@ from (
   {%- set md5, base64 = local_md5(text), 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/' -%}
   {%- set uuid = md5[:8] ~ '-' ~ md5[8:12] ~ '-3' ~ md5[13:16] ~ '-' ~ '89ab'[(md5[16] | int(base=16)) % 4] ~ md5[17:20] ~ '-' ~ md5[20:] -%}
   {%- set known = [text, '{"' ~ text ~ '":"' ~ text ~ '"}', '["' ~ text ~ '"]', '["' ~ uuid ~ '"]'] -%}
-  {%- for element in ('{0}', '{0}.0', '"{1}"', '{{"scale":0,"value":"{1}"}}', 'true') -%}
+  {#- of a short text, what a list of so many is by itself too -#}
+  {%- for element in ['{0}'] + (['{0}.0', '"{1}"', '{{"scale":0,"value":"{1}"}}', 'true'] if text | length > 16 else []) -%}
     {%- set elements = [] -%}
     {%- for code in text.encode() %}{% do elements.append(element.format(code, base64[code // 4] ~ base64[code % 4 * 16] ~ '==')) %}{% endfor -%}
     {%- do known.append('[' ~ elements | join(',') ~ ']') -%}
@@ -90,7 +91,7 @@ from (
   select *, case
       when is_document then transform(array(try_cast(event.after as string), try_cast(event.before as string), try_variant_get(record_key, '$.id', 'string'), null),
         text -> {{ delta_cdc._document('text') }})
-      when contains(message, '"set"') then transform(array(event.after, event.before, record_key, old_key), row -> {{ delta_cdc._without_cells('row') }}) end as rows
+      when contains(message, '"set"') or contains(message, r'"set\"') then transform(array(event.after, event.before, record_key, old_key), row -> {{ delta_cdc._without_cells('row') }}) end as rows
   from (
     select *, event.source.collection is not null and not coalesce(schema_of_variant(event.after) like 'OBJECT%', false) as is_document
     from (
@@ -154,7 +155,7 @@ transform(array(map_filter(coalesce({{ images | join(', ') }}), (name, value) ->
     {%- set has = "try_variant_get(envelope, '{}', 'variant') is not null" -%}
     {%- set row = 'try_cast(payload as map<string, variant>)' -%}
     {%- set envelope = 'case when is_row then ' ~ delta_cdc._debezium_wrapped(row, listed)
-          ~ " when contains(message, '\"iodebeziumop\"') then " ~ delta_cdc._debezium_of_cloud_event(row) ~ ' else payload end' %}
+          ~ " when contains(message, '\"iodebeziumop') then " ~ delta_cdc._debezium_of_cloud_event(row) ~ ' else payload end' %}
     select * from (
       select batch_id, change_set, row_number, message, message_is_json, record_key, old_key, envelope,
         {{ delta_cdc._map_of('columns.field', 'transform(columns, column -> struct(column.name as type, try_cast(column.parameters.scale as int) as scale))') }} as semantic_types
@@ -164,7 +165,7 @@ transform(array(map_filter(coalesce({{ images | join(', ') }}), (name, value) ->
     )
     where if(try_variant_get(envelope, '$.op', 'string') is not null,
       -- a logical message of PostgreSQL, as it is or decoded
-      not (contains(message, '"prefix"') and try_variant_get(envelope, '$.op', 'string') = 'm')
+      not (contains(message, '"prefix') and try_variant_get(envelope, '$.op', 'string') = 'm')
         and not try_variant_get(envelope, '$.source.table', 'string') <=> '',
       not coalesce(
       message_is_json and (
@@ -199,7 +200,7 @@ from (
             and (try_variant_get(record, '$.payload', 'variant') is null or (has_texts and schema_of_variant(try_variant_get(record, '$.payload', 'variant')) = 'STRING'))
             and size(array_compact(array(try_variant_get(record, '$.topic', 'variant'), try_variant_get(record, '$.key', 'variant'),
               try_variant_get(record, '$.value', 'variant')))) > 1 as is_record  -- a field with null is there too
-        from (select *, try_parse_json(message) as record, contains(message, '"__op"') or contains(message, '"__deleted"') as may_be_row,
+        from (select *, try_parse_json(message) as record, contains(message, '"__op') or contains(message, '"__deleted') as may_be_row,
           contains(message, r'"{\"') and message rlike r'"(key|value|payload)"\s*:\s*"' as has_texts from {{ lines }})
       )
     )
