@@ -30,7 +30,7 @@ from (
     -- PostgreSQL gives [last commit, this change], also for the rows of an incremental snapshot, which have no lsn
     try_cast(try_variant_get(try_parse_json(event.source.sequence), '$[1]', 'string') as decimal(38, 0)) as pg_position,
     -- MongoDB's place in its log is a second and a number in it; of TiCDC's all else is the same in every message
-    try_cast(coalesce(if(is_document, event.source.ts_ms div 1000 * 4294967296BD + event.source.ord, null), if(event.source.connector = 'TiCDC', event.source.commit_ts, null), event.source.lsn, event.source.pos, event.source.scn, event.source.event_serial_no) as decimal(38, 0)) as offset,
+    try_cast(coalesce(if(is_document, cast(event.source.ts_ms div 1000 * 4294967296BD + event.source.ord as string), null), if(event.source.connector = 'TiCDC', event.source.commit_ts, null), event.source.lsn, event.source.pos, event.source.scn, event.source.event_serial_no) as decimal(38, 0)) as offset,
     coalesce({{ delta_cdc._padded('event.source.file') }}, concat_ws('/', {{ delta_cdc._padded('event.source.commit_lsn') }}, {{ delta_cdc._padded('event.source.change_lsn') }})) as log,
     try_cast(event.source.row as bigint) as log_row
   from (
