@@ -36,10 +36,10 @@ def parsed_once() -> Iterator[None]:
             kept[options] = dbt._manifest, dbt._parsed
 
     class Runner(main.dbtRunner):
-        """Of an operation, which brings nothing parsed."""
+        """Of an operation, which brings nothing that was parsed."""
 
         def invoke(self, args: list[str], **named: Any) -> Any:
-            if self.manifest is None and "run-operation" in args:
+            if self.manifest is None and "--project-dir" in args and {"run-operation", "run"} & set(args):
                 _, folder, *others = options = args[args.index("--project-dir") :]
                 files = WarmDbt(Path(folder), others)._files()
                 self.manifest, parsed = kept.get(tuple(options), (None, None))
