@@ -43,8 +43,9 @@ test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read while
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 nightly: $(STAMP) ## what takes hours: HISTORIES=300 random histories, every final compared with its rebuild, all cases, PostgreSQL's history in other formats, mutants, killed runs
-	@$(JAVA) && DELTA_CDC_HISTORIES=$(HISTORIES) \
-	  $(PY) -m pytest tests/scenarios/test_histories.py tests/scenarios/test_rows.py -q --timeout 20000
+	@$(JAVA) && DELTA_CDC_HISTORIES=$(HISTORIES) DELTA_CDC_NIGHTLY=1 \
+	  $(PY) -m pytest tests/scenarios/test_histories.py tests/scenarios/test_rows.py tests/scenarios/test_postgres.py -q --timeout 20000
+	@$(JAVA) && DELTA_CDC_NIGHTLY=1 $(PY) -m pytest tests/adapter tests/scenarios -m nightly -q
 	@$(PY) -m tests.scenarios.other_formats target/other_formats
 	@$(MAKE) scenarios CASES="tests/cases target/other_formats" && $(MAKE) mutants && $(MAKE) chaos
 

@@ -36,11 +36,12 @@ def _moment(text: str | None, kind: str) -> Any:
 
 class UserProject:
     """path: its folder, made anew. lake: warehouse and metastore, one for all projects of a process. package: what it
-    installs. spark_settings: beside SPARK_SETTINGS, the same for all projects of a process."""
+    installs. spark_settings: beside SPARK_SETTINGS, the same for all projects of a process. artifacts: whether dbt writes its
+    manifest and results, which takes half a second a command."""
 
     def __init__(
         self, path: Path, *, lake: Path, schema: str, threads: int = 3, package: Path = PACKAGE,
-        spark_settings: Mapping[str, str] | None = None,
+        spark_settings: Mapping[str, str] | None = None, artifacts: bool = True,
     ) -> None:
         self.spark_settings = {**SPARK_SETTINGS, **(spark_settings or {})}
         self.path = path
@@ -51,7 +52,7 @@ class UserProject:
         (path / "models").mkdir(parents=True)
         self._write("dbt_project.yml", {
             "name": "user_project", "version": "1.0.0", "config-version": 2, "profile": "user",
-            "flags": {"send_anonymous_usage_stats": False},
+            "flags": {"send_anonymous_usage_stats": False, "write_json": artifacts},
         })
         self._write("packages.yml", {"packages": [{"local": str(package)}]})
         self._write("profiles.yml", {"user": {"target": "dev", "outputs": {"dev": {

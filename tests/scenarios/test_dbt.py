@@ -3,34 +3,45 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.scenarios.project import PACKAGE
+from tests.scenarios.project import PACKAGE, SPARK_SETTINGS
 
 pytestmark = [pytest.mark.dbt, pytest.mark.spark]
 
 
-def _dbt(*args: str) -> str:
-    """dbt in a process of its own: this one's Spark has another warehouse."""
-    done = subprocess.run(
-        [os.path.join(os.path.dirname(sys.executable), "dbt"), *args], cwd=PACKAGE, text=True, capture_output=True,
-        env={**os.environ, "DBT_PROFILES_DIR": "profiles"}, check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Path:
+    """Where the project's own profiles are, with the Spark of the process, and where dbt writes."""
+    folder = tmp_path_factory.mktemp("dbt")
+    profiles = yaml.safe_load((PACKAGE / "profiles" / "profiles.yml").read_text())
+    profiles["delta_cdc"]["outputs"]["docs"] |= {"root": str(lake), "server_side_parameters": SPARK_SETTINGS}
+    (folder / "profiles.yml").write_text(yaml.safe_dump(profiles))
+    return folder
 
 
-def test_the_unit_tests_of_the_sql_pass() -> None:
-    assert "PASS=" in _dbt("test", "--select", "test_type:unit", "--target", "docs")
+def _dbt(folder: Path, *args: str) -> list[str]:
+    """The states of what it ran."""
+    from dbt.cli.main import dbtRunner
+
+    folders = {"project-dir": PACKAGE, "profiles-dir": folder, "target-path": folder, "log-path": folder}
+    where = [text for option, path in folders.items() for text in (f"--{option}", str(path))]
+    done = dbtRunner().invoke(["--quiet", *args, "--target", "docs", *where])
+    results = getattr(done.result, "results", None) or []
+    assert done.success, done.exception or [f"{each.node.name}: {each.message}" for each in results if str(each.status) != "pass"]
+    return [str(each.status) for each in results if each.node.resource_type == "unit_test"]
 
 
-def test_the_docs_show_the_lineage_and_describe_every_column() -> None:
-    _dbt("docs", "generate", "--target", "docs")
-    manifest = json.loads((PACKAGE / "target" / "manifest.json").read_text())
+def test_the_unit_tests_of_the_sql_pass(folder: Path) -> None:
+    assert set(_dbt(folder, "test", "--select", "test_type:unit")) == {"pass"}
+
+
+def test_the_docs_show_the_lineage_and_describe_every_column(folder: Path) -> None:
+    _dbt(folder, "docs", "generate")
+    manifest = json.loads((folder / "manifest.json").read_text())
     ours = [n for n in manifest["nodes"].values() if n["package_name"] == "delta_cdc" and n["resource_type"] in ("model", "seed")]
     bare = [n["name"] for n in ours if not n["description"] or not all(c["description"] for c in n["columns"].values())]
     assert not bare

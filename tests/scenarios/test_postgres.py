@@ -12,10 +12,16 @@ import pytest
 import yaml
 
 from delta_cdc.demo import compare
+from tests import NIGHTLY
 from tests.scenarios.project import PACKAGE, UserProject
 
 CASES = PACKAGE / "tests" / "cases" / "postgres"
-TABLES = sorted(path.stem for path in (CASES / "final").glob("*.csv"))
+LEFT_OUT = {  # another table shows the same: named in the comment
+    "album", "employee", "genre", "playlist",  # only read at the beginning: playlist_track, invoice
+    "media_type", "track", "pgbench_branches", "pgbench_tellers",  # updates: customer, pgbench_accounts
+    "invoice_line",  # deletes: invoice
+}
+TABLES = sorted({path.stem for path in (CASES / "final").glob("*.csv")} - (set() if NIGHTLY else LEFT_OUT))
 # The tables that say most; the demo takes all of them as wal2json, with key changes, a late change set and a replay.
 AS_WAL2JSON = ("all_types", "doc_full", "no_key")
 # PostgreSQL types that Debezium writes in a way of its own: as text in staging and final, but another text than COPY's.
@@ -53,7 +59,7 @@ def delivered(project: UserProject) -> Iterator[UserProject]:
         "split_key_changes": True,
     }, tables=[
         {**t, "cdc": {**_without(t["cdc"], "partition_by", "apply"), "final_name": f"final_connect_{t['name']}"}}
-        for t in tables
+        for t in tables if t["name"] in TABLES
     ])
     project.generate()
 

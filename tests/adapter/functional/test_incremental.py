@@ -7,6 +7,7 @@ from dbt.tests.adapter.incremental.test_incremental_predicates import BaseIncrem
 from dbt.tests.adapter.incremental.test_incremental_unique_id import BaseIncrementalUniqueKey
 
 
+@pytest.mark.nightly  # TestIncremental of test_basic.py; of several keys, which may be null: tests/adapter/test_incremental.py
 class TestIncrementalUniqueKey(BaseIncrementalUniqueKey):
     """Four of the ten: the others differ in how the same key is written."""
 

@@ -14,6 +14,7 @@ from dbt.tests.util import run_dbt
 class TestPythonModel(BasePythonModelTests): ...
 
 
+@pytest.mark.nightly  # tests/adapter/test_python_models.py
 class TestPythonIncremental(BasePythonIncrementalTests): ...
 
 
@@ -23,6 +24,7 @@ class TestPythonMetaGet(BasePythonMetaGetTests): ...
 class TestPythonEmpty(BasePythonEmptyTests): ...
 
 
+@pytest.mark.nightly  # tests/adapter/test_python_models.py
 class TestPySpark(BasePySparkTests):
     """Spark's DataFrames alone: koalas is gone, and pandas need not be installed."""
 
