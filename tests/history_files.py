@@ -43,7 +43,8 @@ class Delivered:
 
     style: one of tests.histories.STYLES, or "wild". shapes: of the source's table (`tests.histories.History`).
     lead: by how many change sets the configuration is ahead of what comes. settings: more of the table's.
-    mixed: it shares its change sets with other tables, as messages of wal2json. runs: the last finds all sets that are left.
+    mixed: it shares its change sets with other tables, as messages of wal2json. wide_key_from: the run with which its key becomes
+    a bigint. runs: how many there are; the last finds all sets that are left.
     """
 
     style: str
@@ -52,6 +53,7 @@ class Delivered:
     lead: int = 0
     settings: Mapping[str, object] = field(default_factory=dict)
     mixed: bool = False
+    wide_key_from: int | None = None
     runs: int = 3
 
     @cached_property
@@ -62,13 +64,17 @@ class Delivered:
         return [*found.values()]
 
     @cached_property
+    def _last_sets(self) -> list[int]:
+        """Of each set the last one that its run finds."""
+        return [number if number < self.runs - 1 else len(self.sets) - 1 for number in range(len(self.sets))]
+
+    @cached_property
     def configurations(self) -> list[dict[str, Listed]]:
         """What is listed when a set is loaded: the newest shape that has come, or that of some sets before or after it."""
         newest = [*accumulate((max(change.get("shape", 0) for change in changes) for changes in self.sets), max)]
         out: list[dict[str, Listed]] = []
-        for number in range(len(self.sets)):
-            run = number if number < self.runs - 1 else len(self.sets) - 1
-            shape = self.shapes[newest[min(run + self.lead, len(newest) - 1)] if run + self.lead >= 0 else 0]
+        for last in self._last_sets:
+            shape = self.shapes[newest[min(last + self.lead, len(newest) - 1)] if last + self.lead >= 0 else 0]
             before = out[-1] if out else {}
             out.append({
                 column: Listed(name, type_, before[column].name if column in before and before[column].name != name
@@ -79,7 +85,7 @@ class Delivered:
 
     @cached_property
     def published(self) -> dict[str, str]:
-        """The columns of history and final, each with its name: those no longer listed stay, unless columns are synchronised (E3)."""
+        """The columns of history and final, each with its name; one that is no longer listed stays where they are not synchronised."""
         names = {column: each.name for listed in self.configurations for column, each in listed.items()}
         if self.settings.get("on_schema_change") == "sync_all_columns":
             return {column: name for column, name in names.items() if column in self.configurations[-1]}
@@ -170,7 +176,9 @@ class Delivered:
         if self.style == "split pairs":
             case["split_key_changes"] = True
         names = {each.name: None for listed in self.configurations for each in listed.values()}
-        case["schema"] = ({"id": "int"} if self.mixed else SCHEMA) | {
+        wide = [self.wide_key_from is not None and number >= self.wide_key_from for number in self._last_sets]
+        key = ["bigint" if each else "int" for each in wide]
+        case["schema"] = ({"id": key} if self.mixed else SCHEMA | {"id": key, "old_id": key}) | {
             name: [next((each.type for each in listed.values() if each.name == name), None) for listed in self.configurations]
             for name in names
         }

@@ -53,7 +53,8 @@ def deliveries(draw: st.DrawFn) -> Delivered:
     chance = Random(repr(history.delivered))
     return Delivered(
         history.style, history.delivered, history.shapes, lead=chance.choice((-2, -1, -1, 0, 0, 1)),
-        settings=table_settings(chance), mixed=chance.random() < 0.4, runs=RUNS,
+        settings=table_settings(chance), mixed=chance.random() < 0.4,
+        wide_key_from=chance.choice((None, None, 1, RUNS - 1)), runs=RUNS,
     )  # fmt: skip
 
 
