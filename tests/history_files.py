@@ -85,7 +85,7 @@ class Delivered:
 
     @cached_property
     def published(self) -> dict[str, str]:
-        """The columns of history and final, each with its name; one that is no longer listed stays where they are not synchronised."""
+        """Columns of history and final, with their names; one no longer listed stays where columns are not synchronised (E3)."""
         names = {column: each.name for listed in self.configurations for column, each in listed.items()}
         if self.settings.get("on_schema_change") == "sync_all_columns":
             return {column: name for column, name in names.items() if column in self.configurations[-1]}
