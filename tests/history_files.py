@@ -15,7 +15,7 @@ from tests import oracle
 SCHEMA = {"id": "int", "old_id": "int", "op": "string", "seq": "bigint", "place": "bigint", "txn": "string"}
 WILD = ({"n": ("n", "int")},)  # the one shape of wild changes
 BITS = {"smallint": 16, "int": 32, "bigint": 64}
-# What a rows-file gives for a feed of flat rows; and for one of wal2json, where a place in the log holds sequence and ordinal.
+# What a rows-file gives for a feed of flat rows.
 ROWS = {
     "delete_when": "op = 'D'",
     "truncate_when": "op = 'T'",
@@ -23,7 +23,6 @@ ROWS = {
     "old_keys": {"id": "old_id"},
     "columns": {"except": ["op", "old_id", "seq", "place", "txn"]},
 }
-MESSAGES = {"occurred_at": "shiftright(_lsn, 32)"}
 # Messages of the mixed feed that are no table's.
 NOISE = [{"action": "I", "schema": "s", "table": "nobody", "columns": [{"name": "id", "value": 1}]}, {"what": "no message"}]
 
@@ -44,7 +43,7 @@ class Delivered:
     style: one of tests.histories.STYLES, or "wild". shapes: of the source's table (`tests.histories.History`).
     lead: by how many change sets the configuration is ahead of what comes. settings: more of the table's.
     mixed: it shares its change sets with other tables, as messages of wal2json. wide_key_from: the run with which its key becomes
-    a bigint. runs: how many there are; the last finds all sets that are left.
+    a bigint. clock: how many transactions happen at one moment. runs: how many there are; the last finds all sets that are left.
     """
 
     style: str
@@ -54,6 +53,7 @@ class Delivered:
     settings: Mapping[str, object] = field(default_factory=dict)
     mixed: bool = False
     wide_key_from: int | None = None
+    clock: int = 1
     runs: int = 3
 
     @cached_property
@@ -140,8 +140,8 @@ class Delivered:
         return oracle.with_pairs(changes) if self.style == "split pairs" else changes
 
     def final(self) -> list[dict]:
-        shape = {name: self.settings.get(name) for name in ("created_at", "updated_at")}
-        added = [*filter(None, shape.values())]
+        shape = {"time": self._time} | {name: self.settings.get(name) for name in ("created_at", "updated_at")}
+        added = [self.settings[name] for name in ("created_at", "updated_at") if name in self.settings]
         if self.settings.get("delete_mode") == "soft":
             shape |= {"soft": True, "soft_nulls": self.settings.get("soft_delete_nulls")}
             added += ["_cdc_is_deleted", "_cdc_deleted_at"]
@@ -150,9 +150,15 @@ class Delivered:
 
     def history(self) -> list[dict]:
         """As a rows-file of `scd` 2 has them."""
+        tracked = self.settings.get("track_history", self.published)
+        if isinstance(tracked, Mapping) and "except" in tracked:
+            tracked = [column for column in self.published if column not in tracked["except"]]
         set_on_insert = self.settings.get("set_on_insert", ())
-        versions = oracle.history(self.counted, tracked=[*self.published], set_on_insert=set_on_insert)
+        versions = oracle.history(self.counted, tracked=tracked, set_on_insert=set_on_insert, time=self._time)
         return [self._shown(key, row) | {"__START_AT": start, "__END_AT": end} for key, row, start, end in versions]
+
+    def _time(self, change: dict) -> int | None:
+        return change["sequence"] and change["sequence"][0] // self.clock
 
     def _shown(self, key: tuple, row: dict) -> dict:
         return {"id": key[0], **{name: row.get(column) for column, name in self.published.items()}}
@@ -166,11 +172,13 @@ class Delivered:
         pair = self.style in ("sequence pair", "split pairs")
         case = {"name": name, "source": f"a random history ({self.style})", "scd": 1, "keys": ["id"], **self.settings}
         if self.mixed:
-            case |= MESSAGES | {"sequence": "_lsn" if pair else "shiftright(_lsn, 32)"}
+            case |= {"sequence": "_lsn" if pair else "shiftright(_lsn, 32)"}
+            case |= {"occurred_at": f"shiftright(_lsn, 32) div {self.clock}"}
             case |= {} if pair else {"ordinal": "_lsn & 4294967295"}
             case |= {"transaction": "shiftright(_lsn, 32)"} if self.style == "equal sequence" else {}
         else:
             case |= ROWS | {"sequence": ["seq", "place"] if pair else "seq"}
+            case |= {"occurred_at": f"seq div {self.clock}"} if self.clock > 1 else {}
             case |= {} if pair else {"ordinal": "place"}
             case |= {} if self.style == "equal sequence" else {"transaction": "txn"}
         if self.style == "split pairs":

@@ -42,6 +42,7 @@ def table_settings(chance: Random) -> dict[str, object]:
     others: dict[str, object] = {
         "history": "table", "created_at": "born", "updated_at": "touched", "set_on_insert": ["a"],
         "on_schema_change": "sync_all_columns", "ignore_null": chance.choice((True, ["b"])),
+        "track_history": chance.choice((["a"], {"except": ["b"]})),
     }  # fmt: skip
     return soft | partitions | {name: value for name, value in others.items() if chance.random() < 0.3}
 
@@ -54,7 +55,7 @@ def deliveries(draw: st.DrawFn) -> Delivered:
     return Delivered(
         history.style, history.delivered, history.shapes, lead=chance.choice((-2, -1, -1, 0, 0, 1)),
         settings=table_settings(chance), mixed=chance.random() < 0.4,
-        wide_key_from=chance.choice((None, None, 1, RUNS - 1)), runs=RUNS,
+        wide_key_from=chance.choice((None, None, 1, RUNS - 1)), clock=chance.choice((1, 1, 3)), runs=RUNS,
     )  # fmt: skip
 
 
