@@ -73,6 +73,8 @@ class Source:
 
     style: str
     shapes: list
+    nameless: bool = False  # some changes tell the row's `a` and not its key (K8)
+    named: set = field(default_factory=set)  # keys of the rows that can be told so
     defaults: dict = field(default_factory=dict)  # of columns that were added: what older rows hold, untold
     rows: dict = field(default_factory=dict)
     moves: dict = field(default_factory=dict)  # key -> how often that row has moved
@@ -104,12 +106,12 @@ class Source:
         self.log.append(
             {
                 "op": op,
-                "key": None if key is None else (key,),
+                "key": None if op == "T" else (key,),
                 "key_before": None if before is None else (before,),
                 "sequence": (self.lsn, self.place) if pair else (self.lsn,),
                 "ordinal": None if pair else self.place,
                 "transaction": None if self.style == "equal sequence" else f"t{self.lsn}",
-                "values": {} if op in "DT" else {"id": key, **values},
+                "values": ({} if key is None or op == "D" else {"id": key}) | (values or {}),
                 "shape": len(self.shapes) - 1,
             }
         )
@@ -130,6 +132,8 @@ class Source:
         row = self.rows[key]
         values = {name: row.get(name, self.defaults.get(name)) for name in columns if name in self.columns}
         row.update(values)
+        if "a" in values:
+            self.named.add(key)
         return values
 
     def update(self, key, told=None):
@@ -139,18 +143,31 @@ class Source:
         changed = self.columns if told is None else [name for name in told if name in self.columns]
         for name in changed if told is not None or len(self.log) % 2 else "ab":
             self.rows[key][name] = self.new(name)
-        self.say("U", key, key if len(self.log) % 2 else None, self.told(key, changed))
+        if self.may_be_nameless(key) and "a" not in changed:
+            self.say("U", None, None, self.told(key, ["a", *changed]))
+        else:
+            self.say("U", key, key if len(self.log) % 2 else None, self.told(key, changed))
         self.last[key] = len(self.log) - 1
 
+    def may_be_nameless(self, key):
+        return self.nameless and key in self.named and len(self.log) % 3 > 0
+
     def delete(self, key):
+        if self.may_be_nameless(key):
+            self.say("D", None, None, {"a": self.rows[key]["a"]})
+        elif key in self.rows:
+            self.say("D", key)
         if self.rows.pop(key, None):
             self.vacated.append(key)
-            self.say("D", key)
+            self.named.discard(key)
 
     def move(self, pairs, columns):
         """One statement: every (old, new) at once, told in this order, each with these columns."""
         taken = {old: (self.rows.pop(old), self.moves.pop(old), self.last.pop(old)) for old, _ in pairs}
+        there = set(taken)
+        self.named -= there
         for old, new in pairs:
+            there.discard(old)
             row, moves, last = taken[old]
             row = {**row, "id": new}
             if "a" in columns:
@@ -164,6 +181,8 @@ class Source:
                 self.say("I", new, old if told else None, self.told(new, columns))
             else:
                 self.say("U", new, old, self.told(new, columns))
+            if new in there:
+                self.named.discard(new)  # docs/limits.md: a row that came where another one leaves after it
             self.last[new] = len(self.log) - 1
             self.follows.append((len(self.log) - 1, last))
             if moves + 1 >= 3:
@@ -213,6 +232,7 @@ class Source:
         elif kind == "truncate":
             if x % 3 == 0:  # seldom: it ends every chain
                 self.rows.clear()
+                self.named.clear()
                 self.say("T", None)
         elif kind == "reuse":
             again = [old for old in self.vacated if old not in self.rows]
@@ -267,7 +287,7 @@ def histories(draw, *, min_steps=22, max_steps=34, styles=STYLES, alters=False):
         shape["v"] = ("v", chance.choice([*WIDER]))
         for _ in range(chance.randrange(2, 8)):
             steps.insert(chance.randrange(len(steps)), ("alter", *(chance.randrange(60) for _ in range(3))))
-    source = Source(style=draw(st.sampled_from(styles)), shapes=[shape])
+    source = Source(style=draw(st.sampled_from(styles)), shapes=[shape], nameless=alters and chance.random() < 0.2)
     source.transaction()
     for key in range(1, 5):
         source.insert(key)
@@ -279,13 +299,14 @@ def histories(draw, *, min_steps=22, max_steps=34, styles=STYLES, alters=False):
         source.transaction()
         source.insert(len(source.log) % KEYS + 1)
 
-    sets = draw(_deliveries(len(source.log), in_order=alters and chance.random() < 0.6))
+    in_order = source.nameless or (alters and chance.random() < 0.6)
+    sets = draw(_deliveries(len(source.log), in_order, delays=not source.nameless))
     delivered = [
         {**source.log[number], "batch": batch // 2, "set": batch % 2, "row": row}
         for batch, numbers in enumerate(sets)
         for row, number in enumerate(numbers)
     ]
-    features = set(source.features)
+    features = source.features | ({"nameless"} if source.nameless else set())
     arrived = [number for numbers in sets for number in numbers]
     if any(later < max(arrived[:index]) for index, later in enumerate(arrived) if index):
         features.add("late")
@@ -297,18 +318,19 @@ def histories(draw, *, min_steps=22, max_steps=34, styles=STYLES, alters=False):
 
 
 @st.composite
-def _deliveries(draw, count, in_order):
+def _deliveries(draw, count, in_order, delays):
     """Change sets: lists of numbers below `count`, each number at least once, each set in source order.
     in_order: what is neither delayed nor told again keeps its order, so that alterations show themselves one by one."""
     cuts = sorted(draw(st.sets(st.integers(1, count - 1), min_size=1, max_size=6)))
     sets = [list(range(start, end)) for start, end in zip([0, *cuts], [*cuts, count], strict=True)]
-    delayed = draw(st.sets(st.integers(0, count - 1), max_size=4))
+    delayed = draw(st.sets(st.integers(0, count - 1), max_size=4)) if delays else ()
     sets = [[number for number in numbers if number not in delayed] for numbers in sets]
     others = [[number] for number in delayed]
     others += [[*sets, *others][index % (len(sets) + len(others))] for index in draw(st.lists(st.integers(0, 9), max_size=3))]
     if in_order:
         for numbers in others:
-            sets.insert(draw(st.integers(1, len(sets))), numbers)
+            after = sets.index(numbers) if numbers in sets else 0
+            sets.insert(draw(st.integers(after + 1, len(sets))), numbers)
         return [numbers for numbers in sets if numbers]
     return draw(st.permutations([numbers for numbers in [*sets, *others] if numbers]))
 

@@ -127,8 +127,8 @@ class Delivered:
 
     @cached_property
     def staged(self) -> list[dict]:
-        """Each change once (O4)."""
-        return oracle.without_duplicates(self.as_read)
+        """Each change once (O4), and under its key (K8)."""
+        return oracle.with_keys(oracle.without_duplicates(self.as_read), self.settings.get("alternate_keys") or ())
 
     @cached_property
     def counted(self) -> list[dict]:

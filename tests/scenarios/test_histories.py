@@ -52,9 +52,10 @@ def deliveries(draw: st.DrawFn) -> Delivered:
     """What a simulated source did and how it came."""
     history = draw(histories(alters=True))
     chance = Random(repr(history.delivered))
+    nameless = {"alternate_keys": [["a"]]} if "nameless" in history.features else {}
     return Delivered(
         history.style, history.delivered, history.shapes, lead=chance.choice((-2, -1, -1, 0, 0, 1)),
-        settings=table_settings(chance), mixed=chance.random() < 0.4,
+        settings=table_settings(chance) | nameless, mixed=chance.random() < 0.4 and not nameless,
         wide_key_from=chance.choice((None, None, 1, RUNS - 1)), clock=chance.choice((1, 1, 3)), runs=RUNS,
     )  # fmt: skip
 
