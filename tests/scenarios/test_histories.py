@@ -92,7 +92,12 @@ def wrong(project: UserProject, case: RowsCase, delivered: Delivered) -> str | N
 
 
 def smaller(delivered: Delivered) -> Iterator[Delivered]:
-    """The same without a change set, without a change, and with two change sets that arrive as one."""
+    """The same with change sets of its own, without a setting, without a change set, and without some changes."""
+    if delivered.mixed:
+        yield replace(delivered, mixed=False)
+    for name in {*delivered.settings} - {"alternate_keys"}:
+        gone = {name, {"delete_mode": "soft_delete_nulls", "partition_by": "apply"}.get(name)}
+        yield replace(delivered, settings={each: value for each, value in delivered.settings.items() if each not in gone})
     sets = sorted({(change["batch"], change["set"]) for change in delivered.changes})
     for one in sets:
         yield replace(delivered, changes=[c for c in delivered.changes if (c["batch"], c["set"]) != one])
@@ -110,13 +115,13 @@ def smallest(delivered: Delivered, folder: Path, lake: Path) -> tuple[RowsCase, 
         project = UserProject(folder / f"smaller_{number}", lake=lake, schema=f"smaller_{number}")
         run_cases(project, cases, runs=RUNS)
         failing = [
-            (len(each.changes), index, why)
+            (len(each.changes), len(each.settings), index, why)
             for index, (each, case) in enumerate(zip(candidates, cases, strict=True))
             if (why := wrong(project, case, each))
         ]
         if not failing:
             break
-        _, index, why = min(failing)
+        *_, index, why = min(failing)
         kept = delivered = candidates[index]
         found = (cases[index], why)
     return found
