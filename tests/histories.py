@@ -194,7 +194,7 @@ class Source:
         shape = dict(self.shapes[-1])
         some = [name for name in shape if name not in "ab"]
         column = some[y % len(some)] if some else None
-        kind = ("added", "dropped", "renamed", "widened", "widened")[x % 5]
+        kind = ("added", "added", "dropped", "renamed", "renamed", "widened", "widened")[x % 7]
         if kind == "added" or column is None:
             known = {name for each in self.shapes for name in each}
             new = next((name for name in "vwxyz" if name not in known), None)
@@ -285,7 +285,7 @@ def histories(draw, *, min_steps=22, max_steps=34, styles=STYLES, alters=False):
     shape = {"a": ("a", "string"), "b": ("b", "string")}
     if alters:
         shape["v"] = ("v", chance.choice([*WIDER]))
-        for _ in range(chance.randrange(2, 8)):
+        for _ in range(chance.randrange(4, 13)):
             steps.insert(chance.randrange(len(steps)), ("alter", *(chance.randrange(60) for _ in range(3))))
     source = Source(style=draw(st.sampled_from(styles)), shapes=[shape], nameless=alters and chance.random() < 0.2)
     source.transaction()
