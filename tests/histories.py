@@ -6,9 +6,12 @@ cut into change sets, which are permuted, repeated and delayed. Changes are thos
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from decimal import Decimal
+from random import Random
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 KEYS = 9
@@ -18,15 +21,26 @@ KINDS = (
 )
 # How a feed may say what is one transaction, and in which order (K3, K6).
 STYLES = ("ordinal", "sequence pair", "equal sequence", "split pairs")
+# Types of columns, each with those that it may become.
+WIDER = {
+    "string": (),
+    "smallint": ("int", "bigint", "double"),
+    "int": ("bigint", "double", "decimal(12,2)"),
+    "float": ("double",),
+    "decimal(6,2)": ("decimal(12,4)",),
+    "date": ("timestamp", "timestamp_ntz"),
+}
 
 
 @dataclass(frozen=True)
 class History:
     """What the source did (`changes`, in order), what was `delivered` (with arrival), what the `source`
-    holds.
+    holds of what it told.
 
     `features` names what occurs; `style` is one of STYLES (only `split pairs` wants
-    `pair_split_key_changes`).
+    `pair_split_key_changes`). `shapes`: what the table's columns were, one after another, each {column:
+    (its name then, its type then)}; a change has the number of its shape, and its values stand under
+    what the columns were called first.
     """
 
     style: str
@@ -34,13 +48,34 @@ class History:
     delivered: list
     source: dict
     features: frozenset
+    shapes: list
+
+
+def value(type_, number):
+    """A value of a type, mostly another one for another number, that the types it may come from do not hold."""
+    return {
+        "string": f"s{number}",
+        "smallint": number,
+        "int": 40_000 + number,
+        "bigint": 2**40 + number,
+        "float": number + 0.5,
+        "double": number + 0.25,
+        "decimal(6,2)": Decimal(f"{number}.25"),
+        "decimal(12,2)": Decimal(f"{number}.75"),
+        "decimal(12,4)": Decimal(f"{1_000_000 + number}.125"),
+        "date": f"2024-01-{number % 28 + 1:02}",
+    }.get(type_, f"2024-02-{number % 28 + 1:02} 03:04:05")
 
 
 @dataclass
 class Source:
-    """A table with key `id` and columns a and b, and the log of what was done to it."""
+    """A table with key `id`, columns a and b and such as come, change and go, and the log of what was done to it."""
 
     style: str
+    shapes: list
+    nameless: bool = False  # some changes tell the row's `a` and not its key (K8)
+    named: set = field(default_factory=set)  # keys of the rows that can be told so
+    defaults: dict = field(default_factory=dict)  # of columns that were added: what older rows hold, untold
     rows: dict = field(default_factory=dict)
     moves: dict = field(default_factory=dict)  # key -> how often that row has moved
     last: dict = field(default_factory=dict)  # key -> number in the log of that row's latest change
@@ -56,17 +91,28 @@ class Source:
     def transaction(self):
         self.lsn, self.place = self.lsn + 1, 0
 
-    def say(self, op, key, before=None, **values):
+    @property
+    def columns(self):
+        return list(self.shapes[-1])
+
+    def new(self, column):
+        number = len(self.log)
+        if column == "b":
+            return None if number % 7 == 0 else f"b{number % 5}"
+        return None if number % 6 == 5 and column != "a" else value(self.shapes[-1][column][1], number)
+
+    def say(self, op, key, before=None, values=None):
         pair = self.style in ("sequence pair", "split pairs")
         self.log.append(
             {
                 "op": op,
-                "key": None if key is None else (key,),
+                "key": None if op == "T" else (key,),
                 "key_before": None if before is None else (before,),
                 "sequence": (self.lsn, self.place) if pair else (self.lsn,),
                 "ordinal": None if pair else self.place,
                 "transaction": None if self.style == "equal sequence" else f"t{self.lsn}",
-                "values": {} if op in "DT" else {"id": key, **values},
+                "values": ({} if key is None or op == "D" else {"id": key}) | (values or {}),
+                "shape": len(self.shapes) - 1,
             }
         )
         self.place += 1
@@ -76,58 +122,117 @@ class Source:
             return self.update(key)
         if key in self.vacated:
             self.features.add("reuse")
-        self.rows[key] = {"id": key, "a": f"a{len(self.log)}", "b": len(self.log) % 5 or None}
+        self.rows[key] = {"id": key, **{name: self.new(name) for name in self.columns}}
         self.moves[key] = 0
-        self.say("I", **{"key": key, **{name: self.rows[key][name] for name in "ab"}})
+        self.say("I", key, None, self.told(key, self.columns))
         self.last[key] = len(self.log) - 1
 
-    def update(self, key, columns="ab"):
+    def told(self, key, columns):
+        """What a message tells of a row; then the row holds it."""
+        row = self.rows[key]
+        values = {name: row.get(name, self.defaults.get(name)) for name in columns if name in self.columns}
+        row.update(values)
+        if "a" in values:
+            self.named.add(key)
+        return values
+
+    def update(self, key, told=None):
+        """told: the columns that are set, and told alone; None: some are set, and all are told."""
         if key not in self.rows:
             return
-        values = {name: f"{name}{len(self.log)}" for name in columns}
-        self.rows[key].update(values)
-        self.say("U", key, key if len(self.log) % 2 else None, **values)
+        changed = self.columns if told is None else [name for name in told if name in self.columns]
+        for name in changed if told is not None or len(self.log) % 2 else "ab":
+            self.rows[key][name] = self.new(name)
+        if self.may_be_nameless(key) and "a" not in changed:
+            self.say("U", None, None, self.told(key, ["a", *changed]))
+        else:
+            self.say("U", key, key if len(self.log) % 2 else None, self.told(key, changed))
         self.last[key] = len(self.log) - 1
 
+    def may_be_nameless(self, key):
+        return self.nameless and key in self.named and len(self.log) % 3 > 0
+
     def delete(self, key):
+        if self.may_be_nameless(key):
+            self.say("D", None, None, {"a": self.rows[key]["a"]})
+        elif key in self.rows:
+            self.say("D", key)
         if self.rows.pop(key, None):
             self.vacated.append(key)
-            self.say("D", key)
+            self.named.discard(key)
 
-    def move(self, pairs, columns="ab"):
+    def move(self, pairs, columns):
         """One statement: every (old, new) at once, told in this order, each with these columns."""
         taken = {old: (self.rows.pop(old), self.moves.pop(old), self.last.pop(old)) for old, _ in pairs}
+        there = set(taken)
+        self.named -= there
         for old, new in pairs:
+            there.discard(old)
             row, moves, last = taken[old]
             row = {**row, "id": new}
             if "a" in columns:
-                row["a"] = f"a{len(self.log)}"
+                row["a"] = self.new("a")
+            self.rows[new], self.moves[new] = row, moves + 1
             self.vacated.append(old)
             if self.style == "split pairs":
                 told = len(self.log) % 2
                 self.say("D", old)
                 self.place -= 1
-                self.say("I", new, old if told else None, **{name: row[name] for name in columns})
+                self.say("I", new, old if told else None, self.told(new, columns))
             else:
-                self.say("U", new, old, **{name: row[name] for name in columns})
-            self.rows[new], self.moves[new], self.last[new] = row, moves + 1, len(self.log) - 1
+                self.say("U", new, old, self.told(new, columns))
+            if new in there:
+                self.named.discard(new)  # docs/limits.md: a row that came where another one leaves after it
+            self.last[new] = len(self.log) - 1
             self.follows.append((len(self.log) - 1, last))
             if moves + 1 >= 3:
                 self.features.add("chain")
 
+    def alter(self, x, y, z):
+        """A column is added (older rows hold its default, if it has one), dropped, renamed or made wider."""
+        self.transaction()
+        shape = dict(self.shapes[-1])
+        some = [name for name in shape if name not in "ab"]
+        column = some[y % len(some)] if some else None
+        kind = ("added", "added", "dropped", "renamed", "renamed", "widened", "widened")[x % 7]
+        if kind == "added" or column is None:
+            known = {name for each in self.shapes for name in each}
+            new = next((name for name in "vwxyz" if name not in known), None)
+            if new is None:
+                return
+            shape[new] = (new, [*WIDER][y % len(WIDER)])
+            if z % 2:
+                self.defaults[new] = value(shape[new][1], 0)
+        elif kind == "dropped":
+            del shape[column]
+        elif kind == "renamed":
+            shape[column] = (f"{column}{len(self.shapes)}", shape[column][1])
+        elif wider := WIDER.get(shape[column][1]):
+            shape[column] = (shape[column][0], wider[z % len(wider)])
+        else:
+            return
+        self.shapes.append(shape)
+        self.features.add(kind if column else "added")
+
     def step(self, kind, x, y, z):
-        columns = ("ab", "b", "", "ab")[z % 4]
+        columns = (self.columns, "b", "", self.columns)[z % 4]
         live, free = sorted(self.rows), [key for key in range(1, KEYS + 1) if key not in self.rows]
         key = live[x % len(live)] if live else None
         if kind == "insert" or key is None:
             self.insert(x % KEYS + 1)
-        elif kind in ("update", "partial"):
-            self.update(key, "b" if kind == "partial" else "ab")
+        elif kind == "alter":
+            self.alter(x, y, z)
+        elif kind == "update":
+            self.update(key)
+        elif kind == "partial":
+            others = [name for place, name in enumerate(self.columns[2:]) if y >> place & 1]
+            self.update(key, [*("b" if z % 3 else ()), *others])
         elif kind == "delete":
             self.delete(key)
         elif kind == "truncate":
             if x % 3 == 0:  # seldom: it ends every chain
                 self.rows.clear()
+                self.named.clear()
                 self.say("T", None)
         elif kind == "reuse":
             again = [old for old in self.vacated if old not in self.rows]
@@ -166,8 +271,8 @@ class Source:
 
 
 @st.composite
-def histories(draw, *, min_steps=22, max_steps=34, styles=STYLES):
-    """A `History` of at least `min_steps` changes."""
+def histories(draw, *, min_steps=22, max_steps=34, styles=STYLES, alters=False):
+    """A `History` of at least `min_steps` changes. alters: the table has more columns, which come, change and go."""
     number = st.integers(0, 59)
     steps = draw(
         st.lists(
@@ -176,7 +281,13 @@ def histories(draw, *, min_steps=22, max_steps=34, styles=STYLES):
             max_size=max_steps,
         )
     )
-    source = Source(style=draw(st.sampled_from(styles)))
+    chance = Random(repr(steps))  # for what Hypothesis would draw alike in one history after the other
+    shape = {"a": ("a", "string"), "b": ("b", "string")}
+    if alters:
+        shape["v"] = ("v", chance.choice([*WIDER]))
+        for _ in range(chance.randrange(4, 13)):
+            steps.insert(chance.randrange(len(steps)), ("alter", *(chance.randrange(60) for _ in range(3))))
+    source = Source(style=draw(st.sampled_from(styles)), shapes=[shape], nameless=alters and chance.random() < 0.2)
     source.transaction()
     for key in range(1, 5):
         source.insert(key)
@@ -188,13 +299,14 @@ def histories(draw, *, min_steps=22, max_steps=34, styles=STYLES):
         source.transaction()
         source.insert(len(source.log) % KEYS + 1)
 
-    sets = draw(_deliveries(len(source.log)))
+    in_order = source.nameless or (alters and chance.random() < 0.6)
+    sets = draw(_deliveries(len(source.log), in_order, delays=not source.nameless))
     delivered = [
         {**source.log[number], "batch": batch // 2, "set": batch % 2, "row": row}
         for batch, numbers in enumerate(sets)
         for row, number in enumerate(numbers)
     ]
-    features = set(source.features)
+    features = source.features | ({"nameless"} if source.nameless else set())
     arrived = [number for numbers in sets for number in numbers]
     if any(later < max(arrived[:index]) for index, later in enumerate(arrived) if index):
         features.add("late")
@@ -202,19 +314,25 @@ def histories(draw, *, min_steps=22, max_steps=34, styles=STYLES):
     if any(first_set[one] != first_set[other] for one, other in source.follows):
         features.add("split")
     rows = {(key,): row for key, row in source.rows.items()}
-    return History(source.style, source.log, delivered, rows, frozenset(features))
+    return History(source.style, source.log, delivered, rows, frozenset(features), source.shapes)
 
 
 @st.composite
-def _deliveries(draw, count):
-    """Change sets: lists of numbers below `count`, each number at least once, each set in source order."""
+def _deliveries(draw, count, in_order, delays):
+    """Change sets: lists of numbers below `count`, each number at least once, each set in source order.
+    in_order: what is neither delayed nor told again keeps its order, so that alterations show themselves one by one."""
     cuts = sorted(draw(st.sets(st.integers(1, count - 1), min_size=1, max_size=6)))
     sets = [list(range(start, end)) for start, end in zip([0, *cuts], [*cuts, count], strict=True)]
-    delayed = draw(st.sets(st.integers(0, count - 1), max_size=4))
+    delayed = draw(st.sets(st.integers(0, count - 1), max_size=4)) if delays else ()
     sets = [[number for number in numbers if number not in delayed] for numbers in sets]
-    sets += [[number] for number in delayed]
-    sets += [sets[index % len(sets)] for index in draw(st.lists(st.integers(0, 9), max_size=3))]
-    return draw(st.permutations([numbers for numbers in sets if numbers]))
+    others = [[number] for number in delayed]
+    others += [[*sets, *others][index % (len(sets) + len(others))] for index in draw(st.lists(st.integers(0, 9), max_size=3))]
+    if in_order:
+        for numbers in others:
+            after = sets.index(numbers) if numbers in sets else 0
+            sets.insert(draw(st.integers(after + 1, len(sets))), numbers)
+        return [numbers for numbers in sets if numbers]
+    return draw(st.permutations([numbers for numbers in [*sets, *others] if numbers]))
 
 
 @st.composite
@@ -252,12 +370,13 @@ def wild_changes(draw, *, min_size=30, max_size=45):
 
 
 def drawn(strategy, count):
-    """Always the same `count` examples of the strategy."""
+    """Always the same `count` examples of the strategy; with DELTA_CDC_SEED=7 others, always the same for that number."""
     examples = []
+    number = os.environ.get("DELTA_CDC_SEED")
 
     @settings(
         max_examples=count,
-        derandomize=True,
+        derandomize=not number,
         database=None,
         deadline=None,
         phases=[Phase.generate],
@@ -267,5 +386,5 @@ def drawn(strategy, count):
     def collect(example):
         examples.append(example)
 
-    collect()
+    (seed(int(number))(collect) if number else collect)()
     return examples

@@ -284,16 +284,25 @@ def with_keys(changes, alternate_keys):
 
 
 def without_duplicates(changes):
-    """O4: what was staged before, from another change set; or stands directly before, in its own."""
-    staged, last, kept = {}, {}, []
+    """O4: what was staged before, from another change set; or stands directly before, in its own.
+
+    `listed` of a change are the columns that were listed when it was loaded, without it all: others make no difference to it.
+    """
+    staged, last, kept = defaultdict(list), {}, []
     for change in sorted(changes, key=lambda change: (change["batch"], change["set"], change["row"])):
         arrived_in = change["batch"], change["set"]
         place = change["key"], change["sequence"], change["ordinal"]
-        # The values hold the present columns only, so that what is missing is told by them.
-        content = repr((change["op"], change["key_before"], *place, sorted(change["values"].items())))
-        elsewhere = staged.setdefault(content, set())
-        if not elsewhere - {arrived_in} and last.get((arrived_in, place)) != content:
+        before = [other for other in staged[place] if (other["batch"], other["set"]) != arrived_in]
+        before += filter(None, [last.get((arrived_in, place))])
+        listed = change.get("listed")
+        if all(_content(other, listed) != _content(change, listed) for other in before):
             kept.append(change)
-        elsewhere.add(arrived_in)
-        last[arrived_in, place] = content
+        staged[place].append(change)
+        last[arrived_in, place] = change
     return kept
+
+
+def _content(change, listed):
+    # The values hold the present columns only, so that what is missing is told by them.
+    values = {name: value for name, value in change["values"].items() if listed is None or name in listed}
+    return change["op"], change["key_before"], repr(sorted(values.items()))

@@ -88,6 +88,11 @@ select {{ as_new | join(', ') }} from (
   {%- set renamed, older = {}, {} -%}
   {%- for column, old in (settings.get('renamed_columns') or {}).items() if column in there and old in there %}{% do renamed.update({column: old}) %}{% endfor -%}
   {%- for column, old in delta_cdc._renamed_so_far(staged).items() if old in there %}{% do older.update({column: old}) %}{% endfor -%}
+  {#- one that is no longer listed keeps what came under the name that it had before -#}
+  {%- set listed = settings.get('column_types', {}) -%}
+  {%- for column, old in older.items() if column in there and column not in listed and old not in listed and column not in renamed.values() and column not in older.values() -%}
+    {%- do renamed.update({column: old}) -%}
+  {%- endfor -%}
   {%- do settings.update({'staged_types': staged.columns, 'renamed_in_staging': renamed, 'renamed_before': older}) -%}
   {#- one that was renamed is as old as what it was called first; one that is no longer listed may stay in history and final -#}
   {%- set since, joined, other_names = delta_cdc._joined_after(staged), {}, renamed.keys() | list -%}

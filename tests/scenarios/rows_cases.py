@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ from tests.scenarios.project import UserProject
 from tests.scenarios.values import Rows, difference, exact_json, read_exactly
 
 FEED = "cases"
+# Whose change sets hold changes of several tables, as messages; a line of a file's `batches` is a message then.
+MIXED = "mixed"
+FEEDS = {FEED: {"format": "rows", "location": "{table}"}, MIXED: {"format": "wal2json_v2", "location": MIXED}}
 # Settings that a file gives under their own names.
 SETTINGS = (
     "operation", "split_key_changes", "alternate_keys", "history", "delete_mode", "soft_delete_nulls", "created_at", "updated_at",
     "set_on_insert", "partition_by", "apply", "keyless", "surrogate", "nullable_keys", "insert_only", "occurred_at",
-    "key_changes", "renamed_columns", "mask", "max_errors", "max_delete_share", "expressions", "full_images",
+    "key_changes", "renamed_columns", "mask", "max_errors", "max_delete_share", "expressions", "full_images", "on_schema_change",
 )
 
 
@@ -23,7 +27,7 @@ SETTINGS = (
 class RowsCase:
     """path: its file. table: the table that it becomes. content: the file. refusals: why it could not be configured or run.
     broken: why the file is no case, or its rows cannot be read.
-    quarantined: where the file expects a refusal, why rows of it were quarantined."""
+    quarantined: where the file expects a refusal, why rows of it were quarantined. feed: one of FEEDS."""
 
     path: Path
     table: str
@@ -31,6 +35,7 @@ class RowsCase:
     refusals: list[str] = field(default_factory=list)
     broken: str = ""
     quarantined: str = ""
+    feed: str = FEED
 
     @property
     def name(self) -> str:
@@ -41,7 +46,8 @@ class RowsCase:
         c = self.content
         shapes = c.get("batch_columns")
         shape = shapes[min(batch, len(shapes) - 1)] if shapes else None  # what the source has then, and so what is listed
-        schema = {n: _of_batch(t, batch) for n, t in c["schema"].items() if not shape or n in shape}
+        types = {n: _of_batch(t, batch) for n, t in c["schema"].items() if not shape or n in shape}
+        schema = {name: type_ for name, type_ in types.items() if type_}
         sequence = c["sequence"] if isinstance(c["sequence"], list) else [c["sequence"]]
         cdc: dict[str, Any] = {"keys": list(c.get("keys") or []), "sequence_by": sequence}
         names = {"delete_when": "deleted_when", "truncate_when": "truncated_when", "old_keys": "old_keys",
@@ -90,7 +96,7 @@ class RowsCase:
     @property
     def relation(self) -> str:
         """The table whose rows the file expects; `{schema}` stands for the project's schema."""
-        return f"{{schema}}.hist_{FEED}__{self.table}" if self.content["scd"] == 2 else f"{{schema}}.final_{self.table}"
+        return f"{{schema}}.hist_{self.feed}__{self.table}" if self.content["scd"] == 2 else f"{{schema}}.final_{self.table}"
 
     @property
     def left_out(self) -> list[str]:
@@ -166,36 +172,42 @@ def run_cases(project: UserProject, cases: Sequence[RowsCase], *, runs: int | No
     landing = project.path / "landing"
     cases = [case for case in cases if not case.broken]
     for case in cases:
-        (landing / case.table).mkdir(parents=True)
+        _folder(landing, case).mkdir(parents=True, exist_ok=True)
     configured: list[dict[str, Any]] | None = None
     most = max((len(case.content["batches"]) for case in cases), default=0)
-    arrived: set[str] = set()
+    arrived: dict[str, None] = {}
     for number in range(most):
         tables = [case.configuration(number) for case in cases]
         if tables != configured:
             configured = tables
             usable = _configure(project, cases, number, landing)
-        for case in cases:
+        files: dict[Path, list[list[str]]] = {}
+        for case in usable:
             lines = case.change_set(number)
-            if lines is not None and case in usable:
-                (landing / case.table / f"{number:04d}.jsonl").write_text(lines)
-                arrived.add(case.table)
+            if lines is not None:
+                files.setdefault(_folder(landing, case) / f"{number:04d}.jsonl", []).append(lines.splitlines(keepends=True))
+                arrived |= dict.fromkeys([*([f"raw_{MIXED}"] if case.feed == MIXED else []), f"stg_{case.feed}__{case.table}+"])
+        for path, some in files.items():  # lines of several tables take turns
+            path.write_text("".join(line for turn in zip_longest(*some, fillvalue="") for line in turn))
         if arrived and (runs is None or number < runs - 1 or number == most - 1):
             # what has nothing new is left out: that it costs nothing is tested elsewhere
-            select = [f"stg_{FEED}__{table}+" for table in sorted(arrived)]
-            _note_failures(project.try_dbt("run", "--select", "cdc_change_sets", *select, quiet=True), cases)
+            _note_failures(project.try_dbt("run", "--select", "cdc_change_sets", *arrived, quiet=True), cases)
             arrived.clear()
 
 
+def _folder(landing: Path, case: RowsCase) -> Path:
+    return landing / FEEDS[case.feed]["location"].format(table=case.table)
+
+
 def _configure(project: UserProject, cases: Sequence[RowsCase], batch: int, landing: Path) -> list[RowsCase]:
-    """Configure the feed with the cases that can be; returns them."""
+    """Configure the feeds with the cases that can be; returns them."""
     usable = list(cases)
     while usable:
-        project.configure(
-            FEED,
-            settings={"format": "rows", "location": f"{landing}/{{table}}", "change_set_order": "name"},
-            tables=[case.configuration(batch) for case in usable],
-        )
+        for feed, settings in FEEDS.items():
+            tables = [case.configuration(batch) for case in usable if case.feed == feed]
+            where = {"location": f"{landing}/{settings['location']}", "change_set_order": "name"}
+            if tables:
+                project.configure(feed, settings=settings | where, tables=tables)
         refused = project.problems()
         for case in usable:
             case.refusals += [p.message for p in refused if p.table == case.table]

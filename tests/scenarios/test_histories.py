@@ -1,47 +1,69 @@
 """Random histories through generated models and real dbt runs: final, history and staging against the oracle.
 
-DELTA_CDC_HISTORIES=300 (default 8) says how many, DELTA_CDC_RUNS=10 (default 3) in how many runs their change sets arrive.
-A history that fails is made smaller for as long as it still fails; what is left is printed as a rows-file, which
-`make scenarios CASES=file` takes.
+The tables' columns come, change and go, some tables share their change sets, and each has settings of its own.
+
+DELTA_CDC_HISTORIES=300 (default 8) says how many, DELTA_CDC_RUNS=10 (default 3) in how many runs their change sets arrive,
+DELTA_CDC_SEED=7 draws others. A history that fails is made smaller for as long as it still fails; what is left is printed as a
+rows-file, which `make scenarios CASES=file` takes (not where its rows are messages).
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import strategies as st
 
 from dbt.adapters.sparkdelta import narrowing, tuning
 from tests.histories import drawn, histories, wild_changes
-from tests.history_files import VALUES, as_read, history_expected, rows_file
+from tests.history_files import Delivered, text
 from tests.scenarios.project import UserProject
-from tests.scenarios.rows_cases import FEED, RowsCase, difference, run_cases
+from tests.scenarios.rows_cases import FEED, MIXED, RowsCase, difference, run_cases
+from tests.scenarios.values import exact_json
 
 COUNT = int(os.environ.get("DELTA_CDC_HISTORIES", "8"))
 RUNS = int(os.environ.get("DELTA_CDC_RUNS", "3"))
 SMALLER = 8  # rounds of a dbt project each, to make a failing history smaller
 
 
-@dataclass(frozen=True)
-class Delivered:
-    """Changes as they arrived. style: how the feed tells transactions and order (`tests.history_files`)."""
+def case_of(delivered: Delivered, number: int) -> RowsCase:
+    name, table = f"history_{number:04d}", f"h{number:04d}"
+    return RowsCase(Path(f"{name}.json"), table, delivered.rows_file(name, table), feed=MIXED if delivered.mixed else FEED)
 
-    style: str
-    changes: Sequence[dict]
 
-    def case(self, number: int) -> RowsCase:
-        name = f"history_{number:04d}"
-        return RowsCase(Path(f"{name}.json"), f"h{number:04d}", rows_file(name, self.changes, self.style))
+def table_settings(chance: Random) -> dict[str, object]:
+    """What a table may be configured with beside what its history asks for."""
+    soft = chance.choice(({}, {}, {"delete_mode": "soft"}, {"delete_mode": "soft", "soft_delete_nulls": True}))
+    partitions = chance.choice(({}, {}, {"partition_by": ["b"]}, {"partition_by": ["b"], "apply": "replace_partitions"}))
+    others: dict[str, object] = {
+        "history": "table", "created_at": "born", "updated_at": "touched", "set_on_insert": ["a"],
+        "on_schema_change": "sync_all_columns", "ignore_null": chance.choice((True, ["b"])),
+        "track_history": chance.choice((["a"], {"except": ["b"]})),
+    }  # fmt: skip
+    return soft | partitions | {name: value for name, value in others.items() if chance.random() < 0.3}
+
+
+@st.composite
+def deliveries(draw: st.DrawFn) -> Delivered:
+    """What a simulated source did and how it came."""
+    history = draw(histories(alters=True))
+    chance = Random(repr(history.delivered))
+    nameless = {"alternate_keys": [["a"]]} if "nameless" in history.features else {}
+    return Delivered(
+        history.style, history.delivered, history.shapes, lead=chance.choice((-2, -1, -1, 0, 0, 1)),
+        settings=table_settings(chance) | nameless, mixed=chance.random() < 0.4 and not nameless,
+        wide_key_from=chance.choice((None, None, 1, RUNS - 1)), clock=chance.choice((1, 1, 3)), runs=RUNS,
+    )  # fmt: skip
 
 
 def random_histories() -> list[Delivered]:
     """Three in four from a simulated source, the fourth wild: ties in all parts of the position, nonsense that no source does."""
     wild = COUNT // 4
-    sound = [Delivered(history.style, history.delivered) for history in drawn(histories(), COUNT - wild)]
+    sound = drawn(deliveries(), COUNT - wild)
     return [*sound, *(Delivered("wild", changes) for changes in drawn(wild_changes(), wild))]
 
 
@@ -51,18 +73,31 @@ def wrong(project: UserProject, case: RowsCase, delivered: Delivered) -> str | N
         return "\n".join(case.refusals)
     if differs := case.difference(project.rows(case.query)):
         return f"final (- expected, + found):\n{differs}"
-    columns = [column for column in VALUES if column in case.content["schema"]]
-    versions = history_expected(delivered.changes, delivered.style, columns)
+    versions = delivered.history()
     shown = replace(case, content=case.content | {"scd": 2, "expected": versions})
     if versions and (differs := difference(versions, project.rows(shown.query))):
         return f"history (- expected, + found):\n{differs}"
-    once = as_read(delivered.changes, "")
-    staged = project.rows(f"select count(*) as n from {{schema}}.stg_{FEED}__{case.table} where _cdc_error is null")[0]["n"]
-    return None if staged == len(once) else f"staging holds {staged} changes, {len(once)} different ones arrived"
+    staging = f"{{schema}}.stg_{case.feed}__{case.table}"
+    staged = project.rows(f"select count(*) as n from {staging} where _cdc_error is null")[0]["n"]
+    if staged != len(delivered.staged):
+        return f"staging holds {staged} changes, {len(delivered.staged)} different ones arrived"
+    kept = [{"name": name, "value": value, "n": n} for (name, value), n in delivered.undeclared().items()]
+    counted: dict[tuple[str, str | None], int] = {}
+    for row in project.rows(
+        f"select explode(_cdc_undeclared) as (name, value) from {staging} where _cdc_error is null and _cdc_op in ('I', 'U', 'R')"
+    ):
+        counted[row["name"], text(row["value"])] = counted.get((row["name"], text(row["value"])), 0) + 1
+    differs = difference(kept, [{"name": name, "value": value, "n": n} for (name, value), n in counted.items()])
+    return differs and f"columns that nobody listed (- expected, + found):\n{differs}"
 
 
 def smaller(delivered: Delivered) -> Iterator[Delivered]:
-    """The same without a change set, without a change, and with two change sets that arrive as one."""
+    """The same with change sets of its own, without a setting, without a change set, and without some changes."""
+    if delivered.mixed:
+        yield replace(delivered, mixed=False)
+    for name in {*delivered.settings} - {"alternate_keys"}:
+        gone = {name, {"delete_mode": "soft_delete_nulls", "partition_by": "apply"}.get(name)}
+        yield replace(delivered, settings={each: value for each, value in delivered.settings.items() if each not in gone})
     sets = sorted({(change["batch"], change["set"]) for change in delivered.changes})
     for one in sets:
         yield replace(delivered, changes=[c for c in delivered.changes if (c["batch"], c["set"]) != one])
@@ -73,20 +108,20 @@ def smaller(delivered: Delivered) -> Iterator[Delivered]:
 
 def smallest(delivered: Delivered, folder: Path, lake: Path) -> tuple[RowsCase, str]:
     """A part of a failing history that fails too, and how."""
-    kept, found = None, (delivered.case(0), "")
+    kept, found = None, (case_of(delivered, 0), "")
     for number in range(SMALLER):
         candidates = [each for each in smaller(delivered) if each.changes] if kept else [delivered]
-        cases = [each.case(index) for index, each in enumerate(candidates)]
+        cases = [case_of(each, index) for index, each in enumerate(candidates)]
         project = UserProject(folder / f"smaller_{number}", lake=lake, schema=f"smaller_{number}")
         run_cases(project, cases, runs=RUNS)
         failing = [
-            (len(each.changes), index, why)
+            (len(each.changes), len(each.settings), index, why)
             for index, (each, case) in enumerate(zip(candidates, cases, strict=True))
             if (why := wrong(project, case, each))
         ]
         if not failing:
             break
-        _, index, why = min(failing)
+        *_, index, why = min(failing)
         kept = delivered = candidates[index]
         found = (cases[index], why)
     return found
@@ -98,7 +133,7 @@ def test_O2_P2_H1_random_histories_give_what_the_oracle_gives(
     monkeypatch.setattr(narrowing, "LARGE", {"merge": 0, "read": 0})  # merges and look-ups as those in large tables,
     monkeypatch.setitem(tuning.MUCH, "table", 0)  # and all that is done where a table is not small
     many = random_histories()
-    cases = [delivered.case(number) for number, delivered in enumerate(many)]
+    cases = [case_of(delivered, number) for number, delivered in enumerate(many)]
     run_cases(project, cases, runs=RUNS)
     failing = [
         (delivered, why)
@@ -110,5 +145,5 @@ def test_O2_P2_H1_random_histories_give_what_the_oracle_gives(
         what = why or f"only with all of the others it fails: {failing[0][1]}"
         pytest.fail(
             f"{len(failing)} of {len(many)} histories differ: {', '.join(delivered.style for delivered, _ in failing)}\n"
-            f"The first, made smaller, differs in {what}\n{json.dumps(case.content, indent=1)}"
+            f"The first, made smaller, differs in {what}\n{exact_json(case.content)}"
         )
