@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from dbt.adapters.sparkdelta import narrowing, tuning
+from delta_cdc.cli import main
 from tests.histories import drawn, histories, wild_changes
 from tests.history_files import VALUES, as_read, history_expected, rows_file
 from tests.scenarios.project import UserProject
@@ -59,6 +61,20 @@ def wrong(project: UserProject, case: RowsCase, delivered: Delivered) -> str | N
     once = as_read(delivered.changes, "")
     staged = project.rows(f"select count(*) as n from {{schema}}.stg_{FEED}__{case.table} where _cdc_error is null")[0]["n"]
     return None if staged == len(once) else f"staging holds {staged} changes, {len(once)} different ones arrived"
+
+
+def miscounted(counts: Mapping[str, int], delivered: Delivered) -> str | None:
+    """What of `status --counts` is not so; None if nothing is. A sound source does what it does to rows that are there."""
+    seen: set[tuple[object, ...]] = set()
+    ties = 0
+    for change in sorted(as_read(delivered.changes, delivered.style), key=lambda each: (each["batch"], each["set"], each["row"])):
+        keys = {key for key in (change["key"], change["key_before"]) if key is not None}
+        places = {(key, change["sequence"], change["ordinal"]) for key in keys}
+        ties += not seen.isdisjoint(places)
+        seen |= places
+    expected = dict.fromkeys(counts, 0) if delivered.style != "wild" else dict(counts)
+    expected["ties"] = ties
+    return None if counts == expected else f"counts: {counts}, expected {expected}"
 
 
 def smaller(delivered: Delivered) -> Iterator[Delivered]:
@@ -112,3 +128,8 @@ def test_O2_P2_H1_random_histories_give_what_the_oracle_gives(
             f"{len(failing)} of {len(many)} histories differ: {', '.join(delivered.style for delivered, _ in failing)}\n"
             f"The first, made smaller, differs in {what}\n{json.dumps(case.content, indent=1)}"
         )
+    where = ["--project-dir", str(project.path), "--profiles-dir", str(project.path)]
+    asked = CliRunner().invoke(main, ["status", "--counts", "--json", *where])
+    told = {row["table"]: row["counts"] for row in json.loads(asked.stdout)}
+    counted = [miscounted(told[f"{FEED}.{case.table}"], delivered) for case, delivered in zip(cases, many, strict=True)]
+    assert [why for why in counted if why] == []

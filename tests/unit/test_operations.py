@@ -16,7 +16,7 @@ from rich.console import Console
 from tests.projects import FEED, TABLE, project, source
 
 from delta_cdc import run as runs
-from delta_cdc.ask import status_rows
+from delta_cdc.ask import show_status, status_rows
 from delta_cdc.cli import main
 from delta_cdc.config import Project, load_project
 from delta_cdc.errors import OperationError
@@ -270,6 +270,21 @@ def test_status_knows_that_what_a_table_is_read_from_failed(tmp_path: Path, mode
     }
     (row,) = status_rows(read, told)
     assert (row["state"], row["lag_seconds"]) == (state, None)
+
+
+def test_status_has_counts_where_they_were_asked_for_of_the_tables_that_were_named(tmp_path: Path) -> None:
+    read = load_project(two_feeds(tmp_path))
+    invoice, customer = find_table(read, "shop.invoice"), find_table(read, "customer")
+    told: dict[str, Any] = {"runs": [], "holds": [], "quarantine": [], "tables": []}
+    told["tables"] = [{"name": name} for name in ("shop.invoice", "shop.customer")]
+    assert ["counts" in row for row in status_rows(read, told)] == [False, False, False]
+    counts = {"ties": 12345, "partial_without_base": 0}
+    rows = status_rows(read, {**told, "counts": {"shop.invoice": counts, "shop.customer": None}}, [customer, invoice])
+    assert [(row["table"], row["counts"]) for row in rows] == [("shop.customer", None), ("shop.invoice", counts)]
+    screen = io.StringIO()
+    show_status(rows, [], Console(file=screen, width=200))
+    assert [line.split() for line in screen.getvalue().splitlines()[-2:]] == [
+        ["table", "ties", "partial", "without", "base"], ["shop.invoice", "12,345", "0"]]
 
 
 class WarmTests:
