@@ -1,8 +1,13 @@
 {#- What `delta-cdc status`, `report`, `log`, `explain`, `history`, `as-of` and `late` show, each as one JSON value; only `export` writes, and no table. -#}
 
 {#- {tables, runs, quarantine, holds}: lists of rows. Of the tables themselves only Delta's logs are read, and of staging the newest
-    moment: by delta-rs, or by Spark where that cannot. -#}
-{% macro status() %}{% do print(tojson(delta_cdc._status())) %}{% endmacro %}
+    moment: by delta-rs, or by Spark where that cannot. counts: names of staging tables of which `counts` tells {<feed>.<table>: what
+    `_counts` counts}, from all of their changes. -#}
+{% macro status(counts=[]) %}
+  {%- set out = delta_cdc._status() -%}
+  {%- if counts %}{% do out.update({'counts': delta_cdc._counts(counts)}) %}{% endif -%}
+  {%- do print(tojson(out)) -%}
+{% endmacro %}
 
 {#- The same, and `history`: what the last runs did, a row a run and table, oldest first. runs: so many. -#}
 {% macro report(runs=200) %}

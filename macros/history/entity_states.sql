@@ -8,22 +8,7 @@
 {%- set made = settings.get('expressions') or {} -%}
 {#- an expression may name any column, published or not -#}
 {%- set values = ((settings.column_types.keys() | list if made else []) + settings['columns'] | reject('in', made) | list) | unique | reject('in', keys) | list -%}
-truncates as (  -- few: one array, so that each change can count those below it
-  select array_sort(collect_list(struct({{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at))) as _cdc_truncates
-  from {{ staging }} where {{ "_cdc_op = 'T' and _cdc_error is null" if settings.get('may_be_truncated', true) else 'false' }}
-),
-events as (
-  select changes.*, truncates._cdc_truncates,
-    size(filter(truncates._cdc_truncates, t -> struct(t._cdc_sequence, t._cdc_ordinal, t._cdc_batch_id, t._cdc_row) < struct({{ delta_cdc.order_columns() | join(', ') }}))) as _cdc_epoch
-  from changes cross join truncates
-),
-lives as (
-  select *,
-    count_if(_cdc_ends) over (
-      partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_of_states() }}
-      rows between unbounded preceding and 1 preceding) as _cdc_life
-  from events
-),
+{{ delta_cdc.entity_lives(settings, staging) }},
 {{ 'folded' if made else 'states' }} as (
   select
     _cdc_entity, _cdc_epoch, _cdc_after, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, _cdc_truncates{{ delta_cdc._of_life(settings) if with_life }},
@@ -44,6 +29,27 @@ states as (
   from folded
 )
 {%- endif %}
+{%- endmacro %}
+
+
+{#- The CTEs from `changes` to `lives`: with the truncates below each change (`_cdc_epoch`), and the ends before it among those (`_cdc_life`). -#}
+{% macro entity_lives(settings, staging) -%}
+truncates as (  -- few: one array, so that each change can count those below it
+  select array_sort(collect_list(struct({{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at))) as _cdc_truncates
+  from {{ staging }} where {{ "_cdc_op = 'T' and _cdc_error is null" if settings.get('may_be_truncated', true) else 'false' }}
+),
+events as (
+  select changes.*, truncates._cdc_truncates,
+    size(filter(truncates._cdc_truncates, t -> struct(t._cdc_sequence, t._cdc_ordinal, t._cdc_batch_id, t._cdc_row) < struct({{ delta_cdc.order_columns() | join(', ') }}))) as _cdc_epoch
+  from changes cross join truncates
+),
+lives as (
+  select *,
+    count_if(_cdc_ends) over (
+      partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_of_states() }}
+      rows between unbounded preceding and 1 preceding) as _cdc_life
+  from events
+)
 {%- endmacro %}
 
 

@@ -20,18 +20,19 @@ _TOLD = ("batch_id", "change_set", "changes", "newest", "final_rows", "final_row
 _OPERATIONS = {"I": "insert", "U": "update", "D": "delete", "R": "read", "T": "truncate"}
 
 
-def status_rows(project: Project, told: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
-    """One row a table of the feeds, from what the macro `status` told.
+def status_rows(project: Project, told: Mapping[str, Any], of: Sequence[Table] | None = None) -> list[dict[str, Any]]:
+    """One row a table of the feeds, or of these only, from what the macro `status` told.
 
     Keys: table; state (`not loaded`, `ok`, `paused`, `held`, `failed`); why (texts, where it is not ok); batch_id, to which
     it has come; change_set, that batch's, and loaded, when; newest, the source's time, and lag_seconds (None where that is
     no moment); changes, final_rows (exact unless final has deletion vectors), files; quarantined (text by reason);
-    late_share, of the changes that were no duplicates.
+    late_share, of the changes that were no duplicates. Where it told them, counts (None of a table without keys): ties,
+    known_inserts, unknown_updates, unknown_deletes, unknown_old_keys, collisions, partial_without_base.
     """
     tables = {row["name"]: row for row in told["tables"]}
     runs = {row["table"]: row for row in told["runs"]}
     out = []
-    for table in project.tables:
+    for table in project.tables if of is None else of:
         name = table.full_name
         row: dict[str, Any] = {"table": name, "state": "not loaded", "why": []}
         out.append(row)
@@ -53,6 +54,7 @@ def status_rows(project: Project, told: Mapping[str, Sequence[Row]]) -> list[dic
                 "lag_seconds": _seconds_since(found.get("newest")),
                 "late_share": late / (read - duplicate) if read > duplicate else 0.0,
                 "quarantined": ", ".join(f"{q['n']} {q['error']}" for q in reasons),
+                **({"counts": told["counts"].get(name)} if "counts" in told else {}),
             }
         paused = table.settings.paused
         row["why"] += [f"paused: {paused}"] if paused else []
@@ -61,7 +63,7 @@ def status_rows(project: Project, told: Mapping[str, Sequence[Row]]) -> list[dic
     return out
 
 
-def quarantined_elsewhere(project: Project, told: Mapping[str, Sequence[Row]]) -> list[str]:
+def quarantined_elsewhere(project: Project, told: Mapping[str, Any]) -> list[str]:
     """Messages that are of no configured table, a text for each table and reason."""
     listed = {(table.feed, table.name) for table in project.tables}
     return [
@@ -94,6 +96,7 @@ def show_status(rows: Sequence[Row], elsewhere: Sequence[str], console: Console)
         cells = (row["table"], row["state"], last, newest, behind, short(row.get("loaded")), *counted)
         table.add_row(*(Text(cell, style=style) for cell in cells))
     console.print(table)
+    _show_counts([row for row in rows if row.get("counts")], console)
     told: dict[tuple[str, bool], list[str]] = {}  # once what holds for many: a feed that is paused, or could not be read
     for row in rows:
         for why in row["why"]:
@@ -104,6 +107,16 @@ def show_status(rows: Sequence[Row], elsewhere: Sequence[str], console: Console)
     if elsewhere:
         said = f"Quarantined too, of no table above: {', '.join(elsewhere)}"
         tell(console, said, "yellow")
+
+
+def _show_counts(rows: Sequence[Row], console: Console) -> None:
+    """rows: of `status_rows`, each with counts."""
+    if rows:
+        table = grid("table", *(f">{name.replace('_', ' ')}" for name in rows[0]["counts"]))
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in (row["table"], *(number(count) for count in row["counts"].values()))))
+        console.print()
+        console.print(table)
 
 
 def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -281,6 +281,21 @@ def test_status_says_once_what_keeps_all_tables_of_a_feed() -> None:
     assert told == ["shop.a and 2 more: raw_shop: a change set is gone", "shop.d: paused: it moves"]
 
 
+def test_status_has_counts_where_they_were_asked_for_of_the_tables_that_were_named(tmp_path: Path) -> None:
+    read = load_project(two_feeds(tmp_path))
+    invoice, customer = find_table(read, "shop.invoice"), find_table(read, "customer")
+    told: dict[str, Any] = {"runs": [], "holds": [], "quarantine": [], "tables": []}
+    told["tables"] = [{"name": name} for name in ("shop.invoice", "shop.customer")]
+    assert ["counts" in row for row in status_rows(read, told)] == [False, False, False]
+    counts = {"ties": 12345, "partial_without_base": 0}
+    rows = status_rows(read, {**told, "counts": {"shop.invoice": counts, "shop.customer": None}}, [customer, invoice])
+    assert [(row["table"], row["counts"]) for row in rows] == [("shop.customer", None), ("shop.invoice", counts)]
+    screen = io.StringIO()
+    show_status(rows, [], Console(file=screen, width=200))
+    assert [line.split() for line in screen.getvalue().splitlines()[-2:]] == [
+        ["table", "ties", "partial", "without", "base"], ["shop.invoice", "12,345", "0"]]
+
+
 class WarmTests:
     """Ends `dbt test` with what it is given: results, or why there are none."""
 
