@@ -37,11 +37,13 @@
             ~ keys | join(', ') ~ '], and a person was erased from it, who is known by the former. Put them back.') -%}
     {%- endif -%}
     {%- if delta_cdc._keys_of_final() != keys -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
+    {%- do delta_cdc._gain_key_columns(settings, state) -%}
     {%- do delta_cdc._grow_key_before(settings, new) -%}
     {%- set told = [] -%}  {#- what an old key does not tell is as in the new one -#}
     {%- for key in keys if key not in state.notes['keys'] -%}
-      {%- set name = delta_cdc.quoted(key) -%}
-      {%- do told.append('_cdc_key_before.' ~ name ~ ' = coalesce(_cdc_key_before.' ~ name ~ ', ' ~ name ~ ')') -%}
+      {%- set name, old = delta_cdc.quoted(key), settings.renamed_columns.get(key) -%}
+      {%- do told.append('_cdc_key_before.' ~ name ~ ' = coalesce(_cdc_key_before.' ~ name ~ ', '
+            ~ ('_cdc_key_before.' ~ delta_cdc.quoted(old) ~ ', ' if old in fields) ~ name ~ ')') -%}
     {%- endfor -%}
     {%- if told %}{% do delta_cdc.write_before('update ' ~ this ~ ' set ' ~ told | join(', ') ~ ' where _cdc_key_before is not null') %}{% endif -%}
     {%- set lacks = [] -%}
@@ -52,6 +54,23 @@
           ~ " and (_cdc_error is null or _cdc_error = 'null_key') and _cdc_error is distinct from " ~ error) -%}
   {%- endif -%}
   {%- if fields + new != keys -%}{%- do settings.update({'key_fields': fields + new}) -%}{%- endif -%}
+{% endmacro %}
+
+
+{#- Key columns that staging has not yet got; of one that was renamed what it was called before is in it, for keys are joined as they are. -#}
+{% macro _gain_key_columns(settings, state) %}
+  {%- set there, new, renamed = state.columns.keys() | map('lower') | list, {}, [] -%}
+  {%- for key in settings['keys'] if key | lower not in there -%}
+    {%- do new.update({key: settings.column_types[key]}) -%}
+    {%- set old = settings.renamed_columns.get(key) -%}
+    {%- if old and old | lower in there %}{% do renamed.append(delta_cdc.quoted(key) ~ ' = ' ~ delta_cdc.quoted(old)) %}{% endif -%}
+  {%- endfor -%}
+  {%- if new -%}
+    {%- do delta_cdc.evolve_before(new) -%}
+    {%- do new.update(state.columns) -%}
+    {%- do state.update({'columns': new}) -%}
+  {%- endif -%}
+  {%- if renamed %}{% do delta_cdc.write_before('update ' ~ this ~ ' set ' ~ renamed | join(', ')) %}{% endif -%}
 {% endmacro %}
 
 

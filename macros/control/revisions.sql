@@ -276,8 +276,9 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
     {%- set wanted = (names is none or staging.identifier in names) and (setting is none or settings.get(setting)) -%}
     {%- set state = adapter.table_state(staging, staging.identifier) if wanted else {'exists': false} -%}
     {%- if state.exists -%}
-      {%- do delta_cdc.read_as_multiset(settings) -%}
       {%- set progress = delta_cdc.progress(staging) -%}
+      {%- do delta_cdc._refuse_other_rows(settings, progress) -%}
+      {%- do delta_cdc.read_as_multiset(settings) -%}
       {%- set evolved = delta_cdc._staged_columns(settings, progress) -%}
       {%- do settings.update({'spelled': delta_cdc._may_be_spelled_otherwise(settings, progress)}) -%}
       {%- do delta_cdc._keep_out(settings, staging, state) -%}
