@@ -43,6 +43,7 @@
     {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
   {%- endif -%}
   {%- if settings.spelled %}{% do plan.notes.update({'spelled': true}) %}{% endif -%}
+  {%- do delta_cdc._refuse_other_times(settings, state, plan, evolved) -%}
   {%- do delta_cdc._tell_of_columns(settings, plan) -%}
   {%- if state.notes.get('revised_in') -%}{%- do plan.notes.update({'revised_in': state.notes.revised_in}) -%}{%- endif -%}
   {%- if settings.get('erased_in') and plan.quarantined and not delta_cdc.reads_files(settings) %}{% do delta_cdc._erase_again_from_raw(settings, changes_from, delta_cdc._lines_of_table(changes_from | string, settings, state.batch_id)) %}{% endif -%}

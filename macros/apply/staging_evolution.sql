@@ -34,8 +34,8 @@
   {{ return('values' if settings.keyless == 'multiset' else 'keyed' if settings['keys'] else 'added') }}
 {% endmacro %}
 
-{% macro _or_load_anew(settings) %}
-  {{ return(' Put it back, or drop ' ~ delta_cdc.model_name(settings, 'staging') ~ ' and what is made of it (the tables of keys, history and final) and run again to load the change sets that are still there.') }}
+{% macro _or_load_anew(settings, first='Put it back') %}
+  {{ return(' ' ~ first ~ ', or drop ' ~ delta_cdc.model_name(settings, 'staging') ~ ' and what is made of it (the tables of keys, history and final) and run again to load the change sets that are still there.') }}
 {% endmacro %}
 
 
@@ -93,6 +93,18 @@
             ~ " would no longer be one." ~ remedy) -%}
     {%- endif -%}
     {%- do settings.update({'values': staged + (settings['values'] | reject('in', staged) | list)}) -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{#- Times of another type than the staged ones would be cast to it: a timestamp to a number, or to its day. -#}
+{% macro _refuse_other_times(settings, state, plan, evolved) %}
+  {%- if state.exists and plan.time_type != 'void' -%}
+    {%- set found = adapter.evolved({'time': state.columns['_cdc_occurred_at']}, {'time': plan.time_type}) -%}
+    {%- if found.cast or (found.rewrite and not evolved.rewrite) -%}
+      {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`occurred_at` gives a ' ~ plan.time_type ~ ', and the times of what is staged are of type '
+            ~ state.columns['_cdc_occurred_at'] ~ '. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
+    {%- endif -%}
   {%- endif -%}
 {% endmacro %}
 
@@ -182,11 +194,20 @@ select {{ as_new | join(', ') }} from (
   {%- do delta_cdc.write_before('alter table ' ~ this ~ " set tblproperties ('" ~ name ~ "' = " ~ delta_cdc.literal(tojson(value)) ~ ')') -%}
 {% endmacro %}
 
-{#- Says in staging what its columns were called: the configuration knows their last names alone. -#}
+{#- Says in staging what its columns were called: the configuration knows their last names alone. Where staged changes have other values under
+    both names, these were two columns. -#}
 {% macro _note_renaming(settings, state) %}
   {%- set renamed = delta_cdc._renamed_so_far(state) -%}
   {%- set new = settings.get('renamed_in_staging') or {} -%}
   {%- if new.items() | reject('in', renamed.items() | list) | list -%}
+    {%- for column, old in new.items() if renamed.get(column) != old and column in state.columns -%}
+      {%- set type, value = settings.staged_types[column], delta_cdc.comparables(settings, [column])[0] -%}
+      {%- set was = 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')' if value == delta_cdc.quoted(column) else delta_cdc.json_of(delta_cdc.quoted(old)) -%}
+      {%- if adapter.query_rows('select 1 as found from ' ~ this ~ ' where _cdc_error is null and ' ~ value ~ ' <> ' ~ was ~ ' limit 1') -%}
+        {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`renamed_columns` says that `' ~ column ~ '` was `' ~ old ~ '`, and staged changes have other'
+              ~ ' values in the one than in the other: they were two columns. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings, 'Take it out')) -%}
+      {%- endif -%}
+    {%- endfor -%}
     {%- do renamed.update(new) -%}
     {%- do delta_cdc.note_property('delta_cdc.renamed', renamed) -%}
   {%- endif -%}

@@ -2,13 +2,17 @@
 
 {% macro _refuse_other_keys(settings, state) %}
   {%- set before = state.notes.get('keys') -%}
-  {%- if before and before != settings['keys'] and not flags.FULL_REFRESH -%}
+  {%- if before and delta_cdc._are_other_keys(before, settings['keys']) and not flags.FULL_REFRESH -%}
     {%- do exceptions.raise_compiler_error(
         delta_cdc.about_table(settings) ~ '`keys` were [' ~ before | join(', ') ~ '] and are now ['
         ~ settings['keys'] | join(', ') ~ ']. Nothing was loaded. Put them back, or rebuild what is made by key; staging stays, and what lacks'
         ~ ' a key is marked `null_key`: dbt run --full-refresh --select stg_' ~ settings.feed ~ '__' ~ settings.table ~ '+') -%}
   {%- endif -%}
 {% endmacro %}
+
+
+{#- To Spark, case makes no difference. -#}
+{% macro _are_other_keys(before, keys) %}{{ return(before | map('lower') | list != keys | map('lower') | list) }}{% endmacro %}
 
 
 {#- `key_changes` was taken back since the last load. Where keys did change, rows would come back at keys that they left. -#}
@@ -31,12 +35,12 @@
   {%- for key in keys %}{% do spelling.update({key | lower: key}) %}{% endfor -%}
   {%- set fields = delta_cdc._spelled(delta_cdc._field_names(state.columns.get('_cdc_key_before')), spelling) -%}
   {%- set new = keys | reject('in', fields) | list -%}
-  {%- if state.notes.get('keys', keys) != keys -%}
+  {%- if delta_cdc._are_other_keys(state.notes.get('keys', keys), keys) -%}
     {%- if state.properties.get('delta_cdc.erased') -%}
       {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': `keys` were [' ~ state.notes['keys'] | join(', ') ~ '] and are now ['
             ~ keys | join(', ') ~ '], and a person was erased from it, who is known by the former. Put them back.') -%}
     {%- endif -%}
-    {%- if delta_cdc._keys_of_final() != keys -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
+    {%- if delta_cdc._are_other_keys(delta_cdc._keys_of_final() or [], keys) -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
     {%- do delta_cdc._gain_key_columns(settings, state) -%}
     {%- do delta_cdc._grow_key_before(settings, new) -%}
     {%- set told = [] -%}  {#- what an old key does not tell is as in the new one -#}
