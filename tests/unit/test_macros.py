@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.macros import CompilerError, load
 
+from dbt.adapters.sparkdelta.columns import evolved
 from dbt.adapters.sparkdelta.delta_log import no_state
 from delta_cdc.config import sequence_name
 
@@ -375,6 +376,18 @@ def test_N1_N2_E7_rows_are_told_apart_as_staging_was_loaded(before: dict, now: d
     macros["_refuse_other_rows"](now, {"notes": {}})
     with pytest.raises(CompilerError, match=message) if message else nullcontext():
         macros["_refuse_other_rows"](now, {"notes": macros["_notes_of_rows"](before)})
+
+
+@pytest.mark.parametrize(("was", "now", "refused"), [
+    ("integer", "bigint", False), ("timestamp", "timestamp", False), ("long", "int", False), ("integer", "void", False),
+    ("integer", "timestamp", True), ("timestamp", "bigint", True), ("date", "timestamp", True),
+])  # fmt: skip
+def test_H1_times_of_another_type_than_staging_s_are_refused(was: str, now: str, refused: bool) -> None:
+    refuse = load(adapter=SimpleNamespace(evolved=evolved))["_refuse_other_times"]
+    state = {"exists": True, "columns": {"_cdc_occurred_at": was}}
+    with pytest.raises(CompilerError, match=f"`occurred_at` gives a {now}, and the times") if refused else nullcontext():
+        refuse(KEYED, state, {"time_type": now}, {"rewrite": []})
+    refuse(KEYED, {"exists": False}, {"time_type": now}, {"rewrite": []})
 
 
 def test_E4_another_order_than_staging_s_is_refused() -> None:
