@@ -31,9 +31,7 @@
 {% macro _adopt_keys(settings, state) %}
   {%- set keys = settings['keys'] -%}
   {%- if not state.exists or not keys -%}{{ return('') }}{%- endif -%}
-  {%- set spelling = {} -%}
-  {%- for key in keys %}{% do spelling.update({key | lower: key}) %}{% endfor -%}
-  {%- set fields = delta_cdc._spelled(delta_cdc._field_names(state.columns.get('_cdc_key_before')), spelling) -%}
+  {%- set fields = delta_cdc._fields_of_key_before(settings, state) -%}
   {%- set new = keys | reject('in', fields) | list -%}
   {%- if delta_cdc._are_other_keys(state.notes.get('keys', keys), keys) -%}
     {%- if state.properties.get('delta_cdc.erased') -%}
@@ -57,7 +55,18 @@
     {%- do delta_cdc.write_before('update ' ~ this ~ ' set _cdc_error = ' ~ error ~ " where _cdc_op <> 'T' and _cdc_raw is null"
           ~ " and (_cdc_error is null or _cdc_error = 'null_key') and _cdc_error is distinct from " ~ error) -%}
   {%- endif -%}
-  {%- if fields + new != keys -%}{%- do settings.update({'key_fields': fields + new}) -%}{%- endif -%}
+  {%- do delta_cdc._note_key_fields(settings, fields + new) -%}
+{% endmacro %}
+
+{% macro _note_key_fields(settings, fields) %}
+  {%- if settings['keys'] and fields != settings['keys'] -%}{%- do settings.update({'key_fields': fields}) -%}{%- endif -%}
+{% endmacro %}
+
+{#- The fields of `_cdc_key_before` in staging, the keys among them as they are spelled now. -#}
+{% macro _fields_of_key_before(settings, state) %}
+  {%- set spelling = {} -%}
+  {%- for key in settings['keys'] %}{% do spelling.update({key | lower: key}) %}{% endfor -%}
+  {{ return(delta_cdc._spelled(delta_cdc._field_names(state.columns.get('_cdc_key_before')), spelling)) }}
 {% endmacro %}
 
 
