@@ -678,6 +678,29 @@ def test_S5_of_two_runs_that_find_change_sets_at_once_one_numbers_them() -> None
     assert macros["_recently_recorded"](ledger, theirs)["rows"][0]["change_set"] == "asked"
 
 
+@pytest.mark.parametrize(("sub_folders", "above"), [(False, -1), (True, -1), (False, 9), (True, 9)])
+def test_S4_what_lies_in_folders_in_a_tables_folder_is_its_own_where_the_feed_says_so(sub_folders: bool, above: int) -> None:
+    folders = {1: "/l/t", 2: "/l/t/day=1", 3: "/l/t/day=1/hour=2", 4: "/l/tt/day=1", 5: "/l"}
+    rows = [
+        {"feed": "f", "folder": f"file:{folder}", "batch_id": batch, "change_set": f"file:{folder}/{batch}", "status": "recorded"}
+        for batch, folder in folders.items()
+    ]
+    ledger = SimpleNamespace(identifier="cdc_change_sets")
+    met = {"ledger": str(ledger), "version": 1, "run": None, "above": above, "rows": rows}
+    adapter = SimpleNamespace(
+        recall={"recorded": met}.get, table_state=lambda *_: SimpleNamespace(exists=True, version=1, notes={}),
+        qualified_path=lambda path: f"file:{path}", changed_files=lambda pending: [], cached_query=lambda relation, sql: rows,
+        query_rows=lambda sql: ["asked"],
+    )
+    settings = {"feed": "f", "location": "/l/{table}", "source_table": "t", "file_format": "json", "sub_folders": sub_folders}
+    pending = load(adapter=adapter)["pending_change_sets"]
+    if above < 0:
+        assert [each["batch_id"] for each in pending(ledger, settings, 0)] == ([1, 2, 3] if sub_folders else [1])
+    else:  # far behind: the ledger is asked, where it has more than was done
+        assert pending(ledger, settings, 2) == (["asked"] if sub_folders else [])
+        assert pending(ledger, settings, 3) == []
+
+
 def test_S5_a_ledger_that_somebody_else_wrote_to_is_asked_how_far_it_is() -> None:
     state = {"exists": True, "version": 3, "app_id": "cdc_change_sets@0", "txn_version": 7}
     assert recorded(state, [{"batch_id": 8, "is_new": True}])[0].plan["txn"]["version"] == 8
