@@ -35,9 +35,9 @@
   {%- set until = 'max(_cdc_occurred_at)' -%}
   {%- if horizon %}{% set until = 'greatest(' ~ until ~ ', try_cast(' ~ delta_cdc.literal(state.properties['delta_cdc.folded_until']) ~ ' as ' ~ time_type ~ '))' %}{% endif -%}
   {%- set folded = adapter.query_rows('select cast(' ~ until ~ ' as string) as until, unix_micros(current_timestamp()) as now from ' ~ below)[0] -%}
-  {%- do run_query('alter table ' ~ table.staging ~ " set tblproperties ('delta_cdc.folded_until' = " ~ delta_cdc.literal(folded.until)
-        ~ ", 'delta_cdc.folded_at' = '" ~ folded.now ~ "', 'delta_cdc.horizon' = " ~ delta_cdc.literal(cut.at) ~ ", 'delta_cdc.horizon_type' = "
-        ~ delta_cdc.literal(cut.type) ~ ", 'delta_cdc.compacted_batch' = '" ~ state.batch_id ~ "')") -%}
+  {#- what was announced and not folded, or folded already, was there when it was announced first -#}
+  {%- do delta_cdc._announce(table.staging, {'delta_cdc.folded_until': folded.until, 'delta_cdc.horizon': cut.at, 'delta_cdc.horizon_type': cut.type,
+        'delta_cdc.compacted_batch': state.batch_id}, {'delta_cdc.folded_at': folded.now}) -%}
   {%- set linked = 'cdc_linked_keys' if table.settings.key_changes and state.notes.keys_may_move is not sameas false else none -%}
   {%- if linked -%}
     {%- do adapter.create_view_from_python(linked, 'delta_cdc.keys.linked_keys', {
@@ -62,6 +62,18 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
   {%- set left = adapter.query_rows('select count(*) as n from ' ~ below)[0].n -%}
   {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes folded away, ' ~ left ~ ' stay, up to the horizon ' ~ cut.at
         ~ '. A change at or below it is too late from now on.') -%}
+{% endmacro %}
+
+
+{#- Properties of a table that stand before what they tell of is done; no commit where it has them, for an operation may be run again.
+    beside: others, set with them. -#}
+{% macro _announce(relation, properties, beside={}) %}
+  {%- set there, new, values = adapter.table_state(relation, relation.identifier).properties, [], [] -%}
+  {%- for name, value in properties.items() if there.get(name) != value | string %}{% do new.append(name) %}{% endfor -%}
+  {%- for name, value in (properties.items() | list) + (beside.items() | list) -%}
+    {%- do values.append("'" ~ name ~ "' = " ~ delta_cdc.literal(value | string)) -%}
+  {%- endfor -%}
+  {%- if new %}{% do run_query('alter table ' ~ relation ~ ' set tblproperties (' ~ values | join(', ') ~ ')') %}{% endif -%}
 {% endmacro %}
 
 

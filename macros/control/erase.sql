@@ -26,7 +26,7 @@
   {%- if raw is not none -%}{%- do delta_cdc._erase_from_raw(table, raw) -%}{%- endif -%}
 
   {%- do adapter.create_kept_view('cdc_erase_hashes', 'select _cdc_position, ' ~ delta_cdc._keyed_hash(delta_cdc.all_quoted(keys)) ~ ' as _cdc_erased from (select *, uuid() as _cdc_salt from cdc_keys_of_row)') -%}
-  {%- set revision = delta_cdc._record_revision(ledger, 'erase', settings.feed, table.name) -%}
+  {%- set revision = delta_cdc._record_revision(ledger, [table], 'erase', settings.feed, table.name) -%}
   {%- set sql -%}
 merge into {{ table.staging }} as t
 using (
@@ -39,7 +39,7 @@ when matched then delete
 when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_ordinal, _cdc_error, _cdc_raw, _cdc_batch_id, _cdc_change_set, _cdc_row, _cdc_staged_at, _cdc_revised_in)
   values ('D', s._cdc_position._cdc_sequence, s._cdc_position._cdc_ordinal, 'erased', s._cdc_erased, s._cdc_batch_id, 'erase', s._cdc_row, current_timestamp(), {{ revision }})
   {%- endset -%}
-  {%- do run_query('alter table ' ~ table.staging ~ " set tblproperties ('delta_cdc.erased' = '" ~ delta_cdc._erase_secret_digest() ~ "')") -%}
+  {%- do delta_cdc._announce(table.staging, {'delta_cdc.erased': delta_cdc._erase_secret_digest()}) -%}
   {%- set done = delta_cdc._revise(table, sql, revision) -%}
   {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes erased, as batch ' ~ revision ~ '.') -%}
   {%- for set in adapter.query_rows('select batch_id, change_set from ' ~ ledger ~ ' where batch_id in (' ~ batches | join(', ') ~ ') order by batch_id') -%}

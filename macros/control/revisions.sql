@@ -47,7 +47,7 @@
     {%- do print('batch ' ~ batch_id ~ ' (' ~ found.change_set ~ ') was taken back already, at ' ~ found.retracted_at ~ '.') -%}
     {{ return('') }}
   {%- endif -%}
-  {%- set revision = delta_cdc._record_revision(ledger, 'retract', found.feed, found.change_set, batch_id) -%}
+  {%- set revision = delta_cdc._record_revision(ledger, to_mark, 'retract', found.feed, found.change_set, batch_id) -%}
   {%- set problems = [] -%}
   {%- for table in to_mark -%}
     {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
@@ -130,7 +130,7 @@ where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(
     {%- elif problem -%}
       {%- do problems.append(problem) -%}
     {%- else -%}
-      {%- set revision = delta_cdc._record_revision(ledger, 'replay', table.settings.feed, table.name) -%}
+      {%- set revision = delta_cdc._record_revision(ledger, [table], 'replay', table.settings.feed, table.name) -%}
       {%- set columns = delta_cdc._staging_columns(table.settings) -%}
       {%- set sql -%}
 merge into {{ table.staging }} as t
@@ -155,7 +155,7 @@ when matched then update set {% for column in columns %}{{ column }} = s.{{ colu
 {% endmacro %}
 
 
-{#- One statement on staging, as the transaction of its revision. -#}
+{#- One statement on staging, as the transaction of its revision. It touches some row, or Delta had that transaction already. -#}
 {% macro _revise(table, sql, revision) %}
   {%- set state = delta_cdc.progress(table.staging) -%}
   {%- do delta_cdc._refuse_restored(table.staging, state) -%}
@@ -168,7 +168,11 @@ when matched then update set {% for column in columns %}{{ column }} = s.{{ colu
   {#- the highest position may be lower now: it is asked for at the next load; what is usable now may be a truncate, or a key change -#}
   {%- do notes.update({'highest': none, 'highest_type': none, 'revised_in': revision, 'after': revision, 'truncates': true,
         'keys_may_move': state.notes.keys_may_move is not sameas false or table.settings.key_changes}) -%}
-  {{ return(delta_cdc._write(table.staging, sql, {'txn': {'app_id': state.app_id, 'version': revision}, 'notes': notes})) }}
+  {%- set done = delta_cdc._write(table.staging, sql, {'txn': {'app_id': state.app_id, 'version': revision}, 'notes': notes}) -%}
+  {%- if not done.rows_affected -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': another operation took batch ' ~ revision ~ ' meanwhile, and this one did nothing. Run it again.') -%}
+  {%- endif -%}
+  {{ return(done) }}
 {% endmacro %}
 
 {% macro _write(relation, sql, options) %}
@@ -185,9 +189,20 @@ when matched then update set {% for column in columns %}{{ column }} = s.{{ colu
 {% endmacro %}
 
 
-{#- A batch id for an operation: a row of its own in the ledger, in one commit with the mark on what it takes back. -#}
-{% macro _record_revision(ledger, unit, feed, subject, retracted=none) %}
-  {%- set revision = [delta_cdc._highest_recorded_batch(ledger, adapter.table_state(ledger, ledger.identifier)), delta_cdc._highest_batch_of_tables()] | max + 1 -%}
+{#- A batch id for an operation: a row of its own in the ledger, in one commit with the mark on what it takes back. One that was interrupted before
+    a table took its number goes on with it when it is run again, unless something was recorded since. tables: those that are to take it. -#}
+{% macro _record_revision(ledger, tables, unit, feed, subject, retracted=none) %}
+  {%- set recorded, taken = delta_cdc._highest_recorded_batch(ledger, adapter.table_state(ledger, ledger.identifier)), delta_cdc._highest_batch_of_tables() -%}
+  {%- set reached = [-1] -%}
+  {%- for table in tables %}{% do reached.append(delta_cdc.progress(table.staging).batch_id) %}{% endfor -%}
+  {%- if recorded >= taken and recorded > reached | max -%}
+    {%- set its_row = 'batch_id = ' ~ recorded ~ ' and feed = ' ~ delta_cdc.literal(feed) ~ ' and unit = ' ~ delta_cdc.literal(unit)
+          ~ ' and change_set = ' ~ delta_cdc.literal(unit ~ ' ' ~ subject) -%}
+    {%- set marked = 'batch_id = ' ~ retracted ~ " and status = 'retracted'" if retracted is not none else 'false' -%}
+    {%- set there = adapter.query_rows('select count(*) as n from ' ~ ledger ~ ' where ' ~ its_row ~ ' or ' ~ marked)[0].n -%}
+    {%- if there == (1 if retracted is none else 2) %}{{ return(recorded) }}{% endif -%}
+  {%- endif -%}
+  {%- set revision = [recorded, taken] | max + 1 -%}
   {%- set sql -%}
 merge into {{ ledger }} as t
 using (

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+_PURGED = "sparkdelta.purged_before"  # of a table that was purged: its version before the commit that says so
+
 
 def optimize(session: SparkSession, table: str, order: str = "", tries: int = 3) -> bool:
     """Merge a Delta table's small files. Where a load commits meanwhile it begins again from what is there then; False where one
@@ -82,9 +84,12 @@ def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) 
     session.sql(f"reorg table {table} apply (purge)")
     state = table_state(session, schema, identifier, app_prefix)
     said = {"app_id": state["app_id"], "version": state["txn_version"], "notes": state["notes"]}
-    _vacuum(session, table, "retain 0 hours", {"spark.databricks.delta.retentionDurationCheck.enabled": "false"})
-    with settings_on(session, {USER_METADATA: json.dumps(said)} if state["app_id"] else {}):
-        session.sql(f"alter table {table} set tblproperties ('sparkdelta.purged_before' = '{state['version']}')")
+    # no commit is made that one which is run again would make once more
+    off = {"retentionDurationCheck.enabled": "false", "vacuum.logging.enabled": "false"}
+    _vacuum(session, table, "retain 0 hours", {f"spark.databricks.delta.{name}": value for name, value in off.items()})
+    if state["properties"].get(_PURGED) != str(state["version"] - 1):
+        with settings_on(session, {USER_METADATA: json.dumps(said)} if state["app_id"] else {}):
+            session.sql(f"alter table {table} set tblproperties ('{_PURGED}' = '{state['version']}')")
     log, _ = delta_log(session, location(session, schema, identifier))
     log.checkpoint()
     # so far in the future that py4j makes it a Long; entries at and above the checkpoint stay
