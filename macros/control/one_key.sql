@@ -38,11 +38,16 @@
 
 
 {#- All that staging holds of the row: what is at the key, what moved away from it, and where keys changed the same row's changes
-    under its other keys. -#}
+    under its other keys, those that cannot be used too. -#}
 {% macro _changes_of_row(table) -%}
 {%- set settings = table.settings -%}
 {%- set keys = settings['keys'] -%}
 {%- set keys_table = delta_cdc._keys_table(settings) -%}
+{%- set entities -%}
+select e.entity from {{ keys_table }} as e cross join cdc_named_key as k where e.entity is not null and (
+      (e.key_after is not null and {{ delta_cdc.same_columns(keys, 'e.key_after', 'k') }})
+      or (e.key_before is not null and {{ delta_cdc.same_columns(keys, 'e.key_before', 'k') }}))
+{%- endset -%}
 select s.* from {{ table.staging }} as s cross join cdc_named_key as k
 where not s._cdc_error <=> 'erased' and not s._cdc_error <=> 'unparsable' and (
   ({{ delta_cdc.same_columns(keys, 's', 'k') }} and not s._cdc_op <=> 'T')
@@ -50,9 +55,10 @@ where not s._cdc_error <=> 'erased' and not s._cdc_error <=> 'unparsable' and (
 {%- if keys_table %}
   or (s._cdc_batch_id, s._cdc_row) in (
     select c._cdc_batch_id, c._cdc_row from {{ keys_table }} as c
-    where c.entity in (select e.entity from {{ keys_table }} as e cross join cdc_named_key as k where e.entity is not null and (
-      (e.key_after is not null and {{ delta_cdc.same_columns(keys, 'e.key_after', 'k') }})
-      or (e.key_before is not null and {{ delta_cdc.same_columns(keys, 'e.key_before', 'k') }}))))
+    where c.entity in ({{ entities }}))
+  or (s._cdc_error is not null and struct({{ delta_cdc.column_list(keys, 's.') }}) in (
+    select explode(array_compact(array(c.key_before, c.key_after))) from {{ keys_table }} as c
+    where c.entity in ({{ entities }})))
 {%- endif %}
 )
 {%- endmacro %}
