@@ -3,14 +3,19 @@
   Batch ids are one growing sequence over all feeds; every change set has its own.
   Names that begin with `_` or `.`, sets younger than `settle_seconds`, folders without their marker and, with
   `expect_contiguous`, sets behind a gap are not yet there.
+  behind: whether the tables hold batches above all that it has given: it is not the one that they were loaded by.
 -#}
-{% macro change_sets() %}
+{% macro change_sets(behind=false) %}
   {%- if not execute -%}{{ return(delta_cdc._empty_ledger()) }}{%- endif -%}
   {%- set feeds = delta_cdc._feeds() -%}
   {%- set state = adapter.table_state(this, this.identifier) -%}
   {%- set lost = not state.exists -%}
-  {%- set known = delta_cdc._ledger_from_tables() if lost else this -%}
-  {%- set last = delta_cdc._highest_batch_of_tables() if lost else delta_cdc._highest_recorded_batch(this, state) -%}
+  {#- what a ledger that was lost, restored or put back from a backup no longer tells of what is loaded -#}
+  {%- set forgotten = delta_cdc._ledger_from_tables() if lost or state.replaced or behind else none -%}
+  {%- if forgotten is not none and not lost %}{% set forgotten = 'select t.* from (' ~ forgotten ~ ') as t left anti join ' ~ this ~ ' as l on l.batch_id = t.batch_id' %}{% endif -%}
+  {%- set known = this if forgotten is none else forgotten if lost else 'select * from ' ~ this ~ ' union all ' ~ forgotten -%}
+  {%- set recorded = 0 if lost else delta_cdc._highest_recorded_batch(this, state) -%}
+  {%- set last = recorded if forgotten is none else [recorded, delta_cdc._highest_batch_of_tables()] | max -%}
   {%- set above = delta_cdc._recent_batches_above(last) -%}
   {%- do adapter.tune_for([] if lost else [this]) -%}
   {%- set patterns = [] -%}
@@ -25,7 +30,7 @@
   {#- a feed that cannot be listed fails in its own models: pending_change_sets -#}
   {%- do adapter.remember('unlisted', adapter.create_listing_view('cdc_listing', patterns)) -%}
   {%- set now = "timestamp'" ~ modules.datetime.datetime.now(modules.pytz.utc).strftime('%Y-%m-%d %H:%M:%S.%f') ~ "+00:00'" -%}
-  {%- set sql = delta_cdc._new_change_sets(feeds, known, last, now, none if lost else above) -%}
+  {%- set sql = delta_cdc._new_change_sets(feeds, known, last, now, above if forgotten is none else none) -%}
   {#- what is counted, what is written and what the other models are told are the rows of one moment -#}
   {%- do adapter.create_kept_view('cdc_change_sets__met', sql, small=true) -%}
   {%- set most = delta_cdc._few_change_sets() * 2 -%}
@@ -35,17 +40,18 @@
   {%- else -%}
     {%- set rows, new = none, adapter.query_rows('select count_if(is_new) as new from cdc_change_sets__met')[0].new -%}
   {%- endif -%}
-  {%- do adapter.remember('recorded', none if lost or rows is none else {'ledger': this | string, 'above': above, 'rows': rows,
+  {%- if new and forgotten is none and delta_cdc._highest_batch_of_tables() > last %}{{ return(delta_cdc.change_sets(behind=true)) }}{% endif -%}
+  {%- do adapter.remember('recorded', none if forgotten is not none or rows is none else {'ledger': this | string, 'above': above, 'rows': rows,
         'version': state.version + (1 if new else 0), 'run': invocation_id if new else none}) -%}
   {%- set sql = 'select feed, change_set, unit, size, modified_at, batch_id, discovered_at, status, retracted_at\nfrom '
         ~ delta_cdc.kept_rows('cdc_change_sets__met', sql) ~ '\nwhere is_new' -%}
-  {%- if lost and last > 0 -%}
-    {%- set sql = 'select * from (' ~ known ~ ')\nunion all\n' ~ sql -%}
+  {%- if forgotten is not none and last > 0 -%}
+    {%- set sql = 'select * from (' ~ forgotten ~ ')\nunion all\n' ~ sql -%}
   {%- endif -%}
   {#- Of runs that begin with the same ledger one commits, for their transactions have one number: that of the first batch. -#}
   {%- do adapter.plan_write(this, {
-        'skip': new == 0 and not lost,
-        'txn': {'app_id': this.identifier ~ '@0', 'version': last + 1 if new else last},
+        'skip': new == 0 and forgotten is none,
+        'txn': {'app_id': this.identifier ~ '@0', 'version': last if lost and not new else last + 1},
         'notes': {'last_batch_id': last + new, 'run': invocation_id},
         'report': {'rows_read': new, 'first_batch_id': last + 1, 'last_batch_id': last + new},
       }) -%}

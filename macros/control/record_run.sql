@@ -23,6 +23,8 @@
     {%- do r.update((result.adapter_response or {}).get('report') or {}) -%}
     {%- set layer = layers.get(result.node.name) -%}
     {%- set name = names[result.node.unique_id] -%}
+    {#- of a table that was dropped and is new, what was noted of the old one does not hold -#}
+    {%- if r.get('table_version') == 0 and noted.done.pop(name, none) is not none %}{% do r.setdefault('last_batch_id', 0) %}{% endif -%}
     {%- if layer and (r.get('last_batch_id') is not none or r.get('held') or result.status not in ('success', 'skipped')
           or (result.status == 'success' and name in noted.failed)) -%}
       {%- set inserted = r.get('rows_inserted') or 0 -%}
