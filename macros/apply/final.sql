@@ -16,8 +16,12 @@
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- set state = delta_cdc.progress(this) -%}
   {%- set readable = delta_cdc.let_through(settings, staging) -%}
+  {%- set made_of = delta_cdc.made_of(staging, readable.staged) -%}
+  {%- if is_incremental() -%}
+    {%- do delta_cdc._refuse_other_keys(settings, state) -%}
+    {%- do delta_cdc.refuse_other_staging(settings, state, staging, readable.staged) -%}
+  {%- endif -%}
   {%- set staging, staged = readable.staging, readable.staged -%}
-  {%- if is_incremental() -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
   {%- set evolution = delta_cdc._final_evolution(settings, staging, staged, state) -%}
   {%- if settings.surrogate == 'hash' %}{% do delta_cdc.note_surrogate(settings) %}{% endif -%}
   {%- set reshaped = evolution.rebuild or (is_incremental() and state.notes.get('shape') != delta_cdc._shape_of_final(settings)) -%}
@@ -34,12 +38,14 @@
   {%- if plan.plain or (plan.mode == 'on_time' and settings.keyless == 'none') -%}
     {%- set staging = delta_cdc.newly_staged(staging, staged, -1 if anew else state.batch_id) -%}
   {%- endif -%}
+  {%- set notes = delta_cdc._final_notes(settings, staged, reached, -1 if plan.mode == 'rebuild' else state.batch_id) -%}
+  {%- do notes.update({'made_of': made_of}) -%}
   {%- set options = {
         'skip': plan.skip,
         'rebuild': reshaped,
         'columns': evolution.columns,
         'txn': delta_cdc.transaction(state, staged, plan.mode == 'rebuild'),
-        'notes': delta_cdc._final_notes(settings, staged, reached, -1 if plan.mode == 'rebuild' else state.batch_id),
+        'notes': notes,
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
       } -%}
 
@@ -129,7 +135,7 @@
 {% endmacro %}
 
 
-{% macro _shape_of_final(settings) %}{{ return(delta_cdc._shape(settings, delta_cdc._settings_of_life() + ['partition_by', 'filled_by_field'])) }}{% endmacro %}
+{% macro _shape_of_final(settings) %}{{ return(delta_cdc._shape(settings, delta_cdc._settings_of_life() + ['insert_only', 'keyless', 'partition_by', 'filled_by_field'])) }}{% endmacro %}
 
 {#- What final's commits say it was built with. after: the batch above which the load took changes; -1: it took all. -#}
 {% macro _final_notes(settings, staged, resolved_batch_id, after) %}

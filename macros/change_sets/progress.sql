@@ -1,5 +1,5 @@
 {#-
-  How far a table has come, read without a Spark job: {exists, app_id, batch_id, committed, rows, rebuild, version, notes,
+  How far a table has come, read without a Spark job: {exists, id, app_id, batch_id, committed, rows, rebuild, version, notes,
   columns, properties}.
   batch_id: the highest batch that the table has done (-1: none): the version of its own Delta transaction (rules S2, S8), or a later
   batch that the closing commit of a run (`cdc_runs`) noted as holding nothing for it (S7).
@@ -19,6 +19,7 @@
   {%- set generation = (state.version + 1) if state.exists else 0 -%}
   {{ return({
       'exists': state.exists,
+      'id': state.id,
       'batch_id': done,
       'committed': committed,
       'rows': state.rows if trusted else none,
@@ -30,6 +31,23 @@
       'app_id': state.app_id if trusted else relation.identifier ~ '@' ~ generation,
       'next_app_id': relation.identifier ~ '@' ~ generation,
   }) }}
+{% endmacro %}
+
+
+{#- Which staging table a commit of history or final was made of: by its version and id one is known that was dropped and made anew. -#}
+{% macro made_of(staging, staged) %}
+  {{ return({'schema': staging.schema, 'name': staging.identifier, 'id': staged.id, 'version': staged.version}) }}
+{% endmacro %}
+
+{#- What such a table has of batches that it would take for done, and of rows that staging no longer has, nobody can tell. -#}
+{% macro refuse_other_staging(settings, state, staging, staged) %}
+  {%- set of = state.notes.get('made_of') -%}
+  {%- if of and staged.exists and of.schema == staging.schema
+        and (of.name != staging.identifier or (of.id != staged.id and staged.version <= of.version)) -%}
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ this ~ ' was made of ' ~ of.name
+          ~ (', which was dropped and made anew since' if of.name == staging.identifier else ' and is to be made of ' ~ staging.identifier)
+          ~ '. Where that holds all, make it anew: delta-cdc rebuild ' ~ settings.feed ~ '.' ~ settings.table) -%}
+  {%- endif -%}
 {% endmacro %}
 
 

@@ -20,10 +20,13 @@
   {%- set types = [] -%}
   {%- for column in settings['columns'] if column in staged.columns %}{% do types.append(column ~ ' ' ~ staged.columns[column]) %}{% endfor -%}
   {%- if not in_table -%}{{ return(delta_cdc._history_rows(settings, delta_cdc.unheld(settings, staging), keys, types)) }}{%- endif -%}
-  {%- set readable = delta_cdc.let_through(settings, staging) -%}
+  {%- set readable, state = delta_cdc.let_through(settings, staging), delta_cdc.progress(this) -%}
+  {%- set made_of = delta_cdc.made_of(staging, readable.staged) -%}
+  {%- if is_incremental() -%}
+    {%- do delta_cdc._refuse_other_keys(settings, state) -%}
+    {%- do delta_cdc.refuse_other_staging(settings, state, staging, readable.staged) -%}
+  {%- endif -%}
   {%- set staging, staged = readable.staging, readable.staged -%}
-  {%- set state = delta_cdc.progress(this) -%}
-  {%- if is_incremental() -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
   {%- for column in ('_cdc_sequence', '_cdc_occurred_at') %}{% do types.append(column ~ ' ' ~ staged.columns[column]) %}{% endfor -%}
   {%- set shape = settings['keys'] ~ ' with ' ~ types ~ settings['columns'] ~ ' by ' ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert', 'filled_by_field', 'expressions']) -%}
   {%- set reshaped = is_incremental() and state.notes.get('shape') != shape -%}
@@ -38,7 +41,7 @@
   {%- set report = delta_cdc.held_report(settings, readable.held) -%}
   {%- do report.update({'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode}) -%}
   {%- if not plan.skip %}{% do delta_cdc.gain_deletion_vectors(settings, state) %}{% endif -%}
-  {%- set notes = {'keys': settings['keys'], 'shape': shape, 'resolved_batch_id': reached, 'after': -1 if plan.mode == 'rebuild' else state.batch_id} -%}
+  {%- set notes = {'keys': settings['keys'], 'shape': shape, 'resolved_batch_id': reached, 'after': -1 if plan.mode == 'rebuild' else state.batch_id, 'made_of': made_of} -%}
   {%- do notes.update(delta_cdc.note_of_revision(staged)) -%}
   {%- do adapter.plan_write(this, {
         'skip': plan.skip,

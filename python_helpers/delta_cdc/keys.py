@@ -50,11 +50,14 @@ def key_changes(
     rekeyed = state["exists"] and state["notes"].get("keys", keys) != keys  # what is beside it stops until it is rebuilt (K8)
     # columns that were widened in staging (E4): nothing here is only here, so it is worked out anew
     retyped = state["exists"] and _types(state["columns"], "key_after") != _types(staged["columns"], *keys)
-    anew = rekeyed or retyped or (state["exists"] and not dbt.is_incremental)  # the last: `delta-cdc rebuild`
+    made_of = {"schema": dbt.schema_of(staging), "id": staged["id"], "version": staged["version"]}
+    of = state["notes"].get("made_of", made_of)  # staging may have been dropped and loaded anew
+    remade = of["schema"] == made_of["schema"] and of["id"] != staged["id"] and staged["version"] <= of["version"]
+    anew = rekeyed or retyped or remade or (state["exists"] and not dbt.is_incremental)  # the last: `delta-cdc rebuild`
     exists = state["exists"] and not anew
     continued = exists and state["txn_version"] is not None and not state["replaced"]
     revision = staged["notes"].get("revised_in")
-    notes = {"keys": keys, **({} if revision is None else {"revised_in": revision})}
+    notes = {"keys": keys, "made_of": made_of, **({} if revision is None else {"revised_in": revision})}
     # a table that somebody restored or replaced is worked out anew, as a new application: Delta would skip the old one's batch
     generation = state["version"] + 1 if state["exists"] else 0
     app_id = state["app_id"] if continued else f"{dbt.this.identifier}@{generation}"

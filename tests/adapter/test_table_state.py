@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from typing import TYPE_CHECKING
+from unittest.mock import ANY
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
@@ -47,7 +48,7 @@ def table(spark: SparkSession, request: pytest.FixtureRequest) -> Table:
     return Table(session, request.node.name)
 
 
-OURS = {"replaced": False, "columns": {"id": "integer"}, "properties": {}}
+OURS = {"id": ANY, "replaced": False, "columns": {"id": "integer"}, "properties": {}}
 CREATE = "create or replace table {t} using delta as select 1 as id"
 
 
@@ -152,6 +153,21 @@ def test_replaced_by_somebody_else(table: Table) -> None:
         assert table.state()["replaced"], sql
         table.write(f"app.x@{generation}", 0)
         assert not table.state()["replaced"], sql
+    table.sql("delete from {t}")
+    newest = table.state()["version"]
+    for version, replaced in ((0, True), (newest, False), (newest - 1, False), (newest - 2, True)):
+        table.sql(f"restore table {{t}} to version as of {version}")
+        assert table.state()["replaced"] is replaced, version
+
+
+def test_a_table_that_is_made_anew_has_another_id(table: Table) -> None:
+    ids = []
+    for sql in (CREATE, "insert into {t} values (2)", "restore table {t} to version as of 0", "drop table {t}", CREATE):
+        table.sql(sql)
+        ids.append(table.state()["id"])
+    assert ids[0] == ids[1] == ids[2]
+    assert ids[3] is None
+    assert ids[4] not in (None, ids[0])
 
 
 def test_a_log_that_cannot_be_read_is_an_error(table: Table) -> None:

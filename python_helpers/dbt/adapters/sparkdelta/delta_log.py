@@ -228,9 +228,8 @@ def _log_folder(session: SparkSession, uri: str) -> tuple[Any, Any]:
 def no_state() -> dict[str, Any]:
     """What `table_state` returns of a table that is not there."""
     return {
-        "exists": False, "version": None, "app_id": None, "txn_version": None, "notes": {}, "rows": None, "replaced": False,
-        "columns": {},
-        "properties": {},
+        "exists": False, "id": None, "version": None, "app_id": None, "txn_version": None, "notes": {}, "rows": None,
+        "replaced": False, "columns": {}, "properties": {},
     }
 
 
@@ -242,7 +241,7 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
         return state
     try:
         log = open_log(session, uri)
-        state.update(exists=True, version=log.version, columns=log.columns, properties=log.properties())
+        state.update(exists=True, id=log.id(), version=log.version, columns=log.columns, properties=log.properties())
         ours = re.compile(re.escape(app_prefix) + r"@(\d+)$")
         app_id = None
         for limit in (1, 20, None):  # the newest mostly is ours, and on an object store each commit is a request
@@ -456,9 +455,13 @@ def _newest_of_ours(commits: list[dict[str, Any]], ours: re.Pattern[str]) -> dic
 
 def _replaced(commits: list[dict[str, Any]], ours: re.Pattern[str]) -> bool:
     """Whether somebody else replaced the table's rows after our last commit. commits: newest first."""
+    last = next((commit["version"] for commit in commits if _of_ours(commit, ours)), None)
+    stands = commits[0]["version"] if commits else 0  # what is above was undone: the table was restored to how it was then
     for commit in commits:
-        if _of_ours(commit, ours):
+        if commit["version"] == last:
             return False
+        if commit["version"] > stands:
+            continue
         operation = str(commit.get("operation", "")).upper()
         parameters = commit.get("operationParameters") or {}
         whole = (
@@ -467,7 +470,10 @@ def _replaced(commits: list[dict[str, Any]], ours: re.Pattern[str]) -> bool:
             and not parameters.get("predicate")
             and str(parameters.get("isDynamicPartitionOverwrite", "")).lower() != "true"
         )
-        if whole or any(word in operation for word in _REPLACING):
+        restored = str(parameters.get("version")) if operation == "RESTORE" else ""
+        if last is not None and restored.isdecimal() and int(restored) >= last:
+            stands = int(restored)
+        elif whole or any(word in operation for word in _REPLACING):
             return True
     return False
 
@@ -517,6 +523,9 @@ class _LocalLog:
 
     def properties(self) -> dict[str, str]:
         return dict(self._table.metadata().configuration)
+
+    def id(self) -> str:
+        return str(self._table.metadata().id)
 
     def history(self, session: SparkSession, limit: int | None) -> list[dict[str, Any]]:
         if limit not in self._histories:
@@ -582,6 +591,9 @@ class _SparkLog:
     def columns_at(self, session: SparkSession, version: int) -> dict[str, Any]:
         """`columns` of an older version. Raises where the log no longer tells it."""
         return columns_of(session.read.format("delta").option("versionAsOf", version).load(self._path).schema.json())
+
+    def id(self) -> str:
+        return str(self._snapshot.metadata().id())
 
     def properties(self) -> dict[str, str]:
         found = {}

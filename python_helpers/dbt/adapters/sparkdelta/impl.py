@@ -203,9 +203,9 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         """What Delta's log says of a table, read without a Spark job where it is on this machine.
 
         app_prefix: our transactions' application ids are `<app_prefix>@<generation>`, an integer.
-        Returns exists (bool), version (int), app_id and txn_version (of the highest generation; None if
-        there is none), notes (dict) and rows (int: those that it wrote; None if not known) of our newest commit,
-        replaced (bool: after our last commit somebody else restored, replaced or emptied it), columns
+        Returns exists (bool), id (another one once the table was made anew), version (int), app_id and txn_version (of the
+        highest generation; None if there is none), notes (dict) and rows (int: those that it wrote; None if not known) of our
+        newest commit, replaced (bool: after our last commit somebody else restored, replaced or emptied it), columns
         (dict: name to type as Delta's log has it), properties (dict: the table's own).
         Raises DbtRuntimeError when the log cannot be read; a table that is not there has exists False.
         """
