@@ -32,7 +32,7 @@
 {% macro _shape(settings, names) %}
   {%- set out = [] -%}
   {%- for name in names -%}
-    {%- if settings.get(name) and settings[name] != 'hard' %}{% do out.append(name ~ ': ' ~ settings[name]) %}{% endif -%}
+    {%- if settings.get(name) and settings[name] not in ('hard', 'none') %}{% do out.append(name ~ ': ' ~ settings[name]) %}{% endif -%}
   {%- endfor -%}
   {{ return(out | join(', ') or none) }}
 {% endmacro %}

@@ -9,6 +9,7 @@
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- set state = delta_cdc.progress(this) -%}
   {%- do delta_cdc._refuse_restored(this, state) -%}
+  {%- do delta_cdc._refuse_other_rows(settings, state) -%}
   {%- do delta_cdc._adopt_keys(settings, state) -%}
   {%- if state.notes.get('key_changes') and not settings.key_changes and settings['keys'] %}{% do delta_cdc._refuse_moved_keys(settings) %}{% endif -%}
   {%- do delta_cdc.read_as_multiset(settings) -%}
@@ -42,6 +43,7 @@
     {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
   {%- endif -%}
   {%- if settings.spelled %}{% do plan.notes.update({'spelled': true}) %}{% endif -%}
+  {%- do delta_cdc._refuse_other_times(settings, state, plan, evolved) -%}
   {%- do delta_cdc._tell_of_columns(settings, plan) -%}
   {%- if state.notes.get('revised_in') -%}{%- do plan.notes.update({'revised_in': state.notes.revised_in}) -%}{%- endif -%}
   {%- if settings.get('erased_in') and plan.quarantined and not delta_cdc.reads_files(settings) %}{% do delta_cdc._erase_again_from_raw(settings, changes_from, delta_cdc._lines_of_table(changes_from | string, settings, state.batch_id)) %}{% endif -%}
@@ -90,10 +92,12 @@
 {#- Nothing new. A table that is created before anything arrived carries its progress too: without one it would be taken for restored. -#}
 {% macro _staging_idle(settings, state, evolved, report=none) %}
   {%- set txn = {'app_id': state.next_app_id if evolved.rewrite else state.app_id, 'version': [state.committed, 0] | max} -%}
+  {%- set notes = {'keys_may_move': false, 'truncates': false} -%}
+  {%- do notes.update(state.notes if state.exists else delta_cdc._notes_of_rows(settings)) -%}
   {%- do adapter.plan_write(this, {
         'skip': not evolved.rewrite, 'rebuild': evolved.rewrite | length > 0, 'report': report,
         'columns': evolved.types if evolved.add or evolved.widen else none,
-        'txn': txn, 'notes': state.notes if state.exists else {'keys_may_move': false, 'truncates': false, 'keys': settings['keys']}}) -%}
+        'txn': txn, 'notes': notes}) -%}
   {%- if evolved.rewrite -%}{{ return(delta_cdc._staging_rewritten(settings, state, evolved, delta_cdc._empty_raw())) }}{%- endif -%}
   {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw())) }}
 {% endmacro %}
@@ -142,7 +146,7 @@
     truncates      whether any may be a truncate
     after          the batch that the commit before had come to: where this one brings no rows, nothing is new above that
     spelled        that the feed spells columns in another case than the table
-    keys           the table's keys (K8)
+    keys           the table's keys (K8), and how its rows are told apart and ordered (`_notes_of_rows`)
     Kept for history and final too, which ask the same of the same changes when they have come as far as staging had. -#}
 {% macro _staging_plan(settings, lines, state, last) %}
   {%- set notes = state.notes -%}
@@ -154,13 +158,13 @@
   {%- set plan = adapter.query_rows('with ' ~ delta_cdc._staging_ctes(settings, lines) ~ about)[0] -%}
   {%- set can_be_noted = delta_cdc.can_be_noted(plan.highest_type, plan.highest) -%}
   {%- do plan.update({'notes': {
-        'keys': settings['keys'],
         'key_changes': settings.get('key_changes') or false,
         'highest': plan.highest if can_be_noted else none,
         'highest_type': plan.highest_type if can_be_noted else none,
         'keys_may_move': (state.exists and notes.keys_may_move is not sameas false) or plan.keys_may_move,
         'truncates': (state.exists and notes.truncates is not sameas false) or plan.truncates > 0,
         'after': state.committed}}) -%}
+  {%- do plan.notes.update(delta_cdc._notes_of_rows(settings)) -%}
   {%- do adapter.remember(this ~ ' after ' ~ state.committed ~ ' to ' ~ last, plan) -%}
   {{ return(plan) }}
 {% endmacro %}

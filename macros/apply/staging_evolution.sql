@@ -12,14 +12,73 @@
   {%- for column in settings.column_types %}{% do types.update({column: evolved.types[column]}) %}{% endfor -%}
   {%- do settings.update({'column_types': types, 'given_types': evolved.cast}) -%}
   {%- do delta_cdc.note_columns(settings, state, evolved.new) -%}
+  {%- do delta_cdc._refuse_other_positions(settings, state) -%}
   {{ return(evolved) }}
+{% endmacro %}
+
+
+{#- What staging's commits note of how its rows are told apart and ordered. -#}
+{% macro _notes_of_rows(settings) %}
+  {{ return({'keys': settings['keys'], 'rows_are': delta_cdc._rows_are(settings), 'appended': delta_cdc.is_appended(settings), 'sequence_by': settings.sequence_by,
+      'masked': delta_cdc._masks_of_rows(settings)}) }}
+{% endmacro %}
+
+{#- The masks of what tells rows apart: with other ones a row would not be known again. Too short to tell the SQL, which may hold a secret. -#}
+{% macro _masks_of_rows(settings) %}
+  {%- set out = {} -%}
+  {%- for column, sql in settings.mask.items() if column in settings['keys'] or settings.keyless == 'multiset' %}{% do out.update({column: local_md5(sql | string)[:6]}) %}{% endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{% macro _rows_are(settings) %}
+  {{ return('values' if settings.keyless == 'multiset' else 'keyed' if settings['keys'] else 'added') }}
+{% endmacro %}
+
+{% macro _or_load_anew(settings, first='Put it back') %}
+  {{ return(' ' ~ first ~ ', or drop ' ~ delta_cdc.model_name(settings, 'staging') ~ ' and what is made of it (the tables of keys, history and final) and run again to load the change sets that are still there.') }}
+{% endmacro %}
+
+
+{#- Staged rows without keys cannot get some (N1), nor can a table of inserts show what was updated or deleted before (N2). -#}
+{% macro _refuse_other_rows(settings, state) %}
+  {%- set words = {'keyed': 'have keys', 'values': 'are their values', 'added': 'are only added'} -%}
+  {%- set were, are, masks = state.notes.get('rows_are'), delta_cdc._rows_are(settings), delta_cdc._masks_of_rows(settings) -%}
+  {%- if were and were != are -%}
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ 'by `keys`, `keyless` and `insert_only` its rows ' ~ words[are]
+          ~ ', and staging was loaded with rows that ' ~ words[were] ~ '. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
+  {%- elif state.notes.get('masked', masks) != masks -%}
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`mask` is another one than staging was loaded with for columns that tell rows apart ('
+          ~ (masks.keys() | list + state.notes.masked.keys() | list) | unique | join(', ') ~ '): its rows would not be known again. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
+  {%- elif delta_cdc.is_appended(settings) and state.notes.get('appended') is sameas false
+        and adapter.query_rows('select 1 as found from ' ~ delta_cdc._model_of(settings, 'staging') ~ " where _cdc_error is null and _cdc_op not in ('I', 'R') limit 1") -%}
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`insert_only` is true, and updates, deletes or truncates were staged before: final would show'
+          ~ ' inserts alone. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{#- An expression in `sequence_by` has no name but its place: what was staged by another one is looked at, whether this gives the same. -#}
+{% macro _refuse_other_positions(settings, state) %}
+  {%- set were = state.notes.get('sequence_by') -%}
+  {%- if not were or were == settings.sequence_by or were | map('lower') | list == settings.sequence_by | map('lower') | list -%}{{ return('') }}{%- endif -%}
+  {%- set fields, there = delta_cdc._defaults()['fields'].get(settings.format, []), state.columns.keys() | map('lower') | list -%}
+  {%- set other, unknown = [], delta_cdc.columns_named(fields, settings.sequence_by) -%}
+  {%- for column in delta_cdc.columns_named(settings.column_types, settings.sequence_by) if column | lower not in there %}{% do unknown.append(column) %}{% endfor -%}
+  {%- for part in settings.sequence_by -%}
+    {%- do other.append('not (' ~ part ~ ') <=> _cdc_sequence.' ~ delta_cdc.quoted(delta_cdc._sequence_name(part, loop.index))) -%}
+  {%- endfor -%}
+  {%- if unknown or adapter.query_rows('select 1 as found from ' ~ delta_cdc.staged_rows(settings, delta_cdc._model_of(settings, 'staging'))
+        ~ ' where _cdc_error is null and _cdc_sequence is not null and (' ~ other | join(' or ') ~ ') limit 1') -%}
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`sequence_by` is [' ~ settings.sequence_by | join(', ') ~ '], and staging was loaded with ['
+          ~ were | join(', ') ~ ']. Changes of two orders cannot be compared. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
+  {%- endif -%}
 {% endmacro %}
 
 
 {#- Staged positions, and the values of a multiset, are compared with new ones: their parts stay what they are. -#}
 {% macro _refuse_other_order(settings, state) %}
   {%- set about = delta_cdc.about_table(settings) -%}
-  {%- set remedy = " Put it back, or drop " ~ this ~ " and what is made of it (the tables of keys, history and final) and run again to load the change sets that are still there." -%}
+  {%- set remedy = delta_cdc._or_load_anew(settings) -%}
   {%- set names = [] -%}
   {%- for part in settings.sequence_by %}{% do names.append(delta_cdc._sequence_name(part, loop.index)) %}{% endfor -%}
   {%- set staged = delta_cdc._field_names(state.columns.get('_cdc_sequence')) -%}
@@ -34,6 +93,18 @@
             ~ " would no longer be one." ~ remedy) -%}
     {%- endif -%}
     {%- do settings.update({'values': staged + (settings['values'] | reject('in', staged) | list)}) -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{#- Times of another type than the staged ones would be cast to it: a timestamp to a number, or to its day. -#}
+{% macro _refuse_other_times(settings, state, plan, evolved) %}
+  {%- if state.exists and plan.time_type != 'void' -%}
+    {%- set found = adapter.evolved({'time': state.columns['_cdc_occurred_at']}, {'time': plan.time_type}) -%}
+    {%- if found.cast or (found.rewrite and not evolved.rewrite) -%}
+      {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`occurred_at` gives a ' ~ plan.time_type ~ ', and the times of what is staged are of type '
+            ~ state.columns['_cdc_occurred_at'] ~ '. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
+    {%- endif -%}
   {%- endif -%}
 {% endmacro %}
 
@@ -123,11 +194,20 @@ select {{ as_new | join(', ') }} from (
   {%- do delta_cdc.write_before('alter table ' ~ this ~ " set tblproperties ('" ~ name ~ "' = " ~ delta_cdc.literal(tojson(value)) ~ ')') -%}
 {% endmacro %}
 
-{#- Says in staging what its columns were called: the configuration knows their last names alone. -#}
+{#- Says in staging what its columns were called: the configuration knows their last names alone. Where staged changes have other values under
+    both names, these were two columns. -#}
 {% macro _note_renaming(settings, state) %}
   {%- set renamed = delta_cdc._renamed_so_far(state) -%}
   {%- set new = settings.get('renamed_in_staging') or {} -%}
   {%- if new.items() | reject('in', renamed.items() | list) | list -%}
+    {%- for column, old in new.items() if renamed.get(column) != old and column in state.columns -%}
+      {%- set type, value = settings.staged_types[column], delta_cdc.comparables(settings, [column])[0] -%}
+      {%- set was = 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')' if value == delta_cdc.quoted(column) else delta_cdc.json_of(delta_cdc.quoted(old)) -%}
+      {%- if adapter.query_rows('select 1 as found from ' ~ this ~ ' where _cdc_error is null and ' ~ value ~ ' <> ' ~ was ~ ' limit 1') -%}
+        {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`renamed_columns` says that `' ~ column ~ '` was `' ~ old ~ '`, and staged changes have other'
+              ~ ' values in the one than in the other: they were two columns. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings, 'Take it out')) -%}
+      {%- endif -%}
+    {%- endfor -%}
     {%- do renamed.update(new) -%}
     {%- do delta_cdc.note_property('delta_cdc.renamed', renamed) -%}
   {%- endif -%}

@@ -2,13 +2,17 @@
 
 {% macro _refuse_other_keys(settings, state) %}
   {%- set before = state.notes.get('keys') -%}
-  {%- if before and before != settings['keys'] and not flags.FULL_REFRESH -%}
+  {%- if before and delta_cdc._are_other_keys(before, settings['keys']) and not flags.FULL_REFRESH -%}
     {%- do exceptions.raise_compiler_error(
         delta_cdc.about_table(settings) ~ '`keys` were [' ~ before | join(', ') ~ '] and are now ['
         ~ settings['keys'] | join(', ') ~ ']. Nothing was loaded. Put them back, or rebuild what is made by key; staging stays, and what lacks'
         ~ ' a key is marked `null_key`: dbt run --full-refresh --select stg_' ~ settings.feed ~ '__' ~ settings.table ~ '+') -%}
   {%- endif -%}
 {% endmacro %}
+
+
+{#- To Spark, case makes no difference. -#}
+{% macro _are_other_keys(before, keys) %}{{ return(before | map('lower') | list != keys | map('lower') | list) }}{% endmacro %}
 
 
 {#- `key_changes` was taken back since the last load. Where keys did change, rows would come back at keys that they left. -#}
@@ -27,21 +31,21 @@
 {% macro _adopt_keys(settings, state) %}
   {%- set keys = settings['keys'] -%}
   {%- if not state.exists or not keys -%}{{ return('') }}{%- endif -%}
-  {%- set spelling = {} -%}
-  {%- for key in keys %}{% do spelling.update({key | lower: key}) %}{% endfor -%}
-  {%- set fields = delta_cdc._spelled(delta_cdc._field_names(state.columns.get('_cdc_key_before')), spelling) -%}
+  {%- set fields = delta_cdc._fields_of_key_before(settings, state) -%}
   {%- set new = keys | reject('in', fields) | list -%}
-  {%- if state.notes.get('keys', keys) != keys -%}
+  {%- if delta_cdc._are_other_keys(state.notes.get('keys', keys), keys) -%}
     {%- if state.properties.get('delta_cdc.erased') -%}
       {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': `keys` were [' ~ state.notes['keys'] | join(', ') ~ '] and are now ['
             ~ keys | join(', ') ~ '], and a person was erased from it, who is known by the former. Put them back.') -%}
     {%- endif -%}
-    {%- if delta_cdc._keys_of_final() != keys -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
+    {%- if delta_cdc._are_other_keys(delta_cdc._keys_of_final() or [], keys) -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
+    {%- do delta_cdc._gain_key_columns(settings, state) -%}
     {%- do delta_cdc._grow_key_before(settings, new) -%}
     {%- set told = [] -%}  {#- what an old key does not tell is as in the new one -#}
     {%- for key in keys if key not in state.notes['keys'] -%}
-      {%- set name = delta_cdc.quoted(key) -%}
-      {%- do told.append('_cdc_key_before.' ~ name ~ ' = coalesce(_cdc_key_before.' ~ name ~ ', ' ~ name ~ ')') -%}
+      {%- set name, old = delta_cdc.quoted(key), settings.renamed_columns.get(key) -%}
+      {%- do told.append('_cdc_key_before.' ~ name ~ ' = coalesce(_cdc_key_before.' ~ name ~ ', '
+            ~ ('_cdc_key_before.' ~ delta_cdc.quoted(old) ~ ', ' if old in fields) ~ name ~ ')') -%}
     {%- endfor -%}
     {%- if told %}{% do delta_cdc.write_before('update ' ~ this ~ ' set ' ~ told | join(', ') ~ ' where _cdc_key_before is not null') %}{% endif -%}
     {%- set lacks = [] -%}
@@ -51,7 +55,35 @@
     {%- do delta_cdc.write_before('update ' ~ this ~ ' set _cdc_error = ' ~ error ~ " where _cdc_op <> 'T' and _cdc_raw is null"
           ~ " and (_cdc_error is null or _cdc_error = 'null_key') and _cdc_error is distinct from " ~ error) -%}
   {%- endif -%}
-  {%- if fields + new != keys -%}{%- do settings.update({'key_fields': fields + new}) -%}{%- endif -%}
+  {%- do delta_cdc._note_key_fields(settings, fields + new) -%}
+{% endmacro %}
+
+{% macro _note_key_fields(settings, fields) %}
+  {%- if settings['keys'] and fields != settings['keys'] -%}{%- do settings.update({'key_fields': fields}) -%}{%- endif -%}
+{% endmacro %}
+
+{#- The fields of `_cdc_key_before` in staging, the keys among them as they are spelled now. -#}
+{% macro _fields_of_key_before(settings, state) %}
+  {%- set spelling = {} -%}
+  {%- for key in settings['keys'] %}{% do spelling.update({key | lower: key}) %}{% endfor -%}
+  {{ return(delta_cdc._spelled(delta_cdc._field_names(state.columns.get('_cdc_key_before')), spelling)) }}
+{% endmacro %}
+
+
+{#- Key columns that staging has not yet got; of one that was renamed what it was called before is in it, for keys are joined as they are. -#}
+{% macro _gain_key_columns(settings, state) %}
+  {%- set there, new, renamed = state.columns.keys() | map('lower') | list, {}, [] -%}
+  {%- for key in settings['keys'] if key | lower not in there -%}
+    {%- do new.update({key: settings.column_types[key]}) -%}
+    {%- set old = settings.renamed_columns.get(key) -%}
+    {%- if old and old | lower in there %}{% do renamed.append(delta_cdc.quoted(key) ~ ' = ' ~ delta_cdc.quoted(old)) %}{% endif -%}
+  {%- endfor -%}
+  {%- if new -%}
+    {%- do delta_cdc.evolve_before(new) -%}
+    {%- do new.update(state.columns) -%}
+    {%- do state.update({'columns': new}) -%}
+  {%- endif -%}
+  {%- if renamed %}{% do delta_cdc.write_before('update ' ~ this ~ ' set ' ~ renamed | join(', ')) %}{% endif -%}
 {% endmacro %}
 
 

@@ -210,6 +210,9 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
   {%- set reader, staged = table.raw or table.staging, delta_cdc.progress(table.staging) -%}
   {#- what raw did not take while the table was private, staging reads from the change sets themselves -#}
   {%- if delta_cdc.withheld_until(delta_cdc.progress(reader), settings) > staged.batch_id %}{% set reader = table.staging %}{% endif -%}
+  {%- if delta_cdc._are_other_keys(staged.notes.get('keys', settings['keys']), settings['keys']) -%}
+    {{ return('table ' ~ table.name ~ ': staging was loaded with other `keys`: ' ~ staged.notes['keys'] | join(', ') ~ '.') }}
+  {%- endif -%}
   {%- if table.grows -%}
     {{ return('table ' ~ table.name ~ ': staging has not got its columns from the configuration yet: ' ~ table.grows | join(', ') ~ '.') }}
   {%- endif -%}
@@ -276,9 +279,11 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
     {%- set wanted = (names is none or staging.identifier in names) and (setting is none or settings.get(setting)) -%}
     {%- set state = adapter.table_state(staging, staging.identifier) if wanted else {'exists': false} -%}
     {%- if state.exists -%}
-      {%- do delta_cdc.read_as_multiset(settings) -%}
       {%- set progress = delta_cdc.progress(staging) -%}
+      {%- do delta_cdc._refuse_other_rows(settings, progress) -%}
+      {%- do delta_cdc.read_as_multiset(settings) -%}
       {%- set evolved = delta_cdc._staged_columns(settings, progress) -%}
+      {%- do delta_cdc._note_key_fields(settings, delta_cdc._fields_of_key_before(settings, progress)) -%}
       {%- do settings.update({'spelled': delta_cdc._may_be_spelled_otherwise(settings, progress)}) -%}
       {%- do delta_cdc._keep_out(settings, staging, state) -%}
       {%- do out.append({'grows': evolved.add + evolved.widen + evolved.rewrite, 'compacted': state.properties.get('delta_cdc.compacted_batch', -1) | int, 'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'staging': staging,

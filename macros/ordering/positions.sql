@@ -1,7 +1,7 @@
 {#- What a load's changes are, in one row: {rows_read, quarantined, truncates, removals, partial, late}.
     changes    a relation with staging's `_cdc_` columns
     highest    SQL of the highest position staged before (none: nothing was): changes at or below it are late
-    to_stage   settings of the table that they are to be staged in: adds {repeated, keys_may_move, undeclared, undeclared_columns, highest, highest_type, late_range,
+    to_stage   settings of the table that they are to be staged in: adds {repeated, keys_may_move, undeclared, undeclared_columns, time_type, highest, highest_type, late_range,
                late_range_type}, where repeated counts those that say again what another of them says (O4). Of a key change that comes as delete and insert (K6), a half
                that comes alone is late -#}
 {% macro about_changes(changes, highest, to_stage=none) -%}
@@ -22,6 +22,7 @@ select
   {{ '(select ' ~ repeated ~ ' from ' ~ changes ~ ')' if to_stage.get('kept_changes') else repeated }} as repeated,
   count_if(_cdc_key_before is not null and _cdc_error is null) > 0
   {%- if to_stage.split_key_changes %} or {{ 'count_if(_cdc_error is null and _cdc_sequence <= ' ~ highest ~ '._cdc_sequence)' if highest else '0' }} > 0 or (count_if(_cdc_op = 'D') > 0 and count_if(_cdc_op = 'I') > 0){% endif %} as keys_may_move,
+  typeof(any_value(_cdc_occurred_at)) as time_type,
   count(_cdc_undeclared) as undeclared,
   array_sort(array_distinct(flatten(collect_set(map_keys(_cdc_undeclared))))) as undeclared_columns,
   {%- if highest %}

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from deltalake import DeltaTable
 
+from delta_cdc.cli import main
 from tests.scenarios.project import UserProject
 
 ODD = "odd na.me `q` \"d\" 'a' (x),="
@@ -22,14 +24,16 @@ class Feed:
         self.project = project
         self.folder = project.path / "landing"
         self.sequence = 0
+        self.two: dict[str, Any] = {}
         for table in ("one", "two", "log"):
             (self.folder / table).mkdir(parents=True)
         self.configure()
 
-    def configure(self, **two: Any) -> None:
-        """two: settings of that table."""
-        insert_only = {"insert_only": True, "operation": "op", "sequence_by": ["seq"]}
-        tables = {"log": insert_only, "one": SETTINGS, "two": SETTINGS | two}
+    def configure(self, *, log: Any = None, **two: Any) -> None:
+        """log, two: settings of these tables; of the second those that it had, where none are given."""
+        self.two = two or self.two
+        insert_only = {"insert_only": True, "operation": "op", "sequence_by": ["seq"], **(log or {})}
+        tables = {"log": insert_only, "one": SETTINGS, "two": SETTINGS | self.two}
         self.project.configure(
             "odd", settings={"format": "rows", "location": f"{self.folder}/{{table}}", "change_set_order": "name"},
             tables=[{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in tables.items()])
@@ -152,6 +156,22 @@ def test_S5_a_lost_ledger_is_rebuilt_and_batch_ids_go_on_growing(feed: Feed) -> 
     assert feed.final() == {**before, 40: 1}
     assert feed.project.rows("select max(_cdc_batch_id) as b from {schema}.stg_odd__one")[0]["b"] > highest
 
+    # restored to an older version; put back from a backup, whose log says nothing of that
+    saved = "create or replace table {schema}.saved using delta as select * from {schema}.cdc_change_sets where batch_id < 3"
+    back = "create table {schema}.cdc_change_sets using delta as select * from {schema}.saved"
+    ids = "select count(*) as n, count(distinct batch_id) as ids from {schema}.cdc_change_sets where batch_id > 0"
+    for number, spoil in enumerate([["restore table {schema}.cdc_change_sets to version as of 0"],
+                                    [saved, "drop table {schema}.cdc_change_sets", back]], 41):  # fmt: skip
+        before, staged = feed.final(), feed.project.rows("select count(*) as n from {schema}.stg_odd__one")[0]["n"]
+        for statement in spoil:
+            feed.project.rows(statement)
+        feed.deliver(f"00{number}", feed.row(number))
+        feed.run()
+        assert feed.final() == {**before, number: 1}
+        assert feed.project.rows("select count(*) as n from {schema}.stg_odd__one")[0]["n"] == staged + 1
+        recorded = feed.project.rows(ids)[0]
+        assert recorded["n"] == recorded["ids"] > number - 40
+
 
 def test_A4_final_equals_its_rebuild(feed: Feed) -> None:
     feed.project.dbt("test", quiet=True)
@@ -210,6 +230,32 @@ def test_K8_other_keys_stop_the_table_until_what_is_made_by_key_is_rebuilt(feed:
     assert rows == {(id, n, id == 1) for id, n in kept | {(12, 7)}}
     assert len(feed.project.rows("select * from {schema}.hist_odd__two")) == len(kept) + 4
     feed.project.dbt("test", "--select", "final_two", "hist_odd__two", quiet=True)
+
+
+def test_S8_what_was_made_of_a_staging_table_that_is_gone_says_so(feed: Feed) -> None:
+    before = feed.final("two")
+    feed.project.rows("drop table {schema}.stg_odd__two")
+    failed = feed.project.failures(feed.project.try_dbt("run", "--select", "stg_odd__two+", quiet=True))
+    said = "was made of stg_odd__two, which was dropped and made anew since. Where that holds all, make it anew: delta-cdc"
+    assert [said in message for message in failed] == [True, True]
+    where = ["--project-dir", str(feed.project.path), "--profiles-dir", str(feed.project.path)]
+    rebuilt = CliRunner().invoke(main, ["rebuild", "odd.two", *where])
+    assert rebuilt.exit_code == 0, rebuilt.output
+    assert feed.final("two") == before
+    feed.project.dbt("test", "--select", "final_two", "hist_odd__two", quiet=True)
+
+
+def test_S7_a_table_that_is_dropped_while_it_is_paused_is_loaded_anew(feed: Feed) -> None:
+    rows = feed.project.rows("select * from {schema}.final_log order by seq")
+    feed.deliver("0009", table="log")  # empty: that it is done is noted outside of the table
+    feed.run("--select", "cdc_change_sets", "stg_odd__log+")
+    feed.configure(log={"paused": "is loaded anew"})
+    for table in ("stg_odd__log", "final_log"):
+        feed.project.rows(f"drop table {{schema}}.{table}")
+    feed.run("--select", "stg_odd__log+")
+    feed.configure()
+    feed.run("--select", "stg_odd__log+")
+    assert feed.project.rows("select * from {schema}.final_log order by seq") == rows
 
 
 def test_Q1_a_line_of_any_length_and_depth_holds_up_no_other(feed: Feed) -> None:

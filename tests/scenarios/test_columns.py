@@ -277,6 +277,19 @@ TABLES: dict[str, dict[str, Any]] = {
             [{"seq": 11, "id": 2, "op": "U", "a": 70}, {"seq": 5, "id": 1, "op": "U", "a": 50}],
         ),
     },
+    "turns_keyed": {  # N2: what was appended is worked out anew
+        "columns": ({"a": "int"},) * 2,
+        "settings": ({"insert_only": True}, {}),
+        "rows": ([{"id": 1, "a": 1}, {"id": 1, "a": 2}, {"id": 2, "a": 3}], [{"id": 3, "a": 4}]),
+    },
+    **{  # E4: an expression for another one, which gives the same positions, or others
+        name: {
+            "columns": ({"a": "int", "b": "int"},) * 2,
+            "settings": ({"sequence_by": ["a + 0"]}, {"sequence_by": [expression]}),
+            "rows": ([{"id": 1, "a": 10, "b": 1}, {"id": 2, "a": 20, "b": 2, "op": "D"}], [{"id": 1, "a": 11, "b": 2}]),
+        }
+        for name, expression in (("reorders", "1 * a"), ("reorders_otherwise", "b + 0"))
+    },
     "counts": {  # N1
         "columns": ({"a": "int", "b": "string"},) * 2,
         "settings": {"keyless": "multiset", "keys": []},
@@ -298,7 +311,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "rows": ([{"a": 1}, {"a": 1}, {"a": 2}], [{"a": 1}, {"a": 3}]),
     },
 }
-REFUSED = ("final_refuses", "final_remakes", "stg_cols__moves_no_more")
+REFUSED = ("final_refuses", "final_remakes", "stg_cols__moves_no_more", "stg_cols__reorders_otherwise")
 for case in TABLES.values():
     if not case.get("settings") or "keys" not in case["settings"]:
         continue
@@ -548,6 +561,18 @@ def test_E4_what_delta_widens_widens_keys_and_order_too(cols: Columns) -> None:
     assert cols.columns("stg_cols__widens")["_cdc_sequence"] == "struct<seq:bigint>"
     features = {row["key"] for row in cols.project.rows("show tblproperties {schema}.stg_cols__drops")}
     assert "delta.enableTypeWidening" not in features
+
+
+def test_E4_another_expression_gives_the_same_positions_or_is_refused(cols: Columns) -> None:
+    assert cols.rows("final_reorders", "id, a") == [{"id": 1, "a": 11}]
+    assert cols.rows("final_reorders_otherwise", "id, a") == [{"id": 1, "a": 10}]
+    said = "`sequence_by` is [b + 0], and staging was loaded with [a + 0]"
+    assert said in cols.refusals["stg_cols__reorders_otherwise"]
+
+
+def test_N2_what_was_only_appended_to_is_worked_out_by_its_keys(cols: Columns) -> None:
+    assert cols.rows("final_turns_keyed", "id, a") == [{"id": 1, "a": 2}, {"id": 2, "a": 3}, {"id": 3, "a": 4}]
+    assert len(cols.rows("hist_cols__turns_keyed")) == 4
 
 
 def test_E4_date_to_timestamp_rewrites_the_column_in_one_commit(cols: Columns) -> None:

@@ -3,12 +3,14 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.unit.macros import CompilerError, load
 
+from dbt.adapters.sparkdelta.columns import evolved
 from dbt.adapters.sparkdelta.delta_log import no_state
 from delta_cdc.config import sequence_name
 
@@ -237,10 +239,14 @@ def adopted(
     """What staging under these keys writes to, and the statements that ran before."""
     ran: list[str] = []
     flags = SimpleNamespace(FULL_REFRESH=True, WHICH=command)
-    macros = load(this="s.stg", run_query=ran.append, flags=flags, graph=SimpleNamespace(nodes={}, sources={}))
+    adapter = SimpleNamespace(evolve=lambda _, columns: ran.append(f"evolve {columns}"))
+    graph = SimpleNamespace(nodes={}, sources={})
+    macros = load(this="s.stg", run_query=ran.append, flags=flags, adapter=adapter, graph=graph)
     struct = {"type": "struct", "fields": [{"name": name, "type": "integer"} for name in fields]}
-    settings = {**SETTINGS, "feed": "f", "table": "t", "keys": keys, "nullable_keys": []}
-    state = SimpleNamespace(exists=True, columns={"_cdc_key_before": struct}, notes=notes, properties=properties)
+    settings = {**SETTINGS, "feed": "f", "table": "t", "keys": keys, "nullable_keys": [], "renamed_columns": {"n": "id"}}
+    settings["column_types"] = {**SETTINGS["column_types"], "n": "int"}
+    columns = {"id": "integer", "a": "integer", "_cdc_key_before": struct}
+    state = {"exists": True, "columns": columns, "notes": notes, "properties": properties}
     macros["_adopt_keys"](settings, state)
     return settings, ran
 
@@ -256,6 +262,9 @@ def test_K8_staging_takes_other_keys_only_where_they_changed() -> None:
     assert settings.get("key_fields") is None
     settings, _ = adopted(["a"], ["id"], {"keys": ["id"]})
     assert settings["key_fields"] == ["id", "a"]
+    ran = adopted(["n"], ["id"], {"keys": ["id"]})[1]  # one that staging has not got yet, for it was renamed
+    assert ran[:2] == ["evolve {'n': 'int'}", "update s.stg set `n` = `id`"]
+    assert ran[3].startswith("update s.stg set _cdc_key_before.`n` = coalesce(_cdc_key_before.`n`, _cdc_key_before.`id`, `n`)")
     for reading in ("compile", "show", "generate"):
         assert adopted(["id", "a"], ["id"], {"keys": ["id"]}, command=reading)[1] == []
     settings, ran = adopted(["a"], ["id", "a"], {"keys": ["a"]})
@@ -327,7 +336,7 @@ def test_S7_a_run_notes_where_it_found_nothing_and_what_failed() -> None:
 def test_S8_a_table_that_somebody_replaced_is_not_continued() -> None:
     assert progress(None, noted=6) == {
         "exists": False, "batch_id": -1, "committed": -1, "rows": None, "rebuild": False, "version": None, "notes": {},
-        "columns": {}, "properties": {}, "app_id": "t@0", "next_app_id": "t@0",
+        "columns": {}, "properties": {}, "id": None, "app_id": "t@0", "next_app_id": "t@0",
     }
     found = progress({"app_id": "t@0", "txn_version": 4, "replaced": True}, noted=6)
     assert (found["batch_id"], found["rebuild"], found["app_id"], found["notes"]) == (-1, True, "t@10", {})
@@ -343,6 +352,42 @@ def test_E4_what_cannot_be_widened_is_cast_and_must_come_back_the_same() -> None
 
 def struct(*names: str) -> dict:
     return {"type": "struct", "fields": [{"name": name, "type": "long"} for name in names]}
+
+
+KEYED = {**SETTINGS, "feed": "f", "table": "t", "mask": {}}
+BAG = {**KEYED, "keys": [], "keyless": "multiset"}
+
+
+@pytest.mark.parametrize(("before", "now", "there", "message"), [
+    (KEYED, KEYED, True, None), (KEYED, BAG, False, "its rows are their values, and staging was loaded with rows that have keys"),
+    ({**BAG, "keyless": "append"}, KEYED, False, "its rows have keys, and staging was loaded with rows that are only added"),
+    ({**BAG, "keyless": "append"}, {**BAG, "keyless": "none", "insert_only": True}, True, None),
+    (KEYED, {**KEYED, "insert_only": True}, True, "updates, deletes or truncates were staged before"),
+    (KEYED, {**KEYED, "insert_only": True}, False, None), ({**KEYED, "insert_only": True}, KEYED, True, None),
+    (KEYED, {**KEYED, "mask": {"a": "a % 2"}}, True, None),
+    (KEYED, {**KEYED, "mask": {"id": "id % 2"}}, True, r"columns that tell rows apart \(id\)"),
+    ({**BAG, "mask": {"a": "1"}}, BAG, True, r"columns that tell rows apart \(a\)"),
+])  # fmt: skip
+def test_N1_N2_E7_rows_are_told_apart_as_staging_was_loaded(before: dict, now: dict, there: bool, message: str | None) -> None:
+    adapter = SimpleNamespace(query_rows=lambda _: [{"found": 1}] if there else [])
+    model = SimpleNamespace(name="stg_f__t", alias="stg_f__t", resource_type="model", database=None, schema="s")
+    relations = SimpleNamespace(create=lambda **parts: "s.stg_f__t")
+    macros = load(adapter=adapter, graph=SimpleNamespace(nodes={"t": model}), api=SimpleNamespace(Relation=relations))
+    macros["_refuse_other_rows"](now, {"notes": {}})
+    with pytest.raises(CompilerError, match=message) if message else nullcontext():
+        macros["_refuse_other_rows"](now, {"notes": macros["_notes_of_rows"](before)})
+
+
+@pytest.mark.parametrize(("was", "now", "refused"), [
+    ("integer", "bigint", False), ("timestamp", "timestamp", False), ("long", "int", False), ("integer", "void", False),
+    ("integer", "timestamp", True), ("timestamp", "bigint", True), ("date", "timestamp", True),
+])  # fmt: skip
+def test_H1_times_of_another_type_than_staging_s_are_refused(was: str, now: str, refused: bool) -> None:
+    refuse = load(adapter=SimpleNamespace(evolved=evolved))["_refuse_other_times"]
+    state = {"exists": True, "columns": {"_cdc_occurred_at": was}}
+    with pytest.raises(CompilerError, match=f"`occurred_at` gives a {now}, and the times") if refused else nullcontext():
+        refuse(KEYED, state, {"time_type": now}, {"rewrite": []})
+    refuse(KEYED, {"exists": False}, {"time_type": now}, {"rewrite": []})
 
 
 def test_E4_another_order_than_staging_s_is_refused() -> None:
