@@ -94,11 +94,11 @@ def show_status(rows: Sequence[Row], elsewhere: Sequence[str], console: Console)
         cells = (row["table"], row["state"], last, newest, behind, short(row.get("loaded")), *counted)
         grid.add_row(*(Text(cell, style=style) for cell in cells))
     console.print(grid)
-    said: dict[tuple[str, bool], list[str]] = {}  # once what holds for many: a feed that is paused, or could not be read
+    reasons: dict[tuple[str, bool], list[str]] = {}  # once what holds for many: a feed that is paused, or could not be read
     for row in rows:
         for why in row["why"]:
-            said.setdefault((why, row["state"] == "failed"), []).append(row["table"])
-    for (why, failed), tables in said.items():
+            reasons.setdefault((why, row["state"] == "failed"), []).append(row["table"])
+    for (why, failed), tables in reasons.items():
         more = f" and {len(tables) - 1} more" if len(tables) > 1 else ""
         console.print(Text(f"{tables[0]}{more}: {why}", style="red" if failed else "yellow"), soft_wrap=True)
     if elsewhere:
