@@ -97,11 +97,11 @@ def show_status(rows: Sequence[Row], elsewhere: Sequence[str], console: Console)
         table.add_row(*(Text(cell, style=style) for cell in cells))
     console.print(table)
     _show_counts([row for row in rows if row.get("counts")], console)
-    told: dict[tuple[str, bool], list[str]] = {}  # once what holds for many: a feed that is paused, or could not be read
+    reasons: dict[tuple[str, bool], list[str]] = {}  # once what holds for many: a feed that is paused, or could not be read
     for row in rows:
         for why in row["why"]:
-            told.setdefault((why, row["state"] == "failed"), []).append(row["table"])
-    for (why, failed), tables in told.items():
+            reasons.setdefault((why, row["state"] == "failed"), []).append(row["table"])
+    for (why, failed), tables in reasons.items():
         more = f" and {len(tables) - 1} more" if len(tables) > 1 else ""
         tell(console, f"{tables[0]}{more}: {why}", "red" if failed else "yellow")
     if elsewhere:

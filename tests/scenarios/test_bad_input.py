@@ -246,19 +246,6 @@ def test_S8_what_was_made_of_a_staging_table_that_is_gone_says_so(feed: Feed) ->
     feed.project.dbt("test", "--select", "final_two", "hist_odd__two", quiet=True)
 
 
-def test_S8_what_was_made_of_a_staging_table_that_is_gone_says_so(feed: Feed) -> None:
-    before = feed.final("two")
-    feed.project.rows("drop table {schema}.stg_odd__two")
-    failed = feed.project.failures(feed.project.try_dbt("run", "--select", "stg_odd__two+", quiet=True))
-    said = "was made of stg_odd__two, which was dropped and made anew since. Where that holds all, make it anew: delta-cdc"
-    assert [said in message for message in failed] == [True, True]
-    where = ["--project-dir", str(feed.project.path), "--profiles-dir", str(feed.project.path)]
-    rebuilt = CliRunner().invoke(main, ["rebuild", "odd.two", *where])
-    assert rebuilt.exit_code == 0, rebuilt.output
-    assert feed.final("two") == before
-    feed.project.dbt("test", "--select", "final_two", "hist_odd__two", quiet=True)
-
-
 def test_S7_a_table_that_is_dropped_while_it_is_paused_is_loaded_anew(feed: Feed) -> None:
     rows = feed.project.rows("select * from {schema}.final_log order by seq")
     feed.deliver("0009", table="log")  # empty: that it is done is noted outside of the table

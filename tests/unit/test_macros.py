@@ -689,8 +689,8 @@ def test_S4_what_lies_in_folders_in_a_tables_folder_is_its_own_where_the_feed_sa
     met = {"ledger": str(ledger), "version": 1, "run": None, "above": above, "rows": rows}
     adapter = SimpleNamespace(
         recall={"recorded": met}.get, table_state=lambda *_: SimpleNamespace(exists=True, version=1, notes={}),
-        qualified_path=lambda path: f"file:{path}", changed_files=lambda pending: [], cached_query=lambda relation, sql: rows,
-        query_rows=lambda sql: ["asked"],
+        qualified_path=lambda path: f"file:{path}", changed_files=lambda pending: [], cached_query=lambda *_: rows,
+        query_rows=lambda _: ["asked"],
     )
     settings = {"feed": "f", "location": "/l/{table}", "source_table": "t", "file_format": "json", "sub_folders": sub_folders}
     pending = load(adapter=adapter)["pending_change_sets"]
