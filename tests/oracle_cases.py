@@ -24,8 +24,9 @@ def changes_of(case):
         for number, row in enumerate(rows):
             row = {spelling.get(name.casefold(), name): value for name, value in row.items()} | row
             key = tuple(row[name] for name in case["keys"])
-            before = tuple(row.get(old_names[name]) for name in case["keys"]) if old_names else None
-            before = None if before is None or all(part is None for part in before) else before
+            told = [row.get(old_names.get(name)) for name in case["keys"]]
+            before = tuple(new if old is None else old for old, new in zip(told, key, strict=True))  # P3: a null says nothing
+            before = None if all(part is None for part in told) else before
             op = row[op_column][0].upper()
             if says(case.get("delete_when"), row):
                 op, key, before = "D", before or key, None
@@ -33,7 +34,8 @@ def changes_of(case):
                 op, key, before = "T", None, None
             values = {name: value for name, value in row.items() if name not in absent.get((batch, number), ())}
             if op == "U":
-                values |= {name: partial(value) for name, value in values.items() if name in silent}
+                structs = {name for name in silent if case["schema"][name].strip().upper().startswith("STRUCT")}
+                values |= {name: partial(value) for name, value in values.items() if name in structs}
                 values = {name: value for name, value in values.items() if name not in silent or not oracle.says_nothing(value)}
             yield {
                 "op": op,
@@ -59,7 +61,7 @@ def columns_of(case):
     wanted = case["columns"]
     if isinstance(wanted, list):
         return wanted
-    return wanted.get("include") or [name for name in case["schema"] if name not in wanted["except"]]
+    return wanted["include"] if "except" not in wanted else [name for name in case["schema"] if name not in wanted["except"]]
 
 
 def expected(case, *, batches=None, moment=None):
@@ -68,13 +70,16 @@ def expected(case, *, batches=None, moment=None):
     batches: only the first so many are known. moment: final as it was then, in sequence terms.
     """
     changes = [change for change in changes_of(case) if batches is None or change["batch"] < batches]
-    changes = oracle.with_keys(oracle.without_duplicates(changes), case.get("alternate_keys") or ())
+    changes = oracle.without_duplicates(changes)
+    changes = oracle.with_keys(changes, case["alternate_keys"]) if case.get("alternate_keys") else changes
     changes = oracle.with_pairs(changes) if case.get("split_key_changes") else changes
     columns = columns_of(case)
     time = {"time": lambda change: change["values"][case["occurred_at"]]} if case.get("occurred_at") else {}
     set_on_insert = case.get("set_on_insert") or ()
     if case["scd"] == 2:
-        versions = oracle.history(changes, tracked=columns, set_on_insert=set_on_insert, **time)
+        tracked = case.get("track_history")
+        tracked = columns if tracked is None else columns_of({**case, "columns": tracked})
+        versions = oracle.history(changes, tracked=tracked, set_on_insert=set_on_insert, **time)
         return [
             {name: {**values, **dict(zip(case["keys"], key, strict=True))}.get(name) for name in columns}
             | {"__START_AT": start, "__END_AT": end}

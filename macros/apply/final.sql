@@ -214,10 +214,10 @@ from present
   {%- set values = delta_cdc._values_of_multiset(settings) -%}
   {%- set rows = '(select *, row_number() over (partition by ' ~ delta_cdc.column_list(values) ~ ' order by _cdc_batch_id, _cdc_row) as _cdc_occurrence from '
         ~ rows ~ " where _cdc_error is null and _cdc_op in ('I', 'R'))" -%}
+  {%- set rows = '(select *, ' ~ delta_cdc._surrogate(values) ~ ' as _cdc_key from ' ~ rows ~ ')' -%}
 {%- endif -%}
-select {{ delta_cdc._made(settings) }}{{ delta_cdc._with_partitions(settings) }}
-  {%- if settings.surrogate == 'hash' %}, {{ delta_cdc._surrogate(values) }} as _cdc_key{% endif %}
-from {{ rows }}
+select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}{{ ', _cdc_key' if settings.surrogate == 'hash' }}
+from {{ delta_cdc._with_made(settings, rows) }}
 where _cdc_error is null and _cdc_op in ('I', 'R') and _cdc_batch_id > {{ done }}
 {%- endmacro %}
 

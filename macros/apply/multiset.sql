@@ -5,7 +5,7 @@
 -#}
 {% macro multiset_rows(settings, staging, done=none) -%}
 {%- set values = delta_cdc._values_of_multiset(settings) -%}
-{%- set others = (settings.column_types.keys() | list + settings['columns']) | unique | reject('in', values + (settings.get('expressions') or {}).keys() | list) | list -%}
+{%- set others = (settings.column_types.keys() | list + settings['columns'] | reject('in', settings.get('expressions') or {}) | list) | unique | reject('in', values) | list -%}
 {%- set order = delta_cdc.order_columns() | join(', ') -%}
 with staged as (
   select * from {{ delta_cdc.staged_rows(settings, staging) }}
@@ -43,9 +43,13 @@ numbered as (
     if(_cdc_newest_first > _cdc_live, _cdc_newest_first, _cdc_live - _cdc_newest_first + 1) as _cdc_occurrence
   from counted where _cdc_adds = 1
 )
-select {{ delta_cdc._made(settings) }}{{ delta_cdc._with_partitions(settings) }}
-  {%- if settings.surrogate == 'hash' %}, {{ delta_cdc._surrogate(values) }} as _cdc_key{% endif %}, _cdc_is_gone
-from numbered
+{%- if settings.surrogate == 'hash' %},
+keyed as (  -- of the values as they came
+  select *, {{ delta_cdc._surrogate(values) }} as _cdc_key from numbered
+)
+{%- endif %}
+select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}{{ ', _cdc_key' if settings.surrogate == 'hash' }}, _cdc_is_gone
+from {{ delta_cdc._with_made(settings, 'keyed' if settings.surrogate == 'hash' else 'numbered') }}
 {%- endmacro %}
 
 
