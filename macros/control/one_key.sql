@@ -56,9 +56,9 @@ where not s._cdc_error <=> 'erased' and not s._cdc_error <=> 'unparsable' and (
   or (s._cdc_batch_id, s._cdc_row) in (
     select c._cdc_batch_id, c._cdc_row from {{ keys_table }} as c
     where c.entity in ({{ entities }}))
-  or (s._cdc_error is not null and struct({{ delta_cdc.column_list(keys, 's.') }}) in (
-    select explode(array_compact(array(c.key_before, c.key_after))) from {{ keys_table }} as c
-    where c.entity in ({{ entities }})))
+  or (s._cdc_error is not null and exists (
+    select 1 from (select explode(array_compact(array(c.key_before, c.key_after))) as key from {{ keys_table }} as c where c.entity in ({{ entities }})) as had
+    where {{ delta_cdc.same_columns(keys, 's', 'had.key') }}))
 {%- endif %}
 )
 {%- endmacro %}

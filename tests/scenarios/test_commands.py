@@ -443,7 +443,7 @@ def test_an_interval_is_a_number_and_a_unit(text: str, seconds: int) -> None:
 
 
 def test_an_interval_that_is_none_is_refused(shop: Shop) -> None:
-    assert "`15 min` is no interval: it wants" in shop.command("run", "--every", "15 min").output
+    assert "`15 min` is no interval. Give a whole number and s, m or h" in shop.command("run", "--every", "15 min").output
 
 
 def test_as_of_tells_the_rows_of_a_moment_one_of_them_and_what_was_known_then(shop: Shop) -> None:
