@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from delta_cdc.config import Feed, Project
@@ -23,7 +24,9 @@ def empty_folders(project: Project, *, whole_feeds: bool = False) -> list[str]:
             continue
         names = [table.settings.source_table or table.name for table in feed.tables] if "{table}" in location else [""]
         folders = {project.root / location.replace("{table}", name): name for name in names}
-        said = [told for folder, name in folders.items() if (told := _why_nothing(project.root, folder, feed, name))]
+        told = (_why_nothing(project.root, folder, feed, name) for folder, name in folders.items())
+        # one folder with something is enough: a year of change sets of all tables is not listed for a note
+        said = [*takewhile(bool, told)] if whole_feeds else [*filter(None, told)]
         if said and not (whole_feeds and len(said) < len(folders)):
             out += [f"feed {feed.name}: {said[0]}"] if whole_feeds else [f"feed {feed.name}: {each}" for each in said]
     return out
