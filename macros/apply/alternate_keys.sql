@@ -1,11 +1,13 @@
-{#- Events that do not tell their key but the values of an alternate one (K8): staging looks for the row that has these values as of the
-    event's position, among what was staged before and what the load brings, and gives the event its key; none or several: `ambiguous_key`. -#}
+{#- Events that do not tell their key but the values of an alternate one (K8): staging looks for the row that has these
+    values as of the event's position, among what was staged before and what the load brings, and gives the event its key;
+    none or several: `ambiguous_key`. -#}
 
 {#- SQL that is true of an event that names its row so. -#}
 {% macro _is_nameless(settings) %}
   {%- set unknown = [] -%}
   {%- for key in settings['keys'] -%}
-    {%- do unknown.append(delta_cdc.quoted(key) ~ ' is null and _cdc_before_' ~ loop.index ~ ' is null and not _cdc_misfit <=> ' ~ delta_cdc.literal(key)) -%}
+    {%- do unknown.append(delta_cdc.quoted(key) ~ ' is null and _cdc_before_' ~ loop.index
+          ~ ' is null and not _cdc_misfit <=> ' ~ delta_cdc.literal(key)) -%}
   {%- endfor -%}
   {%- set told = [] -%}
   {%- for alternate in settings.alternate_keys -%}
@@ -20,7 +22,9 @@
 {#- SQL that is true where two relations agree on an alternate key. -#}
 {% macro _same_alternate_key(settings, left, right) %}
   {%- set out = [] -%}
-  {%- for alternate in settings.alternate_keys %}{% do out.append('(' ~ delta_cdc.same_columns(alternate, left, right, '=') ~ ')') %}{% endfor -%}
+  {%- for alternate in settings.alternate_keys -%}
+    {%- do out.append('(' ~ delta_cdc.same_columns(alternate, left, right, '=') ~ ')') -%}
+  {%- endfor -%}
   {{ return('(' ~ out | join(' or ') ~ ')') }}
 {% endmacro %}
 
@@ -39,7 +43,8 @@
 {% macro _named_by_alternate_keys(settings, past) -%}
 {%- set keys = settings['keys'] -%}
 {%- set values = settings.alternate_keys | sum(start=[]) | unique | reject('in', keys) | list -%}
-{%- set rest = delta_cdc.column_list(values) ~ ', _cdc_op, _cdc_key_before, _cdc_missing, _cdc_occurred_at, ' ~ delta_cdc.order_columns() | join(', ') -%}
+{%- set rest = delta_cdc.column_list(values) ~ ', _cdc_op, _cdc_key_before, _cdc_missing, _cdc_occurred_at, '
+      ~ delta_cdc.order_columns() | join(', ') -%}
 {%- set place = 'struct(' ~ delta_cdc.order_columns() | join(', ') ~ ')' -%}
 known as (
   select {{ delta_cdc.column_list(keys) }}, {{ rest }}, _cdc_error from read where _cdc_error is null and not _cdc_is_nameless
@@ -60,11 +65,14 @@ held as (  -- from which place to which a key's row had which values
   select {{ delta_cdc.column_list(keys + values) }}, _cdc_ends, {{ place }} as _cdc_from,
     coalesce(
       lead({{ place }}) over (partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_of_states() }}),
-      if(_cdc_epoch < size(_cdc_truncates), struct({{ delta_cdc.order_columns() | map('replace', '_cdc_', '_cdc_truncates[_cdc_epoch]._cdc_', 1) | join(', ') }}), null)) as _cdc_to
+      if(_cdc_epoch < size(_cdc_truncates),
+        struct({{ delta_cdc.order_columns() | map('replace', '_cdc_', '_cdc_truncates[_cdc_epoch]._cdc_', 1) | join(', ') }}),
+        null)) as _cdc_to
   from states
 ),
 nameless as (
-  select *, struct(_cdc_sequence, _cdc_ordinal) as _cdc_position, {{ place }} as _cdc_place from read where _cdc_is_nameless and _cdc_error is null
+  select *, struct(_cdc_sequence, _cdc_ordinal) as _cdc_position, {{ place }} as _cdc_place
+  from read where _cdc_is_nameless and _cdc_error is null
 ),
 meant as (  -- what another batch brought for the very position of the event counts neither way: it may be the same event
   select e._cdc_batch_id, e._cdc_row, collect_set(struct({{ delta_cdc.column_list(keys, 'held.') }})) as _cdc_meant
@@ -75,7 +83,8 @@ meant as (  -- what another batch brought for the very position of the event cou
   where not exists (  -- deleted by such an event, or called otherwise since
     select 1 from nameless as d
     where (d._cdc_op = 'D' or {{ delta_cdc._gives_up(settings) }})
-      and {{ delta_cdc._same_alternate_key(settings, 'd', 'held') }} and held._cdc_from < d._cdc_place and d._cdc_position < e._cdc_position
+      and {{ delta_cdc._same_alternate_key(settings, 'd', 'held') }} and held._cdc_from < d._cdc_place
+        and d._cdc_position < e._cdc_position
   )
   group by all
 ),
@@ -83,9 +92,11 @@ changes as (
   select * except (_cdc_message), if(_cdc_error is null, null, _cdc_message) as _cdc_raw from (
     select read.* except ({{ delta_cdc.column_list(keys) }}, _cdc_error),
   {%- for key in keys %}
-      if(_cdc_is_nameless, if(size(_cdc_meant) = 1, _cdc_meant[0], null).{{ delta_cdc.quoted(key) }}, read.{{ delta_cdc.quoted(key) }}) as {{ delta_cdc.quoted(key) }},
+      if(_cdc_is_nameless, if(size(_cdc_meant) = 1, _cdc_meant[0], null).{{ delta_cdc.quoted(key) }},
+        read.{{ delta_cdc.quoted(key) }}) as {{ delta_cdc.quoted(key) }},
   {%- endfor %}
-      if(_cdc_is_nameless and not coalesce(size(_cdc_meant) = 1, false), coalesce(read._cdc_error, 'ambiguous_key'), read._cdc_error) as _cdc_error
+      if(_cdc_is_nameless and not coalesce(size(_cdc_meant) = 1, false),
+        coalesce(read._cdc_error, 'ambiguous_key'), read._cdc_error) as _cdc_error
     from read left join meant on meant._cdc_batch_id = read._cdc_batch_id and meant._cdc_row = read._cdc_row
   )
 )
@@ -93,5 +104,6 @@ changes as (
 
 {#- Whether a place is at the position of the event `e`, and of another batch. -#}
 {% macro _is_elsewhere(place) %}
-  {{ return('(struct(' ~ place ~ '._cdc_sequence, ' ~ place ~ '._cdc_ordinal) <=> e._cdc_position and ' ~ place ~ '._cdc_batch_id <> e._cdc_batch_id)') }}
+  {{ return('(struct(' ~ place ~ '._cdc_sequence, ' ~ place ~ '._cdc_ordinal) <=> e._cdc_position and '
+      ~ place ~ '._cdc_batch_id <> e._cdc_batch_id)') }}
 {% endmacro %}

@@ -24,12 +24,15 @@
   {%- set staging, staged = readable.staging, readable.staged -%}
   {%- set evolution = delta_cdc._final_evolution(settings, staging, staged, state) -%}
   {%- if settings.surrogate == 'hash' %}{% do delta_cdc.note_surrogate(settings) %}{% endif -%}
-  {%- set reshaped = evolution.rebuild or (is_incremental() and state.notes.get('shape') != delta_cdc._shape_of_final(settings)) -%}
+  {%- set reshaped = evolution.rebuild
+        or (is_incremental() and state.notes.get('shape') != delta_cdc._shape_of_final(settings)) -%}
   {%- set anew = not is_incremental() or reshaped -%}
   {%- set reached = delta_cdc.resolved_batch_id(keys, staged) -%}
   {%- if not anew and not state.rebuild and not evolution.backfill and delta_cdc.nothing_to_do(staged, state, reached) -%}
     {%- if evolution.new %}{% do delta_cdc._note_filled(state, evolution.new) %}{% endif -%}
-    {%- do adapter.plan_write(this, {'skip': true, 'columns': evolution.columns, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
+    {%- do adapter.plan_write(this, {
+          'skip': true, 'columns': evolution.columns,
+          'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
   {%- endif -%}
 
@@ -46,7 +49,8 @@
         'columns': evolution.columns,
         'txn': delta_cdc.transaction(state, staged, plan.mode == 'rebuild'),
         'notes': notes,
-        'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode},
+        'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed,
+          'rows_read': plan.changes, 'mode': plan.mode},
       } -%}
 
   {%- if delta_cdc.is_appended(settings) -%}
@@ -55,7 +59,8 @@
   {%- elif settings.keyless == 'multiset' and settings.surrogate == 'none' -%}
     {%- set only_more = plan.mode == 'on_time' and not plan.removals -%}
     {%- do options.update({'rebuild': state.exists and not only_more}) -%}
-    {%- set sql = delta_cdc._final_appended(settings, staging, state.batch_id) if only_more else delta_cdc._final_rows(settings, staging, none) -%}
+    {%- set sql = delta_cdc._final_appended(settings, staging, state.batch_id)
+          if only_more else delta_cdc._final_rows(settings, staging, none) -%}
   {%- elif anew -%}
     {%- set sql = delta_cdc._first_rows(settings, staging) if plan.plain else delta_cdc._final_rows(settings, staging, keys) -%}
   {%- elif settings.apply == 'replace_partitions' -%}
@@ -64,9 +69,11 @@
     {%- do settings.update({'lacking': {} if evolution.nested else evolution.new}) -%}
     {%- set touched = delta_cdc._touched_partitions(settings, delta_cdc._winners(settings, staging, keys, state, plan), plan) -%}
     {%- do settings.update({'lacking': {}}) -%}
-    {%- set noted = evolution.backfill or plan.revised or delta_cdc.resolved_since(reached, state) -%}  {#- by a commit, though no row differs -#}
+    {%- set noted = evolution.backfill or plan.revised or delta_cdc.resolved_since(reached, state) -%}
+    {#- by a commit, though no row differs -#}
     {%- do options.update({'skip': not touched and not noted, 'predicates': [touched or 'false']}) -%}
-    {%- set sql = delta_cdc._partitions_rewritten(settings, delta_cdc._winners(settings, staging, keys, state, plan), touched, plan) -%}
+    {%- set sql = delta_cdc._partitions_rewritten(settings,
+          delta_cdc._winners(settings, staging, keys, state, plan), touched, plan) -%}
   {%- else -%}
     {%- do options.update({'delete_unmatched': plan.mode == 'rebuild', 'narrow': plan.mode != 'rebuild'}) -%}
     {%- set sql = delta_cdc._winners(settings, staging, keys, state, plan) -%}
@@ -78,8 +85,8 @@
 {%- endmacro %}
 
 
-{#- How final, or history as a table, is brought up to date: what `_plan_of_changes` says, and keys: the keys table, none: no key has
-    changed so far, each is its own entity. Spark is set for it. reached: `resolved_batch_id`. -#}
+{#- How final, or history as a table, is brought up to date: what `_plan_of_changes` says, and keys: the keys table, none: no key
+    has changed so far, each is its own entity. Spark is set for it. reached: `resolved_batch_id`. -#}
 {% macro plan_of_load(settings, staging, keys, state, staged, anew, reached) %}
   {%- set keys = none if staged.notes.keys_may_move is sameas false else keys -%}
   {%- if staged.notes.truncates is sameas false %}{% do settings.update({'may_be_truncated': false}) %}{% endif -%}
@@ -90,7 +97,8 @@
 {% endmacro %}
 
 
-{#- What is read: the table that is written, and all of staging, unless the new changes are enough. staging: its relation, or what stands for it (Q4). -#}
+{#- What is read: the table that is written, and all of staging, unless the new changes are enough. staging: its
+    relation, or what stands for it (Q4). -#}
 {% macro _tune_for_load(target, staging, state, plan) %}
   {%- set read = [] -%}
   {%- if state.exists -%}{%- do read.append(target) -%}{%- endif -%}
@@ -115,27 +123,33 @@
 
 {#- Whether a table holds all that staging and the keys table hold, as they hold it now. -#}
 {% macro nothing_to_do(staged, state, reached) %}
-  {{ return(delta_cdc.nothing_new(staged, state.batch_id) and not delta_cdc.resolved_since(reached, state) and not delta_cdc.revised_since(staged, state)) }}
+  {{ return(delta_cdc.nothing_new(staged, state.batch_id) and not delta_cdc.resolved_since(reached, state)
+      and not delta_cdc.revised_since(staged, state)) }}
 {% endmacro %}
 
 
-{#- The transaction of a write that brings a table as far as staging is. What is made good without new changes is another application's:
-    Delta would take it for done. -#}
+{#- The transaction of a write that brings a table as far as staging is. What is made good without new changes is another
+    application's: Delta would take it for done. -#}
 {% macro transaction(state, staged, anew) %}
   {%- set again = state.exists and staged.committed <= state.committed -%}
   {{ return({'app_id': state.next_app_id if anew or again else state.app_id, 'version': [staged.committed, 0] | max}) }}
 {% endmacro %}
 
 
-{#- What stands for staging where only its changes above a batch are wanted: a view of the newest commit's rows, if they all came with that. -#}
+{#- What stands for staging where only its changes above a batch are wanted: a view of the newest commit's
+    rows, if they all came with that. -#}
 {% macro newly_staged(staging, staged, done) %}
   {%- set view = staging.identifier ~ '__newest' -%}
   {%- set came_at_once = staging.identifier and staged.notes.get('after', staged.committed) <= done -%}
-  {{ return(view if came_at_once and adapter.create_view_of_commit(view, staging, staged.app_id, staged.committed) else staging) }}
+  {{ return(view
+      if came_at_once and adapter.create_view_of_commit(view, staging, staged.app_id, staged.committed) else staging) }}
 {% endmacro %}
 
 
-{% macro _shape_of_final(settings) %}{{ return(delta_cdc._shape(settings, delta_cdc._settings_of_life() + ['insert_only', 'keyless', 'partition_by', 'filled_by_field'])) }}{% endmacro %}
+{% macro _shape_of_final(settings) %}
+  {{ return(delta_cdc._shape(settings,
+      delta_cdc._settings_of_life() + ['insert_only', 'keyless', 'partition_by', 'filled_by_field'])) }}
+{% endmacro %}
 
 {#- What final's commits say it was built with. after: the batch above which the load took changes; -1: it took all. -#}
 {% macro _final_notes(settings, staged, resolved_batch_id, after) %}
@@ -149,32 +163,38 @@
 {% endmacro %}
 
 
-{#- {mode: on_time | late | rebuild, changes: how many, or none, removals, partial, revised: whether there are any, skip, plain: whether all that staging
-    holds came in this run and each change says all of its row}, from what staging found out of the new changes; asked again where that is not
-    known. -#}
+{#- {mode: on_time | late | rebuild, changes: how many, or none, removals, partial, revised: whether there are any, skip, plain:
+    whether all that staging holds came in this run and each change says all of its row}, from what staging found out of the new
+    changes; asked again where that is not known. -#}
 {% macro _plan_of_changes(settings, staging, keys, state, staged, anew, reached) %}
   {%- set by_field = (settings.get('filled_by_field') or []) | length > 0 -%}
   {%- if anew or state.rebuild -%}
     {%- set found = adapter.recall(staging ~ ' after -1 to ' ~ staged.committed) -%}
-    {{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false, 'revised': false, 'plain': found is not none and keys is none
-          and settings.keyless == 'none' and not found.truncates and not found.partial and not (by_field and found.removals)
+    {{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false, 'revised': false,
+        'plain': found is not none and keys is none and settings.keyless == 'none'
+          and not found.truncates and not found.partial and not (by_field and found.removals)
           and not delta_cdc._continues(settings)}) }}
   {%- endif -%}
   {%- set revised = delta_cdc.revised_since(staged, state) -%}
   {%- set found = adapter.recall(staging ~ ' after ' ~ state.batch_id ~ ' to ' ~ staged.committed) -%}
   {%- if found is none -%}
-    {%- set new = '(select * from ' ~ delta_cdc.staged_rows(settings, staging) ~ ' where _cdc_batch_id > ' ~ state.batch_id ~ (' or _cdc_revised_in > ' ~ state.batch_id if revised else '') ~ ')' -%}
+    {%- set new = '(select * from ' ~ delta_cdc.staged_rows(settings, staging)
+          ~ ' where _cdc_batch_id > ' ~ state.batch_id ~ (' or _cdc_revised_in > ' ~ state.batch_id if revised else '') ~ ')' -%}
     {%- set found = adapter.query_rows(delta_cdc.about_changes(new, delta_cdc.highest_position(staging, state.batch_id)))[0] -%}
   {%- endif -%}
   {#- the keys model commits only what it resolved anew -#}
   {%- set caught_up = delta_cdc.resolved_since(reached, state) -%}
   {%- set resolved = caught_up or (reached is not none and reached > state.batch_id) -%}
-  {%- if found.truncates > 0 or (revised and delta_cdc._revision_wants_rebuild(settings, staging, state.batch_id)) -%}{%- set mode = 'rebuild' -%}
-  {%- elif found.late > 0 or resolved or revised or (by_field and found.partial + found.removals > 0) or (settings.get('expressions') and (found.partial > 0 or delta_cdc._shape(settings, delta_cdc._settings_of_life()))) -%}{%- set mode = 'late' -%}
+  {%- if found.truncates > 0 or (revised and delta_cdc._revision_wants_rebuild(settings, staging, state.batch_id)) -%}
+    {%- set mode = 'rebuild' -%}
+  {%- elif found.late > 0 or resolved or revised or (by_field and found.partial + found.removals > 0)
+        or (settings.get('expressions') and (found.partial > 0 or delta_cdc._shape(settings, delta_cdc._settings_of_life()))) -%}
+    {%- set mode = 'late' -%}
   {%- else -%}{%- set mode = 'on_time' -%}
   {%- endif -%}
   {%- set has_values = settings['columns'] | reject('in', settings['keys']) | list | length > 0 -%}
-  {{ return({'mode': mode, 'revised': revised, 'changes': found.rows_read - found.quarantined, 'removals': found.removals, 'partial': found.partial > 0 and has_values,
+  {{ return({'mode': mode, 'revised': revised, 'changes': found.rows_read - found.quarantined, 'removals': found.removals,
+      'partial': found.partial > 0 and has_values,
              'skip': found.rows_read == found.quarantined and not revised and not caught_up}) }}
 {% endmacro %}
 
@@ -212,11 +232,13 @@ from present
 {%- set rows = delta_cdc.staged_rows(settings, staging) -%}
 {%- if settings.surrogate == 'hash' -%}
   {%- set values = delta_cdc._values_of_multiset(settings) -%}
-  {%- set rows = '(select *, row_number() over (partition by ' ~ delta_cdc.column_list(values) ~ ' order by _cdc_batch_id, _cdc_row) as _cdc_occurrence from '
+  {%- set rows = '(select *, row_number() over (partition by ' ~ delta_cdc.column_list(values)
+        ~ ' order by _cdc_batch_id, _cdc_row) as _cdc_occurrence from '
         ~ rows ~ " where _cdc_error is null and _cdc_op in ('I', 'R'))" -%}
   {%- set rows = '(select *, ' ~ delta_cdc._surrogate(values) ~ ' as _cdc_key from ' ~ rows ~ ')' -%}
 {%- endif -%}
-select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}{{ ', _cdc_key' if settings.surrogate == 'hash' }}
+select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
+  {{- ', _cdc_key' if settings.surrogate == 'hash' }}
 from {{ delta_cdc._with_made(settings, rows) }}
 where _cdc_error is null and _cdc_op in ('I', 'R') and _cdc_batch_id > {{ done }}
 {%- endmacro %}
@@ -251,7 +273,8 @@ with new_changes as ({{ '  -- of what staging\'s newest commit put in' if stagin
 {%- if continues %}
 lives as (
   select *, count_if(_cdc_ends) over (
-    partition by {{ delta_cdc.column_list(keys) }} order by {{ delta_cdc.order_by() }} rows between unbounded preceding and 1 preceding) as _cdc_life
+    partition by {{ delta_cdc.column_list(keys) }}
+      order by {{ delta_cdc.order_by() }} rows between unbounded preceding and 1 preceding) as _cdc_life
   from new_changes
 ),
 states as (  -- partial images fold: an absent column keeps the value that the last change gave it
@@ -261,11 +284,13 @@ states as (  -- partial images fold: an absent column keeps the value that the l
   {%- endfor %}
   from lives
   window life as (
-    partition by {{ delta_cdc.column_list(keys) }}, _cdc_life order by {{ delta_cdc.order_by() }} rows between unbounded preceding and current row)
+    partition by {{ delta_cdc.column_list(keys) }}, _cdc_life
+      order by {{ delta_cdc.order_by() }} rows between unbounded preceding and current row)
 ),
 {%- endif %}
 ranked as (
-  select *, row_number() over (partition by {{ delta_cdc.column_list(keys) }} order by {{ delta_cdc.order_by('desc') }}) as _cdc_newest_first
+  select *, row_number()
+    over (partition by {{ delta_cdc.column_list(keys) }} order by {{ delta_cdc.order_by('desc') }}) as _cdc_newest_first
   from {{ 'states' if continues else 'new_changes' }}
 {%- if soft %}
   where _cdc_lived or _cdc_life = 0  -- what is deleted already is not deleted again
@@ -287,20 +312,24 @@ from {{ delta_cdc._with_made(settings, 'winners') }}
 
 {#- Whether a row of final depends on more than the newest whole image of its key. -#}
 {% macro _continues(settings) %}
-  {{ return(settings.get('delete_mode') == 'soft' or settings.get('created_at') is not none or (settings.get('set_on_insert') or []) | length > 0) }}
+  {{ return(settings.get('delete_mode') == 'soft' or settings.get('created_at') is not none
+      or (settings.get('set_on_insert') or []) | length > 0) }}
 {% endmacro %}
 
 
 {#- The columns that final is about to gain, as it has them so far. -#}
 {% macro _lacking(settings) -%}
-{%- for column, type in (settings.get('lacking') or {}).items() %}, cast(null as {{ type }}) as {{ delta_cdc.quoted(column) }}{% endfor -%}
+{%- for column, type in (settings.get('lacking') or {}).items() %},
+  cast(null as {{ type }}) as {{ delta_cdc.quoted(column) }}
+{%- endfor -%}
 {%- endmacro %}
 
 
 {#- What the new changes leave open is as it was in final's row, unless a delete came between. -#}
 {% macro _continued(settings, staging, done, values, soft) -%}
 {%- set keys = settings['keys'] -%}
-{%- set new_keys = 'select ' ~ delta_cdc.column_list(keys) ~ ' from ' ~ staging ~ ' where _cdc_error is null and _cdc_batch_id > ' ~ done -%}
+{%- set new_keys = 'select ' ~ delta_cdc.column_list(keys) ~ ' from ' ~ staging
+      ~ ' where _cdc_error is null and _cdc_batch_id > ' ~ done -%}
 {%- set first = settings.get('set_on_insert') or [] -%}
 {%- set goes_on = 'r._cdc_life = 0' ~ (' and (not live._cdc_is_deleted or not r._cdc_lived)' if soft else '') -%}
   select
@@ -308,28 +337,33 @@ from {{ delta_cdc._with_made(settings, 'winners') }}
   {%- for column in values %}
     {%- set name = delta_cdc.quoted(column) %},
     {% if soft and settings.get('soft_delete_nulls') %}if(r._cdc_ends, null, {% endif -%}
-    if({{ goes_on }} and {{ 'live._cdc_is_there' if column in first else 'r.' ~ name ~ ' is null' }}, live.{{ name }}, r.{{ name }}.{{ name }})
+    if({{ goes_on }} and {{ 'live._cdc_is_there' if column in first else 'r.' ~ name ~ ' is null' }},
+      live.{{ name }}, r.{{ name }}.{{ name }})
     {%- if soft and settings.get('soft_delete_nulls') %}){% endif %} as {{ name }}
   {%- endfor %}
   {%- if settings.get('created_at') %},
-    if({{ goes_on }} and live._cdc_is_there, live.{{ delta_cdc.quoted(settings.created_at) }}, r._cdc_created_at) as _cdc_created_at
+    if({{ goes_on }} and live._cdc_is_there,
+      live.{{ delta_cdc.quoted(settings.created_at) }}, r._cdc_created_at) as _cdc_created_at
   {%- endif %}
   {%- if settings.get('updated_at') %},
-    {{ 'if(r._cdc_lived, r._cdc_updated_at, live.' ~ delta_cdc.quoted(settings.updated_at) ~ ') as _cdc_updated_at' if soft else 'r._cdc_updated_at' }}
+    {{ 'if(r._cdc_lived, r._cdc_updated_at, live.' ~ delta_cdc.quoted(settings.updated_at) ~ ') as _cdc_updated_at'
+        if soft else 'r._cdc_updated_at' }}
   {%- endif %}
   {%- if soft %},
     r._cdc_ends as _cdc_is_deleted,
-    case when r._cdc_ends then if(not r._cdc_lived and live._cdc_is_deleted, live._cdc_deleted_at, r._cdc_occurred_at) end as _cdc_deleted_at,
+    case when r._cdc_ends
+      then if(not r._cdc_lived and live._cdc_is_deleted, live._cdc_deleted_at, r._cdc_occurred_at) end as _cdc_deleted_at,
     not r._cdc_lived and live._cdc_is_there is null as _cdc_is_gone
   {%- endif %}
   from ranked as r
-  left join (select *{{ delta_cdc._lacking(settings) }}, true as _cdc_is_there from {{ delta_cdc.rows_at(this, new_keys, keys) }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'r') }}
+  left join (select *{{ delta_cdc._lacking(settings) }}, true as _cdc_is_there
+    from {{ delta_cdc.rows_at(this, new_keys, keys) }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'r') }}
   where r._cdc_newest_first = 1
 {%- endmacro %}
 
 
-{#- The touched keys, worked out again from all of staging's changes at them. Where key changes are involved, all keys that were ever
-    part of one are: few, for most keys never change. -#}
+{#- The touched keys, worked out again from all of staging's changes at them. Where key changes are involved, all keys that were
+    ever part of one are: few, for most keys never change. -#}
 {% macro _winners_late(settings, staging, keys_table, done, revised=false) -%}
 {%- set keys = settings['keys'] -%}
 with {{ delta_cdc.at_touched_keys(settings, staging, keys_table, done, revised) }},
@@ -338,7 +372,8 @@ changes as (
 ),
 {{ delta_cdc._present(settings, staging) }},
 winners as (
-  select {{ delta_cdc.column_list(keys, 'k.') }}, present.* except ({{ delta_cdc.column_list(keys) }}), present._cdc_entity is null as _cdc_is_gone
+  select {{ delta_cdc.column_list(keys, 'k.') }}, present.* except ({{ delta_cdc.column_list(keys) }}),
+    present._cdc_entity is null as _cdc_is_gone
   from touched_keys as k
   left join present on {{ delta_cdc.same_columns(keys, 'present', 'k') }}
 )
@@ -355,7 +390,8 @@ touched_keys as (
 {{ touched }}
 ),
 at_touched_keys as (
-  select s.* from {{ delta_cdc.rows_at(staging, touched, keys) }} as s left semi join touched_keys on {{ delta_cdc.same_columns(keys, 's', 'touched_keys') }}
+  select s.* from {{ delta_cdc.rows_at(staging, touched, keys) }} as s
+  left semi join touched_keys on {{ delta_cdc.same_columns(keys, 's', 'touched_keys') }}
 )
 {%- endmacro %}
 
@@ -369,7 +405,8 @@ at_touched_keys as (
     select {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_revised_in > {{ done }}
 {%- if settings.key_changes %}
     union all
-    select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }} from {{ staging }} where _cdc_revised_in > {{ done }} and _cdc_key_before is not null
+    select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}
+    from {{ staging }} where _cdc_revised_in > {{ done }} and _cdc_key_before is not null
 {%- endif %}
 {%- if settings.get('split_key_changes') %}
     union all  -- the other half of what was a key change
@@ -389,12 +426,13 @@ at_touched_keys as (
 {#- A relation to be joined by its keys with the rows of a query: of a large table, what the values of these rows let through. -#}
 {% macro rows_at(relation, query, keys) %}
   {%- set conditions = adapter.narrowed_to(relation, query, keys, 'r') if relation is not string else [] -%}
-  {{ return('(select * from ' ~ relation ~ ' as r where (' ~ conditions | join(') and (') ~ '))' if conditions else relation | string) }}
+  {{ return('(select * from ' ~ relation ~ ' as r where (' ~ conditions | join(') and (') ~ '))'
+      if conditions else relation | string) }}
 {% endmacro %}
 
 
-{#- The CTEs from `changes` to `present`: the rows that final holds. Those that live; with soft deletes also, of each key without a
-    live row, the one that held it last, unless a key change took it elsewhere. -#}
+{#- The CTEs from `changes` to `present`: the rows that final holds. Those that live; with soft deletes also, of each key without
+    a live row, the one that held it last, unless a key change took it elsewhere. -#}
 {% macro _present(settings, staging) -%}
 {{ delta_cdc.entity_states(settings, staging, with_life=true) }},
 {{ delta_cdc._present_of(settings, 'states') }}
@@ -429,14 +467,18 @@ ended as (  -- when a row's hold of its key ended: at its next change, at its de
 ),
 newest as (
   select *, row_number() over (
-    partition by {{ delta_cdc.column_list(settings['keys']) }} order by _cdc_held_until desc nulls first, _cdc_next is null desc, {{ place }} desc) as _cdc_newest_first
+    partition by {{ delta_cdc.column_list(settings['keys']) }}
+      order by _cdc_held_until desc nulls first, _cdc_next is null desc, {{ place }} desc) as _cdc_newest_first
   from ended
 ),
 present as (
   select * {% if settings.get('soft_delete_nulls') and values %}except ({{ delta_cdc.column_list(values) }})
-  {%- for column in values %}, if(_cdc_held_until is null, {{ delta_cdc.quoted(column) }}, null) as {{ delta_cdc.quoted(column) }}{% endfor %}{% endif %},
+  {%- for column in values %},
+    if(_cdc_held_until is null, {{ delta_cdc.quoted(column) }}, null) as {{ delta_cdc.quoted(column) }}
+  {%- endfor %}{% endif %},
     _cdc_held_until is not null as _cdc_is_deleted,
-    case when _cdc_ends then _cdc_occurred_at when _cdc_is_truncated then _cdc_truncates[_cdc_epoch]._cdc_occurred_at end as _cdc_deleted_at
+    case when _cdc_ends then _cdc_occurred_at
+      when _cdc_is_truncated then _cdc_truncates[_cdc_epoch]._cdc_occurred_at end as _cdc_deleted_at
   from newest
   where _cdc_newest_first = 1 and _cdc_next is null
 )

@@ -1,7 +1,9 @@
-{#- How final follows the columns of the configuration and of staging (E1, E3, E4). `settings.columns` becomes what final has then.
-    {columns: what is added or widened first, or none; nested: whether that is fields of structs too; new: {column: type} of those that are added; backfill: staging has old values of a new column;
-     rebuild: final is made anew, for Delta cannot alter it so}
-    A run that ended after it had added a column has not filled it: what final's commits were made with counts, not what it has. -#}
+{#- How final follows the columns of the configuration and of staging (E1, E3, E4). `settings.columns` becomes what final has
+    then.
+    {columns: what is added or widened first, or none; nested: whether that is fields of structs too; new: {column: type} of those
+     that are added; backfill: staging has old values of a new column; rebuild: final is made anew, for Delta cannot alter it so}
+    A run that ended after it had added a column has not filled it: what final's commits were made with counts, not what it
+    has. -#}
 {% macro _final_evolution(settings, staging, staged, state) %}
   {%- set found = {'columns': none, 'new': {}, 'nested': false, 'backfill': false, 'rebuild': false} -%}
   {%- if staged.exists %}{% do delta_cdc.note_columns(settings, staged) %}{% endif -%}
@@ -12,29 +14,38 @@
   {%- set made = settings.get('expressions') or {} -%}
   {%- set types = delta_cdc._by_lower(staged.columns) -%}
   {%- set wanted = {} -%}
-  {%- for column in settings['columns'] if column | lower in types and column not in made %}{% do wanted.update({column: types[column | lower]}) %}{% endfor -%}
+  {%- for column in settings['columns'] if column | lower in types and column not in made -%}
+    {%- do wanted.update({column: types[column | lower]}) -%}
+  {%- endfor -%}
   {%- set evolved = adapter.evolved(state.columns, wanted) -%}
-  {%- set stay = (delta_cdc._final_columns(settings) + delta_cdc._derived_partitions(settings) | map(attribute='name') | list) | map('lower') | list -%}
+  {%- set stay = (delta_cdc._final_columns(settings) + delta_cdc._derived_partitions(settings) | map(attribute='name') | list)
+        | map('lower') | list -%}
   {%- set gone = [] -%}
   {%- for column in state.columns if column | lower not in stay %}{% do gone.append(column) %}{% endfor -%}
   {%- set retyped = evolved.widen + evolved.rewrite + evolved.cast.keys() | list + evolved.add[evolved.new | length:] -%}
   {%- if wish == 'fail' and (evolved.new or gone or retyped) and is_incremental() -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ "the columns of " ~ this
-          ~ " would change, and `on_schema_change` is fail. New: " ~ (evolved.new | join(', ') or 'none') ~ "; gone: " ~ (gone | join(', ') or 'none')
-          ~ "; of another type: " ~ (retyped | join(', ') or 'none') ~ ". Set another on_schema_change, or run with --full-refresh.") -%}
+          ~ " would change, and `on_schema_change` is fail. New: " ~ (evolved.new | join(', ') or 'none')
+          ~ "; gone: " ~ (gone | join(', ') or 'none') ~ "; of another type: " ~ (retyped | join(', ') or 'none')
+          ~ ". Set another on_schema_change, or run with --full-refresh.") -%}
   {%- endif -%}
   {%- if wish == 'ignore' and is_incremental() -%}
     {#- one that final has under its old name is not new -#}
     {%- set ignored = [] -%}
-    {%- for column in evolved.new if settings.renamed_in_staging.get(column) not in state.columns %}{% do ignored.append(column) %}{% endfor -%}
+    {%- for column in evolved.new if settings.renamed_in_staging.get(column) not in state.columns -%}
+      {%- do ignored.append(column) -%}
+    {%- endfor -%}
     {%- do settings.update({'columns': settings['columns'] | reject('in', ignored) | list}) -%}
     {%- for column in ignored %}{% do evolved.types.pop(column) %}{% endfor -%}
   {%- else -%}
     {%- for column in evolved.new %}{% do found.new.update({column: evolved.types[column]}) %}{% endfor -%}
   {%- endif -%}
-  {%- set filled = (state.notes.get('columns', state.columns.keys() | list) + fromjson(state.properties.get('delta_cdc.filled', '[]'))) | map('lower') | list -%}
+  {%- set filled = (state.notes.get('columns', state.columns.keys() | list)
+          + fromjson(state.properties.get('delta_cdc.filled', '[]'))) | map('lower') | list -%}
   {%- set unfilled = [] -%}
-  {%- for column in wanted if column not in evolved.new and column | lower not in filled %}{% do unfilled.append(column) %}{% endfor -%}
+  {%- for column in wanted if column not in evolved.new and column | lower not in filled -%}
+    {%- do unfilled.append(column) -%}
+  {%- endfor -%}
   {%- set to_make = made.keys() | reject('in', state.columns) | list -%}
   {%- if to_make and wish == 'ignore' and is_incremental() -%}
     {%- do settings.update({'columns': settings['columns'] | reject('in', to_make) | list}) -%}
@@ -44,15 +55,17 @@
   {%- if evolved.rewrite or evolved.cast or to_make or renamed or (wish == 'sync_all_columns' and gone) -%}
     {%- do found.update({'rebuild': true}) -%}
   {%- elif found.new or retyped or unfilled -%}
-    {%- do found.update({'columns': evolved.types if found.new or retyped else none, 'nested': evolved.add | length > evolved.new | length,
-          'backfill': delta_cdc._has_values(delta_cdc.staged_rows(settings, staging), found.new.keys() | list + unfilled, state.batch_id)}) -%}
+    {%- do found.update({'columns': evolved.types if found.new or retyped else none,
+          'nested': evolved.add | length > evolved.new | length,
+          'backfill': delta_cdc._has_values(delta_cdc.staged_rows(settings, staging),
+            found.new.keys() | list + unfilled, state.batch_id)}) -%}
   {%- endif -%}
   {{ return(found) }}
 {% endmacro %}
 
 
-{#- Says in final that columns which it is about to gain need not be filled: no commit of this run will. Where the run ends before they are
-    there, they are looked at again. -#}
+{#- Says in final that columns which it is about to gain need not be filled: no commit of this run will. Where the run ends before
+    they are there, they are looked at again. -#}
 {% macro _note_filled(state, new) %}
   {%- set filled = fromjson(state.properties.get('delta_cdc.filled', '[]')) + new.keys() | list -%}
   {%- do delta_cdc.note_property('delta_cdc.filled', filled | unique | list) -%}
@@ -64,21 +77,27 @@
   {#- where there are no notes, the log that had them is gone -#}
   {%- if not state.notes %}{{ return('') }}{% endif -%}
   {%- set now, before = settings.get('expressions') or {}, state.notes.get('expressions') or {} -%}
-  {%- for column in (now.keys() | list + before.keys() | list) | unique if column in state.columns and now.get(column) != before.get(column) and is_incremental() -%}
+  {%- for column in (now.keys() | list + before.keys() | list) | unique
+        if column in state.columns and now.get(column) != before.get(column) and is_incremental() -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ "`expressions` makes `" ~ column ~ "` as "
-          ~ (now.get(column) or 'it came') ~ ", and " ~ this ~ " was built with " ~ (before.get(column) or 'it as it came') ~ ". Rebuild it: dbt run --full-refresh --select " ~ this.identifier) -%}
+          ~ (now.get(column) or 'it came') ~ ", and " ~ this ~ " was built with " ~ (before.get(column) or 'it as it came')
+          ~ ". Rebuild it: dbt run --full-refresh --select " ~ this.identifier) -%}
   {%- endfor -%}
 {% endmacro %}
 
 
 {#- The columns of staging that the configuration no longer has, where final and history keep them. -#}
 {% macro _retired_columns(settings, staged) %}
-  {{ return(delta_cdc._unlisted(settings, staged) if staged and settings.on_schema_change in ['append_new_columns', 'ignore'] else []) }}
+  {{ return(delta_cdc._unlisted(settings, staged)
+      if staged and settings.on_schema_change in ['append_new_columns', 'ignore'] else []) }}
 {% endmacro %}
 
 {% macro _unlisted(settings, staged) %}
-  {%- set known, out = (delta_cdc._known_columns(settings) + (settings.get('renamed_before') or {}).values() | list) | map('lower') | list, [] -%}
-  {%- for column in staged if column | lower not in known and not column.startswith('_cdc_') %}{% do out.append(column) %}{% endfor -%}
+  {%- set known, out = (delta_cdc._known_columns(settings) + (settings.get('renamed_before') or {}).values() | list)
+        | map('lower') | list, [] -%}
+  {%- for column in staged if column | lower not in known and not column.startswith('_cdc_') -%}
+    {%- do out.append(column) -%}
+  {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
@@ -104,6 +123,6 @@
 {% macro _has_values(staging, columns, done) %}
   {%- set any = [] -%}
   {%- for column in columns %}{% do any.append(delta_cdc.quoted(column) ~ ' is not null') %}{% endfor -%}
-  {{ return(any and adapter.query_rows('select 1 as found from ' ~ staging ~ ' where _cdc_batch_id <= ' ~ done ~ ' and _cdc_error is null and ('
-      ~ any | join(' or ') ~ ') limit 1') | length > 0) }}
+  {{ return(any and adapter.query_rows('select 1 as found from ' ~ staging ~ ' where _cdc_batch_id <= ' ~ done
+        ~ ' and _cdc_error is null and (' ~ any | join(' or ') ~ ') limit 1') | length > 0) }}
 {% endmacro %}

@@ -1,11 +1,13 @@
 {#-
-  A table without a key whose rows are their values (N1): each insert adds one, a delete or the old side of an update takes one equal
-  row away (the oldest), if there is one. One row for each that was ever added, with `_cdc_is_gone`; of equal rows the newest live.
-  done: only of values that changes above this batch touch; none: all.
+  A table without a key whose rows are their values (N1): each insert adds one, a delete or the old side of an update takes one
+  equal row away (the oldest), if there is one. One row for each that was ever added, with `_cdc_is_gone`; of equal rows the
+  newest live. done: only of values that changes above this batch touch; none: all.
 -#}
 {% macro multiset_rows(settings, staging, done=none) -%}
 {%- set values = delta_cdc._values_of_multiset(settings) -%}
-{%- set others = (settings.column_types.keys() | list + settings['columns'] | reject('in', settings.get('expressions') or {}) | list) | unique | reject('in', values) | list -%}
+{%- set others = (settings.column_types.keys() | list
+        + settings['columns'] | reject('in', settings.get('expressions') or {}) | list)
+      | unique | reject('in', values) | list -%}
 {%- set order = delta_cdc.order_columns() | join(', ') -%}
 with staged as (
   select * from {{ delta_cdc.staged_rows(settings, staging) }}
@@ -25,7 +27,8 @@ touched as (
 {%- endif %}
 running as (
   select *, sum(_cdc_adds) over (
-    partition by {{ delta_cdc.column_list(values) }} order by {{ delta_cdc.order_by() }}, _cdc_adds rows between unbounded preceding and current row) as _cdc_sum
+    partition by {{ delta_cdc.column_list(values) }}
+      order by {{ delta_cdc.order_by() }}, _cdc_adds rows between unbounded preceding and current row) as _cdc_sum
   from events as _cdc_event
   {%- if done is not none %}
   where exists (select 1 from touched where {{ delta_cdc.same_columns(values, 'touched', '_cdc_event') }})
@@ -34,7 +37,8 @@ running as (
 counted as (  -- there are never fewer than none: what was taken away in vain does not count
   select *,
     sum(_cdc_adds) over same - least(0, min(_cdc_sum) over same) as _cdc_live,
-    row_number() over (partition by {{ delta_cdc.column_list(values) }}, _cdc_adds order by {{ delta_cdc.order_by('desc') }}) as _cdc_newest_first
+    row_number() over (partition by {{ delta_cdc.column_list(values) }}, _cdc_adds
+        order by {{ delta_cdc.order_by('desc') }}) as _cdc_newest_first
   from running
   window same as (partition by {{ delta_cdc.column_list(values) }})
 ),
@@ -48,7 +52,8 @@ keyed as (  -- of the values as they came
   select *, {{ delta_cdc._surrogate(values) }} as _cdc_key from numbered
 )
 {%- endif %}
-select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}{{ ', _cdc_key' if settings.surrogate == 'hash' }}, _cdc_is_gone
+select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
+  {{- ', _cdc_key' if settings.surrogate == 'hash' }}, _cdc_is_gone
 from {{ delta_cdc._with_made(settings, 'keyed' if settings.surrogate == 'hash' else 'numbered') }}
 {%- endmacro %}
 
@@ -66,15 +71,18 @@ from {{ delta_cdc._with_made(settings, 'keyed' if settings.surrogate == 'hash' e
 {% macro _values_of_multiset(settings) %}
   {%- set columns = delta_cdc._chosen_columns(settings, settings.column_types.keys() | list) -%}
   {%- set operation = delta_cdc.quoted(settings.operation) if settings.operation else none -%}
-  {{ return(columns | reject('in', delta_cdc.columns_named(columns, settings.sequence_by + [settings.ordinal, settings.transaction, settings.occurred_at, operation,
-      settings.get('deleted_when'), settings.get('truncated_when')])) | list) }}
+  {{ return(columns | reject('in', delta_cdc.columns_named(columns,
+        settings.sequence_by + [settings.ordinal, settings.transaction, settings.occurred_at, operation,
+          settings.get('deleted_when'), settings.get('truncated_when')])) | list) }}
 {% endmacro %}
 
 
 {#- What the surrogates of final's rows are made of: with another column or type all of them are others. -#}
 {% macro note_surrogate(settings) %}
   {%- set out = [] -%}
-  {%- for column in delta_cdc._values_of_multiset(settings) %}{% do out.append(delta_cdc.quoted(column) ~ ' ' ~ settings.column_types[column]) %}{% endfor -%}
+  {%- for column in delta_cdc._values_of_multiset(settings) -%}
+    {%- do out.append(delta_cdc.quoted(column) ~ ' ' ~ settings.column_types[column]) -%}
+  {%- endfor -%}
   {%- do settings.update({'surrogate_of': out | join(', ')}) -%}
 {% endmacro %}
 

@@ -1,5 +1,5 @@
-{#- The predicate that names the partitions in which a live row changes (A6): those of the rows as they are now and as they will be.
-    Empty: nothing changes. Partition values come from rows, never from a delete, which may hold only the key. -#}
+{#- The predicate that names the partitions in which a live row changes (A6): those of the rows as they are now and as they will
+    be. Empty: nothing changes. Partition values come from rows, never from a delete, which may hold only the key. -#}
 {% macro _touched_partitions(settings, winners, plan) %}
   {%- set keys = settings['keys'] -%}
   {%- set parts = delta_cdc._partition_columns(settings) -%}
@@ -10,20 +10,28 @@ with winners as (
 ),
 compared as (
   select w._cdc_is_gone, live._cdc_is_live
-  {%- for part in parts %}, w.{{ delta_cdc.quoted(part) }} as new_{{ loop.index }}, live.{{ delta_cdc.quoted(part) }} as old_{{ loop.index }}{% endfor %}
+  {%- for part in parts %},
+    w.{{ delta_cdc.quoted(part) }} as new_{{ loop.index }}, live.{{ delta_cdc.quoted(part) }} as old_{{ loop.index }}
+  {%- endfor %}
   from winners as w
-  {{ 'full' if plan.mode == 'rebuild' else 'left' }} join (select *{{ delta_cdc._lacking(settings) }}, true as _cdc_is_live from {{ this }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'w') }}
+  {{ 'full' if plan.mode == 'rebuild' else 'left' }} join
+    (select *{{ delta_cdc._lacking(settings) }}, true as _cdc_is_live from {{ this }}) as live
+    on {{ delta_cdc.same_columns(keys, 'live', 'w') }}
   where not (
     (w._cdc_is_gone and live._cdc_is_live is null)
     or (not w._cdc_is_gone and live._cdc_is_live is not null and {{ delta_cdc.same_values(settings, columns, 'live', 'w') }})
   ) or w._cdc_is_gone is null
 ),
 touched as (
-  select {% for part in parts %}new_{{ loop.index }} as p{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from compared where not _cdc_is_gone
+  select {% for part in parts %}new_{{ loop.index }} as p{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %}
+  from compared where not _cdc_is_gone
   union
   select {% for part in parts %}old_{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from compared where _cdc_is_live
 )
-select {% for part in parts %}{{ delta_cdc._exact_text('p' ~ loop.index) }} as p{{ loop.index }}, typeof(p{{ loop.index }}) as t{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %}
+select {% for part in parts -%}
+  {{ delta_cdc._exact_text('p' ~ loop.index) }} as p{{ loop.index }}, typeof(p{{ loop.index }}) as t{{ loop.index }}
+  {{- ', ' if not loop.last }}
+{%- endfor %}
 from touched order by all
   {%- endset -%}
   {%- set predicates = [] -%}
@@ -46,7 +54,8 @@ from touched order by all
 
 {#- A value as text from which its type is cast back, whatever the time zone. -#}
 {% macro _exact_text(name) %}
-  {{ return("if(typeof(" ~ name ~ ") like 'timestamp%', get_json_object(" ~ delta_cdc.json_of('struct(' ~ name ~ ')') ~ ", '$." ~ name ~ "'), cast(" ~ name ~ " as string))") }}
+  {{ return("if(typeof(" ~ name ~ ") like 'timestamp%', get_json_object("
+      ~ delta_cdc.json_of('struct(' ~ name ~ ')') ~ ", '$." ~ name ~ "'), cast(" ~ name ~ " as string))") }}
 {% endmacro %}
 
 
@@ -58,7 +67,11 @@ with winners as (
 ),
 kept as (
   select {{ delta_cdc.column_list(columns) }} from {{ this }} as _cdc_old
-  where ({{ touched or 'false' }}) {% if plan.mode == 'rebuild' %}and false{% else %}and not exists (select 1 from winners where {{ delta_cdc.same_columns(settings['keys'], 'winners', '_cdc_old') }}){% endif %}
+  where ({{ touched or 'false' }}) {% if plan.mode == 'rebuild' -%}
+    and false
+  {%- else -%}
+    and not exists (select 1 from winners where {{ delta_cdc.same_columns(settings['keys'], 'winners', '_cdc_old') }})
+  {%- endif %}
 )
 select * from kept
 union all

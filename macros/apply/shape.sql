@@ -15,31 +15,37 @@
   {%- set out = [] -%}
   {%- for column, sql in made.items() %}{% do out.append('(' ~ sql ~ ') as ' ~ delta_cdc.quoted(column)) %}{% endfor -%}
   {%- set there = settings.column_types.keys() | select('in', made) | list -%}
-  {{ return('(select *' ~ (' except (' ~ delta_cdc.column_list(there) ~ ')' if there else '') ~ ', ' ~ out | join(', ') ~ ' from ' ~ rows ~ ')') }}
+  {{ return('(select *' ~ (' except (' ~ delta_cdc.column_list(there) ~ ')' if there else '')
+      ~ ', ' ~ out | join(', ') ~ ' from ' ~ rows ~ ')') }}
 {% endmacro %}
 
 
 {#- The names of final's columns, without the derived partition columns. -#}
 {% macro _final_columns(settings) %}
   {%- set added = [settings.get('created_at'), settings.get('updated_at')] | select | list -%}
-  {{ return(settings['columns'] + added + (['_cdc_key'] if settings.get('surrogate') == 'hash' else []) + (['_cdc_is_deleted', '_cdc_deleted_at'] if settings.get('delete_mode') == 'soft' else [])) }}
+  {{ return(settings['columns'] + added + (['_cdc_key'] if settings.get('surrogate') == 'hash' else [])
+      + (['_cdc_is_deleted', '_cdc_deleted_at'] if settings.get('delete_mode') == 'soft' else [])) }}
 {% endmacro %}
 
 {#- The settings by which a row of final holds more than its changes give. -#}
-{% macro _settings_of_life() %}{{ return(['delete_mode', 'soft_delete_nulls', 'created_at', 'updated_at', 'set_on_insert', 'surrogate_of']) }}{% endmacro %}
+{% macro _settings_of_life() %}
+  {{ return(['delete_mode', 'soft_delete_nulls', 'created_at', 'updated_at', 'set_on_insert', 'surrogate_of']) }}
+{% endmacro %}
 
 {#- Settings that shape rows already written, as text: where they are others than a table was written with, it is built anew. -#}
 {% macro _shape(settings, names) %}
   {%- set out = [] -%}
   {%- for name in names -%}
-    {%- if settings.get(name) and settings[name] not in ('hard', 'none') %}{% do out.append(name ~ ': ' ~ settings[name]) %}{% endif -%}
+    {%- if settings.get(name) and settings[name] not in ('hard', 'none') -%}
+      {%- do out.append(name ~ ': ' ~ settings[name]) -%}
+    {%- endif -%}
   {%- endfor -%}
   {{ return(out | join(', ') or none) }}
 {% endmacro %}
 
 
-{#- A column as it is after a change, as a struct: what the last change that carries it gave it; `set_on_insert` takes only what the
-    first change of the life gave. -#}
+{#- A column as it is after a change, as a struct: what the last change that carries it gave it; `set_on_insert` takes only what
+    the first change of the life gave. -#}
 {% macro folded(settings, column) -%}
 {%- set unsaid = 'array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends' -%}
 {%- set given = 'if(' ~ unsaid ~ ', null, struct(' ~ delta_cdc.quoted(column) ~ '))' -%}
@@ -47,16 +53,18 @@
 {%- set type = (settings.get('staged_types') or {}).get(column) or settings.column_types[column] -%}
 struct({{ adapter.folded(delta_cdc.quoted(column), type, unsaid, 'life') }} as {{ delta_cdc.quoted(column) }})
 {%- else -%}
-{{ 'first_value(' ~ given ~ ')' if column in (settings.get('set_on_insert') or []) else 'last_value(' ~ given ~ ', true)' }} over life
+{{ 'first_value(' ~ given ~ ')' if column in (settings.get('set_on_insert') or []) else 'last_value(' ~ given ~ ', true)' }}
+  over life
 {%- endif -%}
 {%- endmacro %}
 
-{#- The structs of which a null field in an update means that the field did not change (P1). What staging keeps of such an update is what
-    came, so whether one is partial is not noted: tables with such columns are worked out from staging. -#}
+{#- The structs of which a null field in an update means that the field did not change (P1). What staging keeps of such an update
+    is what came, so whether one is partial is not noted: tables with such columns are worked out from staging. -#}
 {% macro _filled_by_field(settings) %}
   {%- set rows_live = delta_cdc.has_entities(settings) and settings.format != 'snapshots' -%}
   {%- set out, silent = [], delta_cdc._silent_when_null(settings) if rows_live else [] -%}
-  {%- for column in silent | reject('in', settings.get('set_on_insert') or []) if (settings.column_types.get(column) or '').strip().lower().startswith('struct') -%}
+  {%- for column in silent | reject('in', settings.get('set_on_insert') or [])
+        if (settings.column_types.get(column) or '').strip().lower().startswith('struct') -%}
     {%- do out.append(column) -%}
   {%- endfor -%}
   {{ return(out) }}
@@ -76,7 +84,8 @@ struct({{ adapter.folded(delta_cdc.quoted(column), type, unsaid, 'life') }} as {
 {%- endmacro %}
 
 {% macro _names_of_life(settings) %}
-  {{ return((['_cdc_created_at'] if settings.get('created_at') else []) + (['_cdc_updated_at'] if settings.get('updated_at') else [])
+  {{ return((['_cdc_created_at'] if settings.get('created_at') else [])
+      + (['_cdc_updated_at'] if settings.get('updated_at') else [])
       + (['_cdc_lived'] if settings.get('delete_mode') == 'soft' else [])) }}
 {% endmacro %}
 
@@ -89,18 +98,25 @@ struct({{ adapter.folded(delta_cdc.quoted(column), type, unsaid, 'life') }} as {
     {%- set column = spelling.get((quoted.group(1) | replace('``', '`') if quoted else part).casefold()) -%}
     {%- set named = modules.re.match('(?is)^(.*\\S)\\s+as\\s+(?:`((?:[^`]|``)+)`|([a-z_][a-z0-9_]*))\\s*$', part) -%}
     {%- if column -%}{%- do out.append({'name': column, 'expression': column, 'derived': false}) -%}
-    {%- elif named -%}{%- do out.append({'name': named.group(3) or named.group(2) | replace('``', '`'), 'expression': named.group(1), 'derived': true}) -%}
-    {%- else -%}{%- do out.append({'name': modules.re.sub('\\W+', '_', part).strip('_') | lower, 'expression': part, 'derived': true}) -%}
+    {%- elif named -%}
+      {%- do out.append({'name': named.group(3) or named.group(2) | replace('``', '`'),
+            'expression': named.group(1), 'derived': true}) -%}
+    {%- else -%}
+      {%- do out.append({'name': modules.re.sub('\\W+', '_', part).strip('_') | lower, 'expression': part, 'derived': true}) -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
-{% macro _derived_partitions(settings) %}{{ return(delta_cdc._partitions(settings) | selectattr('derived') | list) }}{% endmacro %}
+{% macro _derived_partitions(settings) %}
+  {{ return(delta_cdc._partitions(settings) | selectattr('derived') | list) }}
+{% endmacro %}
 
 {% macro _partition_columns(settings) %}{{ return(delta_cdc._partitions(settings) | map(attribute='name') | list) }}{% endmacro %}
 
 
 {% macro _with_partitions(settings) -%}
-  {%- for derived in delta_cdc._derived_partitions(settings) %}, {{ derived.expression }} as {{ delta_cdc.quoted(derived.name) }}{% endfor %}
+  {%- for derived in delta_cdc._derived_partitions(settings) %},
+    {{ derived.expression }} as {{ delta_cdc.quoted(derived.name) }}
+  {%- endfor %}
 {%- endmacro %}

@@ -1,20 +1,23 @@
 {#-
-  A table that comes as whole copies (format `snapshots`, S10): what differs between a snapshot and the one before becomes changes. A row
-  that is new or differs is an upsert, a key that is no longer there is a delete. The snapshot before the first of a load is what
-  staging has last of each key.
+  A table that comes as whole copies (format `snapshots`, S10): what differs between a snapshot and the one before becomes
+  changes. A row that is new or differs is an upsert, a key that is no longer there is a delete. The snapshot before the first of
+  a load is what staging has last of each key.
     - A copy has whole rows: what a row does not tell (JSON without its nulls) is null in it.
     - Rows of one key that differ inside a snapshot are all refused (`duplicate_key`); equal ones are one.
     - A key whose row cannot be used is there: it is neither changed nor deleted, and the next usable row of it counts as changed.
     - A snapshot with a row whose key cannot be read deletes nothing: nobody knows what it lacks.
 -#}
 
-{#- The rows of a load's snapshots as they came, in a view that reads each file once, and what `changes_of_snapshots` compares them with. -#}
+{#- The rows of a load's snapshots as they came, in a view that reads each file once, and what
+    `changes_of_snapshots` compares them with. -#}
 {% macro read_snapshots(settings, staging, lines, pending, state) %}
   {%- if settings.format == 'snapshots' -%}
     {%- if state.exists %}{% do adapter.tune_for([staging]) %}{% endif -%}
     {%- set view = staging.identifier ~ '__rows' -%}
-    {%- do adapter.create_kept_view(view, 'with ' ~ delta_cdc._typed_ctes(settings, lines, last='read') ~ '\nselect * from read') -%}
-    {%- do settings.update({'snapshots': {'rows': view, 'pending': pending, 'past': delta_cdc._staged_before(settings, staging, state) if state.exists else none}}) -%}
+    {%- do adapter.create_kept_view(view, 'with ' ~ delta_cdc._typed_ctes(settings, lines, last='read')
+          ~ '\nselect * from read') -%}
+    {%- do settings.update({'snapshots': {'rows': view, 'pending': pending,
+            'past': delta_cdc._staged_before(settings, staging, state) if state.exists else none}}) -%}
   {%- endif -%}
 {% endmacro %}
 
@@ -23,8 +26,11 @@
 {% macro _staged_before(settings, staging, state) %}
   {%- set there = state.columns.keys() | map('lower') | list -%}
   {%- set out = [] -%}
-  {%- for column, type in settings.column_types.items() if column | lower not in there %}{% do out.append(', cast(null as ' ~ type ~ ') as ' ~ delta_cdc.quoted(column)) %}{% endfor -%}
-  {{ return(delta_cdc.staged_rows(settings, '(select ' ~ delta_cdc.column_list(state.columns) ~ out | join('') ~ ' from ' ~ staging ~ ')' if out else staging)) }}
+  {%- for column, type in settings.column_types.items() if column | lower not in there -%}
+    {%- do out.append(', cast(null as ' ~ type ~ ') as ' ~ delta_cdc.quoted(column)) -%}
+  {%- endfor -%}
+  {{ return(delta_cdc.staged_rows(settings,
+      '(select ' ~ delta_cdc.column_list(state.columns) ~ out | join('') ~ ' from ' ~ staging ~ ')' if out else staging)) }}
 {% endmacro %}
 
 
@@ -33,22 +39,26 @@
 {%- set keys = delta_cdc.column_list(settings['keys']) -%}
 {%- set columns = settings.column_types.keys() | list -%}
 {%- set values = columns | reject('in', settings['keys']) | list -%}
-{%- set compared = 'struct(' ~ (delta_cdc.comparables(settings, delta_cdc._compared_columns(settings)) | join(', ') or 'null') ~ ')' -%}
+{%- set compared = 'struct('
+      ~ (delta_cdc.comparables(settings, delta_cdc._compared_columns(settings)) | join(', ') or 'null') ~ ')' -%}
 {%- set row = 'struct(' ~ delta_cdc.comparables(settings, columns) | join(', ') ~ ')' -%}  {#- a hash would skip nulls -#}
 {%- set number = settings.sequence_by[0] -%}
-{%- set told = delta_cdc.column_list(columns) ~ ', _cdc_missing, _cdc_error, _cdc_message, _cdc_undeclared, _cdc_row, _cdc_occurred_at' -%}
+{%- set told = delta_cdc.column_list(columns)
+      ~ ', _cdc_missing, _cdc_error, _cdc_message, _cdc_undeclared, _cdc_row, _cdc_occurred_at' -%}
 read as (
   select * from {{ delta_cdc.quoted(settings.snapshots.rows) }}
 ),
 snapshots as (  -- number 0: what was staged before
-  select *, min(if(_cdc_is_unsure, null, _cdc_number)) over (order by _cdc_number rows between 1 following and unbounded following) as _cdc_next_sure
+  select *, min(if(_cdc_is_unsure, null, _cdc_number))
+    over (order by _cdc_number rows between 1 following and unbounded following) as _cdc_next_sure
   from (
     select s._cdc_number, s._cdc_batch_id, s._cdc_change_set, s._cdc_modified_at, max(read._cdc_occurred_at) as _cdc_occurred_at,
       s._cdc_number = 0 or count_if({{ delta_cdc._has_no_key(settings) }}) > 0 as _cdc_is_unsure
     from values
       (0, cast(-1 as bigint), '', cast(null as timestamp))
 {%- for set in settings.snapshots.pending %},
-      ({{ loop.index }}, {{ set.batch_id }}, {{ delta_cdc.literal(set.change_set) }}, {{ "timestamp_micros(" ~ (set.modified_at.timestamp() * 1000000) | int ~ ")" if set.modified_at else 'null' }})
+      ({{ loop.index }}, {{ set.batch_id }}, {{ delta_cdc.literal(set.change_set) }},
+        {{ "timestamp_micros(" ~ (set.modified_at.timestamp() * 1000000) | int ~ ")" if set.modified_at else 'null' }})
 {%- endfor %}
       as s (_cdc_number, _cdc_batch_id, _cdc_change_set, _cdc_modified_at)
     left join read on read._cdc_batch_id = s._cdc_batch_id
@@ -61,7 +71,8 @@ nameless as (  -- rows without a key are marked, and no more
 ),
 told as (  -- what each snapshot says of a key
 {%- if settings.snapshots.past %}
-  select 0 as _cdc_number, {{ delta_cdc.column_list(columns) }}, _cdc_missing, _cdc_error, _cdc_raw as _cdc_message, _cdc_undeclared, _cdc_row, _cdc_occurred_at, _cdc_op = 'D' as _cdc_is_gone
+  select 0 as _cdc_number, {{ delta_cdc.column_list(columns) }}, _cdc_missing, _cdc_error, _cdc_raw as _cdc_message,
+    _cdc_undeclared, _cdc_row, _cdc_occurred_at, _cdc_op = 'D' as _cdc_is_gone
   from (
     select *, row_number() over (partition by {{ keys }} order by _cdc_batch_id desc, _cdc_row desc) as _cdc_newest_first
     from {{ settings.snapshots.past }} as past
@@ -70,7 +81,8 @@ told as (  -- what each snapshot says of a key
   where _cdc_newest_first = 1
   union all
 {%- endif %}
-  select _cdc_number, {{ delta_cdc.column_list(columns) }}, _cdc_missing, coalesce(_cdc_error, if(_cdc_lowest <> _cdc_highest, 'duplicate_key', null)) as _cdc_error,
+  select _cdc_number, {{ delta_cdc.column_list(columns) }}, _cdc_missing,
+    coalesce(_cdc_error, if(_cdc_lowest <> _cdc_highest, 'duplicate_key', null)) as _cdc_error,
     _cdc_message, _cdc_undeclared, _cdc_row, _cdc_occurred_at, false as _cdc_is_gone
   from (
     select read.*, s._cdc_number,
@@ -85,7 +97,8 @@ told as (  -- what each snapshot says of a key
 ),
 compared as (
   select told.*, s._cdc_next_sure,
-    lag(struct(told._cdc_number, s._cdc_next_sure, {{ compared }} as compared, _cdc_error, _cdc_message, _cdc_is_gone)) over key as _cdc_before,
+    lag(struct(told._cdc_number, s._cdc_next_sure, {{ compared }} as compared, _cdc_error, _cdc_message, _cdc_is_gone))
+      over key as _cdc_before,
     lead(told._cdc_number) over key as _cdc_next
   from told join snapshots as s on s._cdc_number = told._cdc_number
   window key as (partition by {{ keys }} order by told._cdc_number, _cdc_row)
@@ -100,22 +113,27 @@ changed as (
       or not _cdc_before.compared <=> {{ compared }}
   end
   union all  -- deleted by the first snapshot without it that tells all of its keys
-  select {% for column in columns %}{{ delta_cdc.quoted(column) if column in settings['keys'] else 'null' }}, {% endfor %}array(), null, null, null,
+  select {% for column in columns -%}
+    {{ delta_cdc.quoted(column) if column in settings['keys'] else 'null' }}, {% endfor %}array(), null, null, null,
     -row_number() over (partition by _cdc_next_sure order by {{ keys }}), null, _cdc_next_sure, 'D'
   from compared
   where not _cdc_is_gone and _cdc_next_sure < coalesce(_cdc_next, 2147483647)
 ),
 placed as (
-  select {% for column in columns %}changed.{{ delta_cdc.quoted(column) }}, {% endfor %}changed._cdc_missing, changed._cdc_error, changed._cdc_message, changed._cdc_undeclared, changed._cdc_row,
-    {{ 'coalesce(' ~ delta_cdc._time_in_name('s._cdc_change_set') ~ ', s._cdc_modified_at)' if settings.occurred_at in ('_snapshot_time', '_cdc_snapshot_time')
-      else 'coalesce(changed._cdc_occurred_at, s._cdc_occurred_at)' }} as _cdc_occurred_at,
+  select {% for column in columns %}changed.{{ delta_cdc.quoted(column) }}, {% endfor %}changed._cdc_missing,
+    changed._cdc_error, changed._cdc_message, changed._cdc_undeclared, changed._cdc_row,
+    {{ 'coalesce(' ~ delta_cdc._time_in_name('s._cdc_change_set') ~ ', s._cdc_modified_at)'
+        if settings.occurred_at in ('_snapshot_time', '_cdc_snapshot_time')
+        else 'coalesce(changed._cdc_occurred_at, s._cdc_occurred_at)' }} as _cdc_occurred_at,
     changed._cdc_op, s._cdc_batch_id as {{ number }}, s._cdc_batch_id, s._cdc_change_set
   from changed join snapshots as s on s._cdc_number = changed._cdc_number
 ),
 changes as (
-  select {{ delta_cdc.column_list(columns) }}, _cdc_op, {{ delta_cdc._no_key_before(settings) }} as _cdc_key_before, _cdc_sequence, cast(null as bigint) as _cdc_ordinal,
+  select {{ delta_cdc.column_list(columns) }}, _cdc_op, {{ delta_cdc._no_key_before(settings) }} as _cdc_key_before,
+    _cdc_sequence, cast(null as bigint) as _cdc_ordinal,
     cast(null as string) as _cdc_transaction, _cdc_occurred_at, _cdc_missing, _cdc_undeclared, _cdc_error,
-    if(_cdc_error is null or _cdc_error = 'erased', null, _cdc_message) as _cdc_raw, _cdc_batch_id, _cdc_change_set, _cdc_row, current_timestamp() as _cdc_staged_at
+    if(_cdc_error is null or _cdc_error = 'erased', null, _cdc_message) as _cdc_raw,
+    _cdc_batch_id, _cdc_change_set, _cdc_row, current_timestamp() as _cdc_staged_at
   from (
     select * except ({{ number }}), {{ delta_cdc._sequence(settings) }} as _cdc_sequence from placed
     union all

@@ -11,7 +11,9 @@
   {%- do delta_cdc._refuse_restored(this, state) -%}
   {%- do delta_cdc._refuse_other_rows(settings, state) -%}
   {%- do delta_cdc._adopt_keys(settings, state) -%}
-  {%- if state.notes.get('key_changes') and not settings.key_changes and settings['keys'] %}{% do delta_cdc._refuse_moved_keys(settings) %}{% endif -%}
+  {%- if state.notes.get('key_changes') and not settings.key_changes and settings['keys'] -%}
+    {%- do delta_cdc._refuse_moved_keys(settings) -%}
+  {%- endif -%}
   {%- do delta_cdc.read_as_multiset(settings) -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
   {%- if state.exists -%}
@@ -19,9 +21,12 @@
     {%- do delta_cdc._note_joining(settings, state, evolved) -%}
     {%- do delta_cdc._grow_rows_before(settings, state) -%}
   {%- endif -%}
-  {%- if settings.get('alternate_keys') and state.exists %}{% do settings.update({'past': delta_cdc._staged_before(settings, this, state)}) %}{% endif -%}
+  {%- if settings.get('alternate_keys') and state.exists -%}
+    {%- do settings.update({'past': delta_cdc._staged_before(settings, this, state)}) -%}
+  {%- endif -%}
   {%- if settings.get('paused') -%}
-    {{ return(delta_cdc._staging_idle(settings, state, evolved, {'paused': settings.paused, 'message': 'PAUSED: ' ~ settings.paused})) }}
+    {{ return(delta_cdc._staging_idle(settings, state, evolved,
+        {'paused': settings.paused, 'message': 'PAUSED: ' ~ settings.paused})) }}
   {%- endif -%}
   {%- do delta_cdc._need_erase_secret(settings, state) -%}
   {%- do delta_cdc._keep_out(settings, this, state, evolved) -%}
@@ -30,13 +35,15 @@
   {%- if new.last is none -%}
     {{ return(delta_cdc._staging_idle(settings, state, evolved)) }}
   {%- elif new.lines is none -%}
-    {{ return(delta_cdc._staging_idle(settings, state, evolved, {'first_batch_id': state.batch_id + 1, 'last_batch_id': new.last, 'rows_read': 0})) }}
+    {{ return(delta_cdc._staging_idle(settings, state, evolved,
+        {'first_batch_id': state.batch_id + 1, 'last_batch_id': new.last, 'rows_read': 0})) }}
   {%- endif -%}
   {%- set last, lines = new.last, new.lines -%}
 
   {%- do delta_cdc._keep_changes(settings, lines) -%}
   {%- set plan = delta_cdc._staging_plan(settings, lines, state, last) -%}
-  {%- if delta_cdc._is_spelled_otherwise(settings, plan.undeclared_columns) -%}  {#- once more, with the columns that it had missed -#}
+  {%- if delta_cdc._is_spelled_otherwise(settings, plan.undeclared_columns) -%}
+    {#- once more, with the columns that it had missed -#}
     {%- do settings.update({'spelled': true, 'kept_changes': none}) -%}
     {%- set lines = delta_cdc._new_lines(settings, changes_from, state).lines -%}
     {%- do delta_cdc._keep_changes(settings, lines) -%}
@@ -46,7 +53,10 @@
   {%- do delta_cdc._refuse_other_times(settings, state, plan, evolved) -%}
   {%- do delta_cdc._tell_of_columns(settings, plan) -%}
   {%- if state.notes.get('revised_in') -%}{%- do plan.notes.update({'revised_in': state.notes.revised_in}) -%}{%- endif -%}
-  {%- if settings.get('erased_in') and plan.quarantined and not delta_cdc.reads_files(settings) %}{% do delta_cdc._erase_again_from_raw(settings, changes_from, delta_cdc._lines_of_table(changes_from | string, settings, state.batch_id)) %}{% endif -%}
+  {%- if settings.get('erased_in') and plan.quarantined and not delta_cdc.reads_files(settings) -%}
+    {%- do delta_cdc._erase_again_from_raw(settings, changes_from,
+          delta_cdc._lines_of_table(changes_from | string, settings, state.batch_id)) -%}
+  {%- endif -%}
   {%- if delta_cdc.may_be_held(settings) -%}
     {%- do delta_cdc.judge(settings, this, lines, state, plan) -%}
     {%- do plan.notes.update({'judged': true}) -%}
@@ -58,7 +68,8 @@
         'txn': {'app_id': state.next_app_id if evolved.rewrite else state.app_id, 'version': last},
         'notes': plan.notes,
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': plan.rows_read,
-                   'rows_late': plan.late, 'rows_repeated': plan.repeated, 'rows_quarantined': plan.quarantined, 'rows_with_undeclared_columns': plan.undeclared},
+                   'rows_late': plan.late, 'rows_repeated': plan.repeated, 'rows_quarantined': plan.quarantined,
+                   'rows_with_undeclared_columns': plan.undeclared},
       }) -%}
   {%- set past = delta_cdc.may_be_repeated(this, state, plan) if state.exists and (plan.late or plan.quarantined) else none -%}
   {%- if adapter.tune_for([this] if past is not none or (state.exists and evolved.rewrite) else []) and past is not none -%}
@@ -71,12 +82,14 @@
 {% endmacro %}
 
 
-{#- What came for a table since: {last: the batch up to which, none: nothing came; lines: SQL of them, none: nothing of it is the table's}. -#}
+{#- What came for a table since: {last: the batch up to which, none: nothing came; lines: SQL of them,
+    none: nothing of it is the table's}. -#}
 {% macro _new_lines(settings, changes_from, state) %}
   {%- set raw = none if delta_cdc.reads_files(settings) else delta_cdc.progress(changes_from) -%}
   {#- what raw did not take while the table was private is read from the change sets themselves -#}
   {%- if raw is none or delta_cdc.withheld_until(raw, settings) > state.batch_id -%}
-    {%- set pending = delta_cdc.pending_change_sets(changes_from if raw is none else delta_cdc._ledger(), settings, state.batch_id) -%}
+    {%- set pending = delta_cdc.pending_change_sets(
+          changes_from if raw is none else delta_cdc._ledger(), settings, state.batch_id) -%}
     {%- if not pending %}{{ return({'last': none, 'lines': none}) }}{% endif -%}
     {%- set lines = delta_cdc.lines_of_files(this.identifier ~ '__lines', pending, settings) -%}
     {%- do delta_cdc.read_snapshots(settings, this, lines, pending, state) -%}
@@ -85,11 +98,13 @@
   {%- if raw.batch_id <= state.batch_id %}{{ return({'last': none, 'lines': none}) }}{% endif -%}
   {%- do settings.update({'reads_much': adapter.tune_for([changes_from] if not state.exists else [], rows=raw.rows)}) -%}
   {%- set are_there = not state.exists or delta_cdc._has_lines(changes_from, settings, state.batch_id) -%}
-  {{ return({'last': raw.batch_id, 'lines': delta_cdc._lines_of_table(changes_from, settings, state.batch_id) if are_there else none}) }}
+  {{ return({'last': raw.batch_id,
+      'lines': delta_cdc._lines_of_table(changes_from, settings, state.batch_id) if are_there else none}) }}
 {% endmacro %}
 
 
-{#- Nothing new. A table that is created before anything arrived carries its progress too: without one it would be taken for restored. -#}
+{#- Nothing new. A table that is created before anything arrived carries its progress too: without
+    one it would be taken for restored. -#}
 {% macro _staging_idle(settings, state, evolved, report=none) %}
   {%- set txn = {'app_id': state.next_app_id if evolved.rewrite else state.app_id, 'version': [state.committed, 0] | max} -%}
   {%- set notes = {'keys_may_move': false, 'truncates': false} -%}
@@ -98,7 +113,9 @@
         'skip': not evolved.rewrite, 'rebuild': evolved.rewrite | length > 0, 'report': report,
         'columns': evolved.types if evolved.add or evolved.widen else none,
         'txn': txn, 'notes': notes}) -%}
-  {%- if evolved.rewrite -%}{{ return(delta_cdc._staging_rewritten(settings, state, evolved, delta_cdc._empty_raw())) }}{%- endif -%}
+  {%- if evolved.rewrite -%}
+    {{ return(delta_cdc._staging_rewritten(settings, state, evolved, delta_cdc._empty_raw())) }}
+  {%- endif -%}
   {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw())) }}
 {% endmacro %}
 
@@ -114,14 +131,17 @@
 {#- The lines of such a table's change sets, by way of a temporary view. -#}
 {% macro lines_of_files(view, change_sets, settings) %}
   {%- set lines = delta_cdc._lines_of_change_sets(view, change_sets, settings) -%}
-  {{ return(lines if delta_cdc.has_own_files(settings) else delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(lines, settings.format) ~ ')', settings, -1)) }}
+  {{ return(lines if delta_cdc.has_own_files(settings)
+      else delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(lines, settings.format) ~ ')', settings, -1)) }}
 {% endmacro %}
 
 {% macro _lines_of_table(raw, settings, done) %}
-  {#- what was retracted before this table came to it; what is retracted later is found staged. raw as text: with what was retracted -#}
+  {#- what was retracted before this table came to it; what is retracted later is found staged. raw
+      as text: with what was retracted -#}
   {%- set retracted = delta_cdc._retracted_batches(settings.feed) | select('>', done) | list if raw is not string else [] -%}
   {{ return('(select batch_id, change_set, row_number, message from ' ~ raw ~ ' where batch_id > ' ~ done ~ ' and '
-      ~ delta_cdc._is_of_table(settings) ~ (' and batch_id not in (' ~ retracted | join(', ') ~ ')' if retracted else '') ~ ')') }}
+      ~ delta_cdc._is_of_table(settings)
+      ~ (' and batch_id not in (' ~ retracted | join(', ') ~ ')' if retracted else '') ~ ')') }}
 {% endmacro %}
 
 {% macro _is_of_table(settings) %}
@@ -131,7 +151,8 @@
 
 {#- Whether a mixed feed has anything for this table above a batch: one query for all tables that have come equally far. -#}
 {% macro _has_lines(raw, settings, done) %}
-  {%- set found = adapter.cached_query(raw, 'select distinct source_table from ' ~ raw ~ ' where batch_id > ' ~ done ~ ' and source_table is not null') -%}
+  {%- set found = adapter.cached_query(raw,
+        'select distinct source_table from ' ~ raw ~ ' where batch_id > ' ~ done ~ ' and source_table is not null') -%}
   {%- for row in found if row['source_table'] == settings.source_table
         or ('.' not in settings.source_table and row['source_table'].split('.')[-1] == settings.source_table) -%}
     {{ return(true) }}
@@ -170,7 +191,8 @@
 {% endmacro %}
 
 
-{#- repeated: whether any two changes of the load are equal. past: the staged changes that any of the load may repeat, or none. -#}
+{#- repeated: whether any two changes of the load are equal. past: the staged changes that any of
+    the load may repeat, or none. -#}
 {% macro _staging_sql(settings, lines, repeated=false, past=none) -%}
 {%- set content = delta_cdc._content_columns(settings) -%}
 {%- set has_key = settings.get('keys') and settings.keyless == 'none' -%}
@@ -181,7 +203,9 @@ once as (  -- O4: the first of equal changes, and in one change set only what di
     select *,
       min(_cdc_batch_id) over (partition by {{ content | join(', ') }}) as _cdc_first_batch_id,
       lag(struct({{ content | join(', ') }})) over (
-        partition by _cdc_batch_id, {{ delta_cdc.comparables(settings, settings.get('keys') or settings.column_types) | join(', ') }}, _cdc_sequence, _cdc_ordinal
+        partition by _cdc_batch_id,
+          {{ delta_cdc.comparables(settings, settings.get('keys') or settings.column_types) | join(', ') }},
+          _cdc_sequence, _cdc_ordinal
         order by _cdc_row) as _cdc_change_before
     from changes
   )
@@ -198,7 +222,8 @@ from {{ 'once' if repeated else 'changes' }} as _cdc_new  {#- in a subquery a co
 {%- if past is not none %}
 where not exists (  -- only late and quarantined changes can have been staged before
   select 1 from {{ delta_cdc.staged_rows(settings, past) }} as past
-  where {% if not has_key %}_cdc_new._cdc_sequence is not null and {% endif %}{{ delta_cdc.same_content(settings, 'past', '_cdc_new') }}
+  where {% if not has_key %}_cdc_new._cdc_sequence is not null and {% endif %}
+    {{- delta_cdc.same_content(settings, 'past', '_cdc_new') }}
 )
 {%- endif %}
 {%- endmacro %}
@@ -206,35 +231,41 @@ where not exists (  -- only late and quarantined changes can have been staged be
 
 {#- What makes two changes the same change: operation, key, old key, position, values, absent columns (O4). -#}
 {% macro _content_columns(settings) %}
-  {{ return(delta_cdc._content_fields() + ['sort_array(_cdc_missing)'] + delta_cdc.comparables(settings, settings.column_types)) }}
+  {{ return(delta_cdc._content_fields() + ['sort_array(_cdc_missing)']
+      + delta_cdc.comparables(settings, settings.column_types)) }}
 {% endmacro %}
 
-{% macro _content_fields() %}{{ return(['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_error', '_cdc_raw']) }}{% endmacro %}
+{% macro _content_fields() %}
+  {{ return(['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_error', '_cdc_raw']) }}
+{% endmacro %}
 
 {#- Whether a staged change is a change that is to be staged; columns that are no longer listed are neither's.
     but: columns that are not looked at. -#}
 {% macro same_content(settings, staged, new, but=[]) %}
   {%- set columns = settings.column_types.keys() | reject('in', but) | list -%}
   {%- set parts = [delta_cdc.same_columns(delta_cdc._content_fields(), staged, new)] -%}
-  {%- do parts.append('sort_array(' ~ delta_cdc._missing_of(staged, but + delta_cdc._unlisted(settings, settings.get('staged_types') or {})) ~ ') <=> sort_array('
+  {%- do parts.append('sort_array(' ~ delta_cdc._missing_of(staged,
+          but + delta_cdc._unlisted(settings, settings.get('staged_types') or {})) ~ ') <=> sort_array('
         ~ delta_cdc._missing_of(new, but) ~ ')') -%}
   {%- if columns %}{% do parts.append(delta_cdc.same_values(settings, columns, staged, new)) %}{% endif -%}
   {{ return(parts | join(' and ')) }}
 {% endmacro %}
 
 {% macro _missing_of(relation, but) %}
-  {{ return('array_except(' ~ relation ~ '._cdc_missing, array(' ~ delta_cdc._literals(but) ~ '))' if but else relation ~ '._cdc_missing') }}
+  {{ return('array_except(' ~ relation ~ '._cdc_missing, array(' ~ delta_cdc._literals(but) ~ '))'
+      if but else relation ~ '._cdc_missing') }}
 {% endmacro %}
 
 
 {% macro _staging_columns(settings) %}
-  {{ return(delta_cdc.all_quoted(settings.column_types) + ['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_transaction', '_cdc_occurred_at', '_cdc_missing',
+  {{ return(delta_cdc.all_quoted(settings.column_types)
+      + ['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_transaction', '_cdc_occurred_at', '_cdc_missing',
       '_cdc_undeclared', '_cdc_error', '_cdc_raw', '_cdc_batch_id', '_cdc_change_set', '_cdc_row', '_cdc_staged_at']) }}
 {% endmacro %}
 
 
-{#- Lines become changes once, for what looks at them and for what stages them: to plan it a second time costs more than all that is done with
-    a small change set. The statement that stages them has the SQL as a comment. -#}
+{#- Lines become changes once, for what looks at them and for what stages them: to plan it a second time costs more than all that
+    is done with a small change set. The statement that stages them has the SQL as a comment. -#}
 {% macro _keep_changes(settings, lines) %}
   {%- set view = this.identifier ~ '__changes' -%}
   {%- set sql = 'with ' ~ delta_cdc._staging_ctes(settings, lines) ~ '\nselect * from changes' -%}
@@ -250,22 +281,25 @@ where not exists (  -- only late and quarantined changes can have been staged be
 {#- The CTEs from lines to changes. told: with the SQL of those that are kept, as a comment. -#}
 {% macro _staging_ctes(settings, lines, told=false) %}
   {%- if settings.get('kept_changes') -%}
-    {{ return('changes as (\n  select * from '
-        ~ (delta_cdc.kept_rows(settings.kept_changes, settings.kept_sql) if told else delta_cdc.quoted(settings.kept_changes)) ~ '\n)') }}
+    {{ return('changes as (\n  select * from ' ~ (delta_cdc.kept_rows(settings.kept_changes, settings.kept_sql) if told
+          else delta_cdc.quoted(settings.kept_changes)) ~ '\n)') }}
   {%- endif -%}
   {{ return(delta_cdc.changes_of_snapshots(settings) if settings.get('snapshots') else delta_cdc._typed_ctes(settings, lines)) }}
 {% endmacro %}
 
-{#- lines, messages, typed, …, changes (or `read`, which keeps the message). Beside the columns of the table there is only what begins with `_`. -#}
+{#- lines, messages, typed, …, changes (or `read`, which keeps the message). Beside the columns of the table
+    there is only what begins with `_`. -#}
 {% macro _typed_ctes(settings, lines, last='changes') -%}
 {%- set keys = settings.get('values') or settings.get('keys') or [] -%}  {#- rows of a multiset are their values -#}
-{%- set may_be_null = keys if settings.keyless == 'multiset' else (settings.get('nullable_keys') or [] if settings.get('full_images') else []) -%}
+{%- set may_be_null = keys if settings.keyless == 'multiset'
+      else (settings.get('nullable_keys') or [] if settings.get('full_images') else []) -%}
 {%- set types = settings.column_types -%}
 {%- set of_deletes = delta_cdc._needed_by_deletes(settings, keys) -%}
 {%- set before, is_told, is_whole, unmoved = [], [], [], [] -%}  {#- the old key: what is not told of it is as in the new one #}
 {%- for key in keys -%}
   {%- set i, new = loop.index, delta_cdc.quoted(key) -%}
-  {%- do before.append('if(_cdc_told_' ~ i ~ ', _cdc_before_' ~ i ~ ', ' ~ new ~ ')' if key in may_be_null else 'coalesce(_cdc_before_' ~ i ~ ', ' ~ new ~ ')') -%}
+  {%- do before.append('if(_cdc_told_' ~ i ~ ', _cdc_before_' ~ i ~ ', ' ~ new ~ ')'
+        if key in may_be_null else 'coalesce(_cdc_before_' ~ i ~ ', ' ~ new ~ ')') -%}
   {%- do unmoved.append(before[-1] ~ ' <=> ' ~ new) -%}
   {%- do is_whole.append('(_cdc_told_' ~ i ~ ' is true or array_contains(_cdc_absent, ' ~ delta_cdc.literal(key) ~ '))') -%}
   {%- do is_told.append('_cdc_told_' ~ i ~ ' is true' if key in may_be_null else '_cdc_before_' ~ i ~ ' is not null') -%}
@@ -281,7 +315,8 @@ messages as (
 {%- if settings.get('spelled') %}
 {%- set messages = 'spelled' %}
 spelled as (  -- to Spark, case makes no difference
-  select * except (after, before), {{ delta_cdc._as_listed('after', settings) }} as after, {{ delta_cdc._as_listed('before', settings) }} as before
+  select * except (after, before),
+    {{ delta_cdc._as_listed('after', settings) }} as after, {{ delta_cdc._as_listed('before', settings) }} as before
   from messages
 ),
 {%- endif %}
@@ -290,8 +325,11 @@ whole as (  -- what an update leaves out is as it was before
   select * except (after), if({{ delta_cdc._operation(settings) }} = 'U' and before is not null,
     {%- set silent = delta_cdc._silent_when_null(settings) %}
     {%- if silent %}
-    map_concat(map_filter(before, (name, value) -> not map_contains_key(after, name) or (after[name] is null and name in ({{ delta_cdc._literals(silent) }}))),
-      map_filter(after, (name, value) -> value is not null or name not in ({{ delta_cdc._literals(silent) }}) or not map_contains_key(before, name))), after) as after
+    map_concat(map_filter(before, (name, value) ->
+        not map_contains_key(after, name) or (after[name] is null and name in ({{ delta_cdc._literals(silent) }}))),
+      map_filter(after, (name, value) ->
+        value is not null or name not in ({{ delta_cdc._literals(silent) }}) or not map_contains_key(before, name))),
+      after) as after
     {%- else %}
     map_concat(map_filter(before, (name, value) -> not map_contains_key(after, name)), after), after) as after
     {%- endif %}
@@ -299,14 +337,17 @@ whole as (  -- what an update leaves out is as it was before
 ),
 {%- endif %}
 typed as (  -- text to types
-  select * except (after, before, batch_id, change_set, row_number, message, parsed, op_code{% for field in settings.get('shadowed') or [] %}, {{ field }}{% endfor %}),
+  select * except (after, before, batch_id, change_set, row_number, message, parsed, op_code
+    {%- for field in settings.get('shadowed') or [] %}, {{ field }}{% endfor %}),
   {%- for field in settings.get('shadowed') or [] %}
     {{ field }} as _cdc{{ field }},
   {%- endfor %}
-    batch_id as _cdc_batch_id, change_set as _cdc_change_set, row_number as _cdc_row, {{ delta_cdc._raw_text(settings) }} as _cdc_message,
+    batch_id as _cdc_batch_id, change_set as _cdc_change_set, row_number as _cdc_row,
+    {{ delta_cdc._raw_text(settings) }} as _cdc_message,
     parsed as _cdc_parsed, {{ delta_cdc._operation(settings) }} as _cdc_flag,
   {%- for column, type in types.items() %}
-    {{ delta_cdc._key_of(delta_cdc._text_of(column, settings), column, settings) if column in keys else delta_cdc._value_of(delta_cdc._text_of(column, settings), column, settings) }} as {{ delta_cdc.quoted(column) }},
+    {{ delta_cdc._key_of(delta_cdc._text_of(column, settings), column, settings) if column in keys
+        else delta_cdc._value_of(delta_cdc._text_of(column, settings), column, settings) }} as {{ delta_cdc.quoted(column) }},
   {%- endfor %}
   {%- for key in keys %}
     {{ delta_cdc._key_of(delta_cdc._text_of(key, settings, 'before'), key, settings) }} as _cdc_before_{{ loop.index }},
@@ -316,7 +357,10 @@ typed as (  -- text to types
   {%- endfor %}
     array_except(array({{ delta_cdc._literals(types) }}), {{ delta_cdc._names_present(settings) }}) as _cdc_absent,
     {#- columns that the feed has and nobody listed: more of them than are present of those that are listed #}
-    if(size(after) + size(_cdc_absent) > {{ types | length }}, map_filter(after, (column, text) -> column not in ({{ delta_cdc._literals(delta_cdc._known_columns(settings)) }}){{ delta_cdc._not_private(settings) }}), null) as _cdc_others,
+    if(size(after) + size(_cdc_absent) > {{ types | length }},
+      map_filter(after, (column, text) ->
+        column not in ({{ delta_cdc._literals(delta_cdc._known_columns(settings)) }}){{ delta_cdc._not_private(settings) }}),
+      null) as _cdc_others,
   {%- if settings.get('ignore_null_updates') %}
     {{ delta_cdc._null_in_update(settings) }} as _cdc_null,
   {%- endif %}
@@ -324,7 +368,8 @@ typed as (  -- text to types
   {%- for column, type in delta_cdc._first(of_deletes, types).items() if type | lower | trim != 'string' %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings), column, settings) }} then {{ delta_cdc.literal(column) }}
       {%- if column in keys %}
-      when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings, 'before'), column, settings) }} then {{ delta_cdc.literal(column) }}
+      when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings, 'before'), column, settings) }}
+        then {{ delta_cdc.literal(column) }}
       {%- endif %}
   {%- else %}
       when false then ''
@@ -335,13 +380,16 @@ typed as (  -- text to types
 {%- set mask = settings.get('mask') or {} %}
 {%- if mask %}
 masked as (  -- from here on there is no clear value
-  select * except (_cdc_misfit, {{ delta_cdc.column_list(mask) }}{% for key in keys if key in mask %}, _cdc_before_{{ keys.index(key) + 1 }}{% endfor %})
+  select * except (_cdc_misfit, {{ delta_cdc.column_list(mask) }}
+    {%- for key in keys if key in mask %}, _cdc_before_{{ keys.index(key) + 1 }}{% endfor %})
   {%- for column, sql in mask.items() %},
     try_cast(({{ sql }}) as {{ types[column] }}) as {{ delta_cdc.quoted(column) }}
   {%- endfor %}
   {%- for key in keys if key in mask %}
     {%- set i = keys.index(key) + 1 %},
-    if({{ '_cdc_told_' ~ i if key in may_be_null else '_cdc_before_' ~ i ~ ' is not null' }}, transform(array(_cdc_before_{{ i }}), {{ delta_cdc.quoted(key) }} -> try_cast(({{ mask[key] }}) as {{ types[key] }}))[0], null) as _cdc_before_{{ i }}
+    if({{ '_cdc_told_' ~ i if key in may_be_null else '_cdc_before_' ~ i ~ ' is not null' }},
+      transform(array(_cdc_before_{{ i }}), {{ delta_cdc.quoted(key) }} -> try_cast(({{ mask[key] }}) as {{ types[key] }}))[0],
+      null) as _cdc_before_{{ i }}
   {%- endfor %},
     case when _cdc_misfit is not null then _cdc_misfit
   {%- for column, sql in mask.items() %}
@@ -357,12 +405,15 @@ operations as (
 keyed as (  -- a delete names the row by its key before, and what an update leaves out of its key is as it was (P1)
   select * {%- if keys %} except ({{ delta_cdc.column_list(keys) }}),
   {%- for key in keys %}
-    if(_cdc_op = 'D' or array_contains(_cdc_absent, {{ delta_cdc.literal(key) }}), {{ before[loop.index0] }}, {{ delta_cdc.quoted(key) }}) as {{ delta_cdc.quoted(key) }}{{ ',' if not loop.last }}
+    if(_cdc_op = 'D' or array_contains(_cdc_absent, {{ delta_cdc.literal(key) }}),
+      {{ before[loop.index0] }}, {{ delta_cdc.quoted(key) }}) as {{ delta_cdc.quoted(key) }}{{ ',' if not loop.last }}
   {%- endfor %}{% endif %}
   from operations
 ),
 checked as (
-  select *,{{ ' coalesce(' ~ delta_cdc._is_nameless(settings) ~ ', false) as _cdc_is_nameless,' if settings.get('alternate_keys') }}
+  select *,
+    {{- ' coalesce(' ~ delta_cdc._is_nameless(settings) ~ ', false) as _cdc_is_nameless,'
+        if settings.get('alternate_keys') }}
     case
       when not _cdc_parsed then 'unparsable'
   {%- if settings.get('erased_in') %}
@@ -377,12 +428,15 @@ checked as (
       when _cdc_op = 'U' and not ({{ is_whole | join(' and ') or 'false' }}) then 'not_allowed'
   {%- endif %}
   {%- for key in keys if key not in (settings.get('nullable_keys') or []) and settings.keyless == 'none' %}
-      when _cdc_op <> 'T' and {{ delta_cdc.quoted(key) }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key) }}{{ ' and not _cdc_is_nameless' if settings.get('alternate_keys') }} then 'null_key'
+      when _cdc_op <> 'T' and {{ delta_cdc.quoted(key) }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key) }}
+        {{- ' and not _cdc_is_nameless' if settings.get('alternate_keys') }} then 'null_key'
   {%- endfor %}
-      when _cdc_misfit is not null and {{ delta_cdc._misfit_is_needed(settings, keys, of_deletes) }} then concat('cast:', _cdc_misfit)
+      when _cdc_misfit is not null and {{ delta_cdc._misfit_is_needed(settings, keys, of_deletes) }}
+        then concat('cast:', _cdc_misfit)
       when _cdc_op <> 'R' and _cdc_sequence is null then 'null_sequence'
   {%- if settings.get('ordinal') %}
-      when {{ settings.ordinal }} is not null and {{ delta_cdc._ordinal(settings) }} is null then {{ delta_cdc.literal('cast:' ~ settings.ordinal.strip('`')) }}
+      when {{ settings.ordinal }} is not null and {{ delta_cdc._ordinal(settings) }} is null
+        then {{ delta_cdc.literal('cast:' ~ settings.ordinal.strip('`')) }}
   {%- endif %}
   {%- if settings.get('horizon') %}
       when {{ delta_cdc._position(settings) }} <= {{ settings.horizon }} then 'too_late'
@@ -405,18 +459,31 @@ checked as (
   {%- endif %}
     _cdc_op,
     {%- if keys %}
-    case {% if settings.get('erased_in') %}when _cdc_error <=> 'erased' then null {% endif %}when _cdc_op in ('I', 'U', 'R') and ({{ is_told | join(' or ') }}){{ ' and ' ~ is_moved if settings.keyless != 'multiset' }}
-      then struct({% for key in settings.get('key_fields') or keys %}{{ before[keys.index(key)] if key in keys else 'null' }} as {{ delta_cdc.quoted(key) }}{{ ', ' if not loop.last }}{% endfor %}) end
+    case {% if settings.get('erased_in') %}when _cdc_error <=> 'erased' then null {% endif -%}
+      when _cdc_op in ('I', 'U', 'R') and ({{ is_told | join(' or ') }}){{ ' and ' ~ is_moved if settings.keyless != 'multiset' }}
+      then struct({% for key in settings.get('key_fields') or keys -%}
+        {{ before[keys.index(key)] if key in keys else 'null' }} as {{ delta_cdc.quoted(key) }}{{ ', ' if not loop.last }}
+      {%- endfor %}) end
     {%- else %}
     cast(null as string)
     {%- endif %} as _cdc_key_before,
     _cdc_sequence,
     {{ delta_cdc._ordinal(settings) }} as _cdc_ordinal,
-    {{ 'cast(' ~ settings.transaction ~ ' as string)' if settings.get('transaction') else 'cast(null as string)' }} as _cdc_transaction,
-    if(_cdc_op = 'R' and _cdc_sequence is null, null, {{ settings.get('occurred_at') or settings.sequence_by[0] }}) as _cdc_occurred_at,  -- O5
-    {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif %}{{ 'cast(array() as array<string>)' if settings.format == 'snapshots' else "if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array())" }}{{ ')' if settings.get('ignore_null_updates') }} as _cdc_missing,
-    if(size(_cdc_others) > 0{{ " and not _cdc_error <=> 'erased'" if settings.get('erased_in') }}, _cdc_others, null) as _cdc_undeclared,
-    _cdc_error, {{ '_cdc_is_nameless, _cdc_message' if settings.get('alternate_keys') else '_cdc_message' if last == 'read' else 'if(_cdc_error is null' ~ (" or _cdc_error = 'erased'" if settings.get('erased_in') else '') ~ ', cast(null as string), _cdc_message) as _cdc_raw' }},
+    {{ 'cast(' ~ settings.transaction ~ ' as string)' if settings.get('transaction') else 'cast(null as string)' }}
+      as _cdc_transaction,
+    if(_cdc_op = 'R' and _cdc_sequence is null, null,
+      {{ settings.get('occurred_at') or settings.sequence_by[0] }}) as _cdc_occurred_at,  -- O5
+    {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif %}
+      {{- 'cast(array() as array<string>)' if settings.format == 'snapshots'
+          else "if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array())" }}
+      {{- ')' if settings.get('ignore_null_updates') }} as _cdc_missing,
+    if(size(_cdc_others) > 0{{ " and not _cdc_error <=> 'erased'" if settings.get('erased_in') }},
+      _cdc_others, null) as _cdc_undeclared,
+    _cdc_error,
+    {{ '_cdc_is_nameless, _cdc_message' if settings.get('alternate_keys')
+        else '_cdc_message' if last == 'read'
+        else 'if(_cdc_error is null' ~ (" or _cdc_error = 'erased'" if settings.get('erased_in') else '')
+          ~ ', cast(null as string), _cdc_message) as _cdc_raw' }},
     _cdc_batch_id, _cdc_change_set, _cdc_row, current_timestamp() as _cdc_staged_at
   from checked
 )
@@ -426,17 +493,21 @@ checked as (
 {%- endmacro %}
 
 
-{#- As a whole number. A cast cuts off what a number has behind the point, and then others would be equal to it: such a one is null. -#}
+{#- As a whole number. A cast cuts off what a number has behind the point, and then others would be
+    equal to it: such a one is null. -#}
 {% macro _ordinal(settings) %}
   {%- set given = settings.get('ordinal') or 'null' -%}
   {%- set whole = 'try_cast(' ~ given ~ ' as bigint)' -%}
-  {%- set type = delta_cdc._by_lower(settings.column_types).get(given.strip('`') | lower, 'bigint' if modules.re.match('`?\\w+`?$', given) else '') | lower -%}
-  {{ return(whole if type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'long', 'string') else 'if(' ~ whole ~ ' = try_cast(' ~ given ~ ' as double), ' ~ whole ~ ', null)') }}
+  {%- set type = delta_cdc._by_lower(settings.column_types).get(given.strip('`') | lower,
+          'bigint' if modules.re.match('`?\\w+`?$', given) else '') | lower -%}
+  {{ return(whole if type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'long', 'string')
+      else 'if(' ~ whole ~ ' = try_cast(' ~ given ~ ' as double), ' ~ whole ~ ', null)') }}
 {% endmacro %}
 
 {#- The columns of which a delete needs the values: its key, and what its place and time are made of. -#}
 {% macro _needed_by_deletes(settings, keys) %}
-  {{ return((keys + (settings.get('alternate_keys') or []) | sum(start=[]) + delta_cdc._needed_by_any(settings, settings.get('deleted_when'))) | unique | list) }}
+  {{ return((keys + (settings.get('alternate_keys') or []) | sum(start=[])
+        + delta_cdc._needed_by_any(settings, settings.get('deleted_when'))) | unique | list) }}
 {% endmacro %}
 
 {#- The columns that a change's place, time and operation are made of. condition: the SQL that tells the operation. -#}
@@ -448,8 +519,11 @@ checked as (
 {#- SQL that is true where a change's operation needs the value of the column `_cdc_misfit`: a truncate needs none of a row. -#}
 {% macro _misfit_is_needed(settings, keys, of_deletes) %}
   {%- set of_truncates = delta_cdc._needed_by_any(settings, settings.get('truncated_when')) | unique | list -%}
-  {%- set out = ["case _cdc_op when 'T' then " ~ ('_cdc_misfit in (' ~ delta_cdc._literals(of_truncates) ~ ')' if of_truncates else 'false')] -%}
-  {%- if keys and settings.keyless == 'none' %}{% do out.append("when 'D' then _cdc_misfit in (" ~ delta_cdc._literals(of_deletes) ~ ')') %}{% endif -%}
+  {%- set out = ["case _cdc_op when 'T' then "
+        ~ ('_cdc_misfit in (' ~ delta_cdc._literals(of_truncates) ~ ')' if of_truncates else 'false')] -%}
+  {%- if keys and settings.keyless == 'none' -%}
+    {%- do out.append("when 'D' then _cdc_misfit in (" ~ delta_cdc._literals(of_deletes) ~ ')') -%}
+  {%- endif -%}
   {{ return(out | join(' ') ~ ' else true end') }}
 {% endmacro %}
 
@@ -460,18 +534,23 @@ checked as (
   {{ return(out) }}
 {% endmacro %}
 
-{% macro _position(settings) %}{{ return('struct(_cdc_sequence, ' ~ delta_cdc._ordinal(settings) ~ ' as _cdc_ordinal)') }}{% endmacro %}
+{% macro _position(settings) %}
+  {{ return('struct(_cdc_sequence, ' ~ delta_cdc._ordinal(settings) ~ ' as _cdc_ordinal)') }}
+{% endmacro %}
 
 
-{#- Whether columns came that differ from listed ones in case alone, and the lines are to be read again by `_as_listed`. names: those that nobody
-    listed. -#}
+{#- Whether columns came that differ from listed ones in case alone, and the lines are to be read again by `_as_listed`.
+    names: those that nobody listed. -#}
 {% macro _is_spelled_otherwise(settings, names) %}
   {%- set known = delta_cdc._known_columns(settings) | map('lower') | list -%}
   {{ return(not settings.get('spelled') and names | map('lower') | select('in', known) | list | length > 0) }}
 {% endmacro %}
 
-{#- Whether a load has met such columns before: later ones look for them at once. What nobody may store is not told, so there all do. -#}
-{% macro _may_be_spelled_otherwise(settings, state) %}{{ return(delta_cdc.is_private(settings) or state.notes.get('spelled') is not none) }}{% endmacro %}
+{#- Whether a load has met such columns before: later ones look for them at once. What nobody may
+    store is not told, so there all do. -#}
+{% macro _may_be_spelled_otherwise(settings, state) %}
+  {{ return(delta_cdc.is_private(settings) or state.notes.get('spelled') is not none) }}
+{% endmacro %}
 
 
 {#- A column's text; of one that was renamed at the source under its new name or the old (E2). image: after or before. -#}
@@ -479,7 +558,8 @@ checked as (
   {%- set text = image ~ '[' ~ delta_cdc.literal(column) ~ ']' -%}
   {%- set old = settings.renamed_columns.get(column) -%}
   {%- if old -%}
-    {%- set text = 'if(map_contains_key(' ~ image ~ ', ' ~ delta_cdc.literal(column) ~ '), ' ~ text ~ ', ' ~ image ~ '[' ~ delta_cdc.literal(old) ~ '])' -%}
+    {%- set text = 'if(map_contains_key(' ~ image ~ ', ' ~ delta_cdc.literal(column) ~ '), ' ~ text
+          ~ ', ' ~ image ~ '[' ~ delta_cdc.literal(old) ~ '])' -%}
   {%- endif -%}
   {{ return(text) }}
 {% endmacro %}
@@ -499,11 +579,14 @@ checked as (
   {{ return('if(' ~ value ~ ' = 0, cast(0 as ' ~ type ~ '), ' ~ value ~ ')' if type in ('float', 'real', 'double') else value) }}
 {% endmacro %}
 
-{#- A column's value. Where staging has another type than the configuration, and Delta cannot widen it, it is cast to that (E4). -#}
+{#- A column's value. Where staging has another type than the configuration, and Delta cannot widen
+    it, it is cast to that (E4). -#}
 {% macro _value_of(text, column, settings) %}
   {%- set type = settings.column_types[column] -%}
   {%- set given = delta_cdc._given_type(column, settings) -%}
-  {%- if given -%}{{ return('try_cast(' ~ delta_cdc.format_value(text, given, settings, column) ~ ' as ' ~ type ~ ')') }}{%- endif -%}
+  {%- if given -%}
+    {{ return('try_cast(' ~ delta_cdc.format_value(text, given, settings, column) ~ ' as ' ~ type ~ ')') }}
+  {%- endif -%}
   {{ return(delta_cdc.format_value(text, type, settings, column)) }}
 {% endmacro %}
 
@@ -513,7 +596,8 @@ checked as (
   {%- set given = delta_cdc._given_type(column, settings) -%}
   {%- if given -%}
     {%- set wanted = delta_cdc.format_value(text, given, settings, column) -%}
-    {{ return(text ~ ' is not null and (' ~ value ~ ' is null or not try_cast(' ~ value ~ ' as ' ~ given ~ ') <=> ' ~ wanted ~ ')') }}
+    {{ return(text ~ ' is not null and ('
+        ~ value ~ ' is null or not try_cast(' ~ value ~ ' as ' ~ given ~ ') <=> ' ~ wanted ~ ')') }}
   {%- endif -%}
   {%- if (settings.column_types[column] | lower).startswith(('struct', 'array', 'map')) -%}
     {{ return(adapter.misfits(text, value, settings.column_types[column])) }}
@@ -526,17 +610,18 @@ checked as (
   {{ return(none if given is none or given.startswith(('struct', 'array', 'map')) else given) }}
 {% endmacro %}
 
-{#- The row as it came, for one that cannot be used; without what must not be stored, and of over a million bytes only how it begins. -#}
+{#- The row as it came, for one that cannot be used; without what must not be stored, and of over a
+    million bytes only how it begins. -#}
 {% macro _raw_text(settings) %}
   {%- if not delta_cdc.is_private(settings) -%}{{ return(delta_cdc._begin_of_long('message')) }}{%- endif -%}
   {%- set text = "if(parsed, to_json(map_filter(after, (column, text) -> true" ~ delta_cdc._not_private(settings)
-      ~ "), map('ignoreNullFields', 'false')), '(withheld: the table has `mask` or `never_store`, and the row cannot be read)')" -%}
+        ~ "), map('ignoreNullFields', 'false')), '(withheld: the table has `mask` or `never_store`, and the row cannot be read)')" -%}
   {{ return('transform(array(' ~ text ~ '), raw -> ' ~ delta_cdc._begin_of_long('raw') ~ ')[0]') }}
 {% endmacro %}
 
 {% macro _begin_of_long(text) %}
-  {{ return('if(octet_length(' ~ text ~ ') > 1000000, concat(left(' ~ text ~ ", 100000), ' … (', octet_length(" ~ text ~ "), ' bytes, sha1 ', sha1("
-      ~ text ~ "), ')'), " ~ text ~ ')') }}
+  {{ return('if(octet_length(' ~ text ~ ') > 1000000, concat(left(' ~ text ~ ", 100000), ' … (', octet_length("
+      ~ text ~ "), ' bytes, sha1 ', sha1(" ~ text ~ "), ')'), " ~ text ~ ')') }}
 {% endmacro %}
 
 {% macro _not_private(settings) %}
@@ -568,7 +653,8 @@ checked as (
   {%- set value, renamed = 'after[column]', [] -%}
   {%- for new, old in settings.renamed_columns.items() %}{% do renamed.extend([new, old]) %}{% endfor -%}
   {%- if renamed -%}
-    {%- set value = 'if(map_contains_key(after, column), after[column], after[map(' ~ delta_cdc._literals(renamed) ~ ')[column]])' -%}
+    {%- set value = 'if(map_contains_key(after, column), after[column], after[map('
+          ~ delta_cdc._literals(renamed) ~ ')[column]])' -%}
   {%- endif -%}
   {{ return('filter(array(' ~ delta_cdc._literals(columns) ~ '), column -> ' ~ value ~ ' is null)') }}
 {% endmacro %}
@@ -577,7 +663,8 @@ checked as (
 {% macro _names_present(settings) %}
   {%- set out = ['map_keys(after)'] -%}
   {%- for new, old in settings.renamed_columns.items() -%}
-    {%- do out.append('if(map_contains_key(after, ' ~ delta_cdc.literal(old) ~ '), array(' ~ delta_cdc.literal(new) ~ '), array())') -%}
+    {%- do out.append('if(map_contains_key(after, ' ~ delta_cdc.literal(old) ~ '), array('
+          ~ delta_cdc.literal(new) ~ '), array())') -%}
   {%- endfor -%}
   {{ return('coalesce(' ~ (out[0] if out | length == 1 else 'concat(' ~ out | join(', ') ~ ')') ~ ', array())') }}
 {% endmacro %}
@@ -588,7 +675,9 @@ checked as (
   {%- set codes = {} -%}
   {%- do codes.update(delta_cdc._defaults()['operation_codes'].get(settings.format, {})) -%}
   {%- do codes.update(settings.get('operation_codes') or {}) -%}
-  {%- if settings.format == 'rows' and not settings.get('operation') -%}{{ return("if(parsed, '" ~ ('I' if settings.insert_only or settings.keyless != 'none' else 'U') ~ "', null)") }}{%- endif -%}
+  {%- if settings.format == 'rows' and not settings.get('operation') -%}
+    {{ return("if(parsed, '" ~ ('I' if settings.insert_only or settings.keyless != 'none' else 'U') ~ "', null)") }}
+  {%- endif -%}
   {%- set cases = [] -%}
   {%- for code, operation in codes.items() -%}
     {%- do cases.append('when ' ~ delta_cdc.literal(code) ~ ' then ' ~ delta_cdc.literal(operation)) -%}

@@ -1,7 +1,9 @@
 {#- What staging needs to hold the configured columns (E1, E4, E6): as adapter.evolved. `settings.column_types` becomes what the
     columns are then; `settings.given_types` has those whose values are cast to what the table has, for Delta cannot widen it. -#}
 {% macro _staged_columns(settings, state) %}
-  {%- if not state.exists -%}{{ return({'types': {}, 'new': [], 'add': [], 'widen': [], 'rewrite': [], 'widened': [], 'cast': {}}) }}{%- endif -%}
+  {%- if not state.exists -%}
+    {{ return({'types': {}, 'new': [], 'add': [], 'widen': [], 'rewrite': [], 'widened': [], 'cast': {}}) }}
+  {%- endif -%}
   {%- do delta_cdc._refuse_other_order(settings, state) -%}
   {%- do delta_cdc._spell_as_staged(settings, state.columns) -%}
   {%- set wanted = {} -%}
@@ -19,14 +21,18 @@
 
 {#- What staging's commits note of how its rows are told apart and ordered. -#}
 {% macro _notes_of_rows(settings) %}
-  {{ return({'keys': settings['keys'], 'rows_are': delta_cdc._rows_are(settings), 'appended': delta_cdc.is_appended(settings), 'sequence_by': settings.sequence_by,
+  {{ return({'keys': settings['keys'], 'rows_are': delta_cdc._rows_are(settings),
+      'appended': delta_cdc.is_appended(settings), 'sequence_by': settings.sequence_by,
       'masked': delta_cdc._masks_of_rows(settings)}) }}
 {% endmacro %}
 
-{#- The masks of what tells rows apart: with other ones a row would not be known again. Too short to tell the SQL, which may hold a secret. -#}
+{#- The masks of what tells rows apart: with other ones a row would not be known again. Too short to tell
+    the SQL, which may hold a secret. -#}
 {% macro _masks_of_rows(settings) %}
   {%- set out = {} -%}
-  {%- for column, sql in settings.mask.items() if column in settings['keys'] or settings.keyless == 'multiset' %}{% do out.update({column: local_md5(sql | string)[:6]}) %}{% endfor -%}
+  {%- for column, sql in settings.mask.items() if column in settings['keys'] or settings.keyless == 'multiset' -%}
+    {%- do out.update({column: local_md5(sql | string)[:6]}) -%}
+  {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
@@ -35,7 +41,8 @@
 {% endmacro %}
 
 {% macro _or_load_anew(settings, first='Put it back') %}
-  {{ return(' ' ~ first ~ ', or drop ' ~ delta_cdc.model_name(settings, 'staging') ~ ' and what is made of it (the tables of keys, history and final) and run again to load the change sets that are still there.') }}
+  {{ return(' ' ~ first ~ ', or drop ' ~ delta_cdc.model_name(settings, 'staging')
+      ~ ' and what is made of it (the tables of keys, history and final) and run again to load the change sets that are still there.') }}
 {% endmacro %}
 
 
@@ -44,33 +51,46 @@
   {%- set words = {'keyed': 'have keys', 'values': 'are their values', 'added': 'are only added'} -%}
   {%- set were, are, masks = state.notes.get('rows_are'), delta_cdc._rows_are(settings), delta_cdc._masks_of_rows(settings) -%}
   {%- if were and were != are -%}
-    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ 'by `keys`, `keyless` and `insert_only` its rows ' ~ words[are]
-          ~ ', and staging was loaded with rows that ' ~ words[were] ~ '. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings)
+          ~ 'by `keys`, `keyless` and `insert_only` its rows ' ~ words[are] ~ ', and staging was loaded with rows that '
+          ~ words[were] ~ '. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
   {%- elif state.notes.get('masked', masks) != masks -%}
-    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`mask` is another one than staging was loaded with for columns that tell rows apart ('
-          ~ (masks.keys() | list + state.notes.masked.keys() | list) | unique | join(', ') ~ '): its rows would not be known again. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings)
+          ~ '`mask` is another one than staging was loaded with for columns that tell rows apart ('
+          ~ (masks.keys() | list + state.notes.masked.keys() | list) | unique | join(', ')
+          ~ '): its rows would not be known again. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
   {%- elif delta_cdc.is_appended(settings) and state.notes.get('appended') is sameas false
-        and adapter.query_rows('select 1 as found from ' ~ delta_cdc._model_of(settings, 'staging') ~ " where _cdc_error is null and _cdc_op not in ('I', 'R') limit 1") -%}
-    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`insert_only` is true, and updates, deletes or truncates were staged before: final would show'
+        and adapter.query_rows('select 1 as found from ' ~ delta_cdc._model_of(settings, 'staging')
+          ~ " where _cdc_error is null and _cdc_op not in ('I', 'R') limit 1") -%}
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings)
+          ~ '`insert_only` is true, and updates, deletes or truncates were staged before: final would show'
           ~ ' inserts alone. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
   {%- endif -%}
 {% endmacro %}
 
 
-{#- An expression in `sequence_by` has no name but its place: what was staged by another one is looked at, whether this gives the same. -#}
+{#- An expression in `sequence_by` has no name but its place: what was staged by another one is looked
+    at, whether this gives the same. -#}
 {% macro _refuse_other_positions(settings, state) %}
   {%- set were = state.notes.get('sequence_by') -%}
-  {%- if not were or were == settings.sequence_by or were | map('lower') | list == settings.sequence_by | map('lower') | list -%}{{ return('') }}{%- endif -%}
+  {%- if not were or were == settings.sequence_by or were | map('lower') | list == settings.sequence_by | map('lower') | list -%}
+    {{ return('') }}
+  {%- endif -%}
   {%- set fields, there = delta_cdc._defaults()['fields'].get(settings.format, []), state.columns.keys() | map('lower') | list -%}
   {%- set other, unknown = [], delta_cdc.columns_named(fields, settings.sequence_by) -%}
-  {%- for column in delta_cdc.columns_named(settings.column_types, settings.sequence_by) if column | lower not in there %}{% do unknown.append(column) %}{% endfor -%}
-  {%- for part in settings.sequence_by -%}
-    {%- do other.append('not (' ~ part ~ ') <=> _cdc_sequence.' ~ delta_cdc.quoted(delta_cdc._sequence_name(part, loop.index))) -%}
+  {%- for column in delta_cdc.columns_named(settings.column_types, settings.sequence_by) if column | lower not in there -%}
+    {%- do unknown.append(column) -%}
   {%- endfor -%}
-  {%- if unknown or adapter.query_rows('select 1 as found from ' ~ delta_cdc.staged_rows(settings, delta_cdc._model_of(settings, 'staging'))
-        ~ ' where _cdc_error is null and _cdc_sequence is not null and (' ~ other | join(' or ') ~ ') limit 1') -%}
-    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`sequence_by` is [' ~ settings.sequence_by | join(', ') ~ '], and staging was loaded with ['
-          ~ were | join(', ') ~ ']. Changes of two orders cannot be compared. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
+  {%- for part in settings.sequence_by -%}
+    {%- do other.append('not ('
+          ~ part ~ ') <=> _cdc_sequence.' ~ delta_cdc.quoted(delta_cdc._sequence_name(part, loop.index))) -%}
+  {%- endfor -%}
+  {%- if unknown or adapter.query_rows('select 1 as found from '
+          ~ delta_cdc.staged_rows(settings, delta_cdc._model_of(settings, 'staging'))
+          ~ ' where _cdc_error is null and _cdc_sequence is not null and (' ~ other | join(' or ') ~ ') limit 1') -%}
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings)
+          ~ '`sequence_by` is [' ~ settings.sequence_by | join(', ') ~ '], and staging was loaded with [' ~ were | join(', ')
+          ~ ']. Changes of two orders cannot be compared. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
   {%- endif -%}
 {% endmacro %}
 
@@ -83,14 +103,14 @@
   {%- for part in settings.sequence_by %}{% do names.append(delta_cdc._sequence_name(part, loop.index)) %}{% endfor -%}
   {%- set staged = delta_cdc._field_names(state.columns.get('_cdc_sequence')) -%}
   {%- if staged and staged | map('lower') | list != names | map('lower') | list -%}
-    {%- do exceptions.raise_compiler_error(about ~ "`sequence_by` is [" ~ settings.sequence_by | join(', ') ~ "], and staging is ordered by ("
-          ~ staged | join(', ') ~ "). Changes of two orders cannot be compared." ~ remedy) -%}
+    {%- do exceptions.raise_compiler_error(about ~ "`sequence_by` is [" ~ settings.sequence_by | join(', ')
+          ~ "], and staging is ordered by (" ~ staged | join(', ') ~ "). Changes of two orders cannot be compared." ~ remedy) -%}
   {%- endif -%}
   {%- if settings.get('values') -%}
     {%- set staged = delta_cdc._field_names(state.columns.get('_cdc_key_before')) -%}
     {%- if staged | reject('in', settings['values']) | list -%}
-      {%- do exceptions.raise_compiler_error(about ~ "rows of a multiset are their values, and " ~ staged | reject('in', settings['values']) | join(', ')
-            ~ " would no longer be one." ~ remedy) -%}
+      {%- do exceptions.raise_compiler_error(about ~ "rows of a multiset are their values, and "
+            ~ staged | reject('in', settings['values']) | join(', ') ~ " would no longer be one." ~ remedy) -%}
     {%- endif -%}
     {%- do settings.update({'values': staged + (settings['values'] | reject('in', staged) | list)}) -%}
   {%- endif -%}
@@ -102,7 +122,8 @@
   {%- if state.exists and plan.time_type != 'void' -%}
     {%- set found = adapter.evolved({'time': state.columns['_cdc_occurred_at']}, {'time': plan.time_type}) -%}
     {%- if found.cast or (found.rewrite and not evolved.rewrite) -%}
-      {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`occurred_at` gives a ' ~ plan.time_type ~ ', and the times of what is staged are of type '
+      {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings)
+            ~ '`occurred_at` gives a ' ~ plan.time_type ~ ', and the times of what is staged are of type '
             ~ state.columns['_cdc_occurred_at'] ~ '. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
     {%- endif -%}
   {%- endif -%}
@@ -117,16 +138,19 @@
   {%- set about = delta_cdc.about_table(settings) -%}
   {%- if plan.undeclared -%}
     {%- do exceptions.warn(about ~ plan.undeclared ~ ' of ' ~ plan.rows_read ~ ' new changes have columns that are not listed: '
-          ~ plan.undeclared_columns | join(', ') ~ '. Their values are in _cdc_undeclared of staging. List them under `columns:`, or name them in `never_store`.') -%}
+          ~ plan.undeclared_columns | join(', ')
+          ~ '. Their values are in _cdc_undeclared of staging. List them under `columns:`, or name them in `never_store`.') -%}
   {%- endif -%}
   {%- for column, type in settings.get('given_types', {}).items() -%}
     {%- do exceptions.warn(about ~ 'column ' ~ column ~ ' is ' ~ settings.column_types[column] ~ ' in staging and ' ~ type
-          ~ ' in the configuration. Delta cannot widen it: values are cast, and those that do not fit are quarantined (cast:' ~ column ~ ').') -%}
+          ~ ' in the configuration. Delta cannot widen it: values are cast, and those that do not fit are quarantined (cast:'
+          ~ column ~ ').') -%}
   {%- endfor -%}
 {% endmacro %}
 
 
-{#- The whole table anew, in one commit, with columns changed that Delta cannot alter (E4: date to timestamp), and the new changes. -#}
+{#- The whole table anew, in one commit, with columns changed that Delta cannot alter (E4: date to
+    timestamp), and the new changes. -#}
 {% macro _staging_rewritten(settings, state, evolved, lines, repeated=false, past=none) -%}
 {%- set types = delta_cdc._by_lower(evolved.types) -%}
 {%- set new = delta_cdc._staging_columns(settings) | map('lower') | list -%}
@@ -134,12 +158,16 @@
 {%- for column in state.columns -%}
   {%- set name = delta_cdc.quoted(column) -%}
   {#- the new table has no properties that say which columns are young, and what they were called -#}
-  {%- set staged = delta_cdc._unsaid(settings, delta_cdc._missing_by_new_names(settings)) if column == '_cdc_missing' else delta_cdc._staged_value(settings, column) -%}
-  {%- do as_staged.append('cast(' ~ staged ~ ' as ' ~ types[column | lower] ~ ') as ' ~ name if column | lower in types else staged if staged == name else staged ~ ' as ' ~ name) -%}
+  {%- set staged = delta_cdc._unsaid(settings, delta_cdc._missing_by_new_names(settings)) if column == '_cdc_missing'
+        else delta_cdc._staged_value(settings, column) -%}
+  {%- do as_staged.append('cast(' ~ staged ~ ' as ' ~ types[column | lower] ~ ') as ' ~ name
+        if column | lower in types else staged if staged == name else staged ~ ' as ' ~ name) -%}
   {%- do as_new.append(name if column | lower in new or name | lower in new else 'null') -%}
 {%- endfor -%}
 {%- for column in evolved.new -%}
-  {%- do as_staged.append('cast(' ~ (delta_cdc._staged_value(settings, column) if column in settings.renamed_in_staging else 'null') ~ ' as ' ~ evolved.types[column] ~ ') as ' ~ delta_cdc.quoted(column)) -%}
+  {%- do as_staged.append(
+        'cast(' ~ (delta_cdc._staged_value(settings, column) if column in settings.renamed_in_staging else 'null')
+        ~ ' as ' ~ evolved.types[column] ~ ') as ' ~ delta_cdc.quoted(column)) -%}
   {%- do as_new.append(delta_cdc.quoted(column)) -%}
 {%- endfor -%}
 {%- set staged = 'select ' ~ as_staged | join(', ') ~ ' from ' ~ this -%}
@@ -151,17 +179,22 @@ select {{ as_new | join(', ') }} from (
 {%- endmacro %}
 
 
-{#- Notes what staging says of its columns: their types; which of them it has under an old name too (E2), and what that was called before;
-    and up to which batch one was not listed (E1). staged: its state. new: the columns that it is about to gain. -#}
+{#- Notes what staging says of its columns: their types; which of them it has under an old name too (E2), and what that was called
+    before; and up to which batch one was not listed (E1). staged: its state. new: the columns that it is about to gain. -#}
 {% macro note_columns(settings, staged, new=[]) %}
   {%- do delta_cdc._spell_as_staged(settings, staged.columns) -%}
   {%- set there = staged.columns.keys() | list + new -%}
   {%- set renamed, older = {}, {} -%}
-  {%- for column, old in (settings.get('renamed_columns') or {}).items() if column in there and old in there %}{% do renamed.update({column: old}) %}{% endfor -%}
-  {%- for column, old in delta_cdc._renamed_so_far(staged).items() if old in there %}{% do older.update({column: old}) %}{% endfor -%}
+  {%- for column, old in (settings.get('renamed_columns') or {}).items() if column in there and old in there -%}
+    {%- do renamed.update({column: old}) -%}
+  {%- endfor -%}
+  {%- for column, old in delta_cdc._renamed_so_far(staged).items() if old in there -%}
+    {%- do older.update({column: old}) -%}
+  {%- endfor -%}
   {#- one that is no longer listed keeps what came under the name that it had before -#}
   {%- set listed = settings.get('column_types', {}) -%}
-  {%- for column, old in older.items() if column in there and column not in listed and old not in listed and column not in renamed.values() and column not in older.values() -%}
+  {%- for column, old in older.items() if column in there and column not in listed and old not in listed
+        and column not in renamed.values() and column not in older.values() -%}
     {%- do renamed.update({column: old}) -%}
   {%- endfor -%}
   {%- do settings.update({'staged_types': staged.columns, 'renamed_in_staging': renamed, 'renamed_before': older}) -%}
@@ -172,22 +205,29 @@ select {{ as_new | join(', ') }} from (
     {%- do other_names.extend(names) -%}
     {%- if names[-1] in since %}{% do joined.update({column: since[names[-1]]}) %}{% endif -%}
   {%- endfor -%}
-  {%- for column in there if column in since and column not in other_names %}{% do joined.update({column: since[column]}) %}{% endfor -%}
+  {%- for column in there if column in since and column not in other_names -%}
+    {%- do joined.update({column: since[column]}) -%}
+  {%- endfor -%}
   {%- do settings.update({'joined_after': joined}) -%}
 {% endmacro %}
 
-{#- To Spark, case makes no difference; notes of columns, and what rows do not say, name them as staging does. staged: its columns. -#}
+{#- To Spark, case makes no difference; notes of columns, and what rows do not say, name them as
+    staging does. staged: its columns. -#}
 {% macro _spell_as_staged(settings, staged) %}
-  {%- set spelling, listed = {}, settings.get('column_types', {}).keys() | list + settings.get('renamed_columns', {}).values() | list -%}
+  {%- set spelling, listed = {},
+        settings.get('column_types', {}).keys() | list + settings.get('renamed_columns', {}).values() | list -%}
   {%- for column in listed if column not in staged %}{% do spelling.update({column | lower: none}) %}{% endfor -%}
   {%- for column in staged if column | lower in spelling %}{% do spelling.update({column | lower: column}) %}{% endfor -%}
   {%- if spelling.values() | select | list -%}
     {%- set types, known = {}, {} -%}
-    {%- for column, type in settings.column_types.items() %}{% do types.update({spelling.get(column | lower) or column: type}) %}{% endfor -%}
+    {%- for column, type in settings.column_types.items() -%}
+      {%- do types.update({spelling.get(column | lower) or column: type}) -%}
+    {%- endfor -%}
     {%- do known.update(staged) -%}
     {%- do known.update(types) -%}
     {%- do settings.update(delta_cdc._as_spelled(settings, known)) -%}
-    {%- do settings.update({'column_types': types, 'tracked': delta_cdc._tracked_columns(settings), 'filled_by_field': delta_cdc._filled_by_field(settings)}) -%}
+    {%- do settings.update({'column_types': types, 'tracked': delta_cdc._tracked_columns(settings),
+          'filled_by_field': delta_cdc._filled_by_field(settings)}) -%}
   {%- endif -%}
 {% endmacro %}
 
@@ -195,21 +235,26 @@ select {{ as_new | join(', ') }} from (
 
 {#- Keeps a value, as JSON, in a property of the model's table. -#}
 {% macro note_property(name, value) %}
-  {%- do delta_cdc.write_before('alter table ' ~ this ~ " set tblproperties ('" ~ name ~ "' = " ~ delta_cdc.literal(tojson(value)) ~ ')') -%}
+  {%- do delta_cdc.write_before('alter table ' ~ this ~ " set tblproperties ('" ~ name
+        ~ "' = " ~ delta_cdc.literal(tojson(value)) ~ ')') -%}
 {% endmacro %}
 
-{#- Says in staging what its columns were called: the configuration knows their last names alone. Where staged changes have other values under
-    both names, these were two columns. -#}
+{#- Says in staging what its columns were called: the configuration knows their last names alone. Where staged changes have other
+    values under both names, these were two columns. -#}
 {% macro _note_renaming(settings, state) %}
   {%- set renamed = delta_cdc._renamed_so_far(state) -%}
   {%- set new = settings.get('renamed_in_staging') or {} -%}
   {%- if new.items() | reject('in', renamed.items() | list) | list -%}
     {%- for column, old in new.items() if renamed.get(column) != old and column in state.columns -%}
       {%- set type, value = settings.staged_types[column], delta_cdc.comparables(settings, [column])[0] -%}
-      {%- set was = 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')' if value == delta_cdc.quoted(column) else delta_cdc.json_of(delta_cdc.quoted(old)) -%}
-      {%- if adapter.query_rows('select 1 as found from ' ~ this ~ ' where _cdc_error is null and ' ~ value ~ ' <> ' ~ was ~ ' limit 1') -%}
-        {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`renamed_columns` says that `' ~ column ~ '` was `' ~ old ~ '`, and staged changes have other'
-              ~ ' values in the one than in the other: they were two columns. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings, 'Take it out')) -%}
+      {%- set was = 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')'
+            if value == delta_cdc.quoted(column) else delta_cdc.json_of(delta_cdc.quoted(old)) -%}
+      {%- if adapter.query_rows('select 1 as found from ' ~ this
+            ~ ' where _cdc_error is null and ' ~ value ~ ' <> ' ~ was ~ ' limit 1') -%}
+        {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings)
+              ~ '`renamed_columns` says that `' ~ column ~ '` was `' ~ old ~ '`, and staged changes have other'
+              ~ ' values in the one than in the other: they were two columns. Nothing was loaded.'
+              ~ delta_cdc._or_load_anew(settings, 'Take it out')) -%}
       {%- endif -%}
     {%- endfor -%}
     {%- do renamed.update(new) -%}
@@ -220,15 +265,17 @@ select {{ as_new | join(', ') }} from (
 {#- The names that a column has had in staging, newest first. -#}
 {% macro _old_names(settings, column) %}
   {%- set out, older = [settings.renamed_in_staging[column]], settings.get('renamed_before') or {} -%}
-  {%- for _ in older if older.get(out[-1]) and older[out[-1]] not in out + [column] %}{% do out.append(older[out[-1]]) %}{% endfor -%}
+  {%- for _ in older if older.get(out[-1]) and older[out[-1]] not in out + [column] -%}
+    {%- do out.append(older[out[-1]]) -%}
+  {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
 {% macro _joined_after(staged) %}{{ return(fromjson(staged.properties.get('delta_cdc.joined_after', '{}'))) }}{% endmacro %}
 
 
-{#- Says in staging up to which batch the columns that it is about to gain were not listed: what was staged until then says nothing of them.
-    Of a table of whole copies each says all of its rows. -#}
+{#- Says in staging up to which batch the columns that it is about to gain were not listed: what was staged until then says
+    nothing of them. Of a table of whole copies each says all of its rows. -#}
 {% macro _note_joining(settings, state, evolved) %}
   {%- set joined = delta_cdc._joined_after(state) -%}
   {%- set new = evolved.new | select('in', settings.column_types) | list if settings.format != 'snapshots' else [] -%}
@@ -250,17 +297,19 @@ select {{ as_new | join(', ') }} from (
 {#- New fields of the key before, with the types of their columns. -#}
 {% macro _grow_key_before(settings, columns) %}
   {%- for column in columns -%}
-    {%- do delta_cdc.write_before('alter table ' ~ this ~ ' add columns (_cdc_key_before.' ~ delta_cdc.quoted(column) ~ ' ' ~ settings.column_types[column] ~ ')') -%}
+    {%- do delta_cdc.write_before('alter table ' ~ this ~ ' add columns (_cdc_key_before.' ~ delta_cdc.quoted(column)
+          ~ ' ' ~ settings.column_types[column] ~ ')') -%}
   {%- endfor -%}
 {% endmacro %}
 
 
-{#- Staging as if it had always had the columns that it has now: what was staged before one was renamed (E2) stands under the old name,
-    and what was staged before one was listed does not say that it is null. -#}
+{#- Staging as if it had always had the columns that it has now: what was staged before one was renamed (E2) stands under the old
+    name, and what was staged before one was listed does not say that it is null. -#}
 {% macro staged_rows(settings, staging) %}
   {%- set renamed = settings.get('renamed_in_staging') or {} -%}
   {%- if not renamed and not settings.get('joined_after') -%}{{ return(staging) }}{%- endif -%}
-  {%- set values, made_anew = [delta_cdc._unsaid(settings, delta_cdc._missing_by_new_names(settings)) ~ ' as _cdc_missing'], ['_cdc_missing'] -%}
+  {%- set values, made_anew = [delta_cdc._unsaid(settings, delta_cdc._missing_by_new_names(settings)) ~ ' as _cdc_missing'],
+        ['_cdc_missing'] -%}
   {%- for new in renamed -%}
     {%- do values.append(delta_cdc._staged_value(settings, new) ~ ' as ' ~ delta_cdc.quoted(new)) -%}
     {%- do made_anew.append(delta_cdc.column_list([new] + delta_cdc._old_names(settings, new))) -%}
@@ -272,9 +321,11 @@ select {{ as_new | join(', ') }} from (
 {% macro _staged_value(settings, column) %}
   {%- if column not in (settings.get('renamed_in_staging') or {}) -%}{{ return(delta_cdc.quoted(column)) }}{%- endif -%}
   {%- set types = settings.staged_types -%}
-  {%- set type, all = types.get(column, settings.column_types.get(column)), [delta_cdc.quoted(column)] if column in types else [] -%}
+  {%- set type, all = types.get(column, settings.column_types.get(column)),
+        [delta_cdc.quoted(column)] if column in types else [] -%}
   {%- for old in delta_cdc._old_names(settings, column) -%}
-    {%- do all.append(delta_cdc.quoted(old) if type == types[old] or type is not string else 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')') -%}
+    {%- do all.append(delta_cdc.quoted(old) if type == types[old] or type is not string
+          else 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')') -%}
   {%- endfor -%}
   {{ return('coalesce(' ~ all | join(', ') ~ ')') }}
 {% endmacro %}
@@ -285,16 +336,20 @@ select {{ as_new | join(', ') }} from (
   {%- for new in settings.get('renamed_in_staging') or {} -%}
     {%- for old in delta_cdc._old_names(settings, new) %}{% do names.update({old: new}) %}{% endfor -%}
   {%- endfor -%}
-  {{ return('transform(_cdc_missing, name -> coalesce(map(' ~ delta_cdc._literals(names.items() | sum(start=())) ~ ')[name], name))' if names else '_cdc_missing') }}
+  {{ return('transform(_cdc_missing, name -> coalesce(map('
+      ~ delta_cdc._literals(names.items() | sum(start=())) ~ ')[name], name))' if names else '_cdc_missing') }}
 {% endmacro %}
 
-{#- What a staged change does not say, `_cdc_missing`: also the columns that were listed only after it came, unless it was read anew since. -#}
+{#- What a staged change does not say, `_cdc_missing`: also the columns that were listed only after it
+    came, unless it was read anew since. -#}
 {% macro _unsaid(settings, missing='_cdc_missing') %}
   {%- set joined, staged = settings.get('joined_after') or {}, settings.get('staged_types') or {} -%}
   {%- set came = 'coalesce(_cdc_revised_in, _cdc_batch_id)' if '_cdc_revised_in' in staged else '_cdc_batch_id' -%}
   {%- set young = [] -%}
   {%- for column, batch in joined.items() -%}
-    {%- do young.append('if(' ~ came ~ ' <= ' ~ batch ~ " and _cdc_op in ('I', 'U', 'R')" ~ (' and ' ~ delta_cdc._staged_value(settings, column) ~ ' is null' if column in staged or column in (settings.get('renamed_in_staging') or {}) else '')
+    {%- do young.append('if(' ~ came ~ ' <= ' ~ batch ~ " and _cdc_op in ('I', 'U', 'R')"
+          ~ (' and ' ~ delta_cdc._staged_value(settings, column) ~ ' is null'
+            if column in staged or column in (settings.get('renamed_in_staging') or {}) else '')
           ~ ', array(' ~ delta_cdc.literal(column) ~ '), array())') -%}
   {%- endfor -%}
   {{ return('array_union(' ~ missing ~ ', concat(' ~ young | join(', ') ~ '))' if young else missing) }}

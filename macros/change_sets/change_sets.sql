@@ -12,7 +12,9 @@
   {%- set lost = not state.exists -%}
   {#- what a ledger that was lost, restored or put back from a backup no longer tells of what is loaded -#}
   {%- set forgotten = delta_cdc._ledger_from_tables() if lost or state.replaced or behind else none -%}
-  {%- if forgotten is not none and not lost %}{% set forgotten = 'select t.* from (' ~ forgotten ~ ') as t left anti join ' ~ this ~ ' as l on l.batch_id = t.batch_id' %}{% endif -%}
+  {%- if forgotten is not none and not lost -%}
+    {%- set forgotten = 'select t.* from (' ~ forgotten ~ ') as t left anti join ' ~ this ~ ' as l on l.batch_id = t.batch_id' -%}
+  {%- endif -%}
   {%- set known = this if forgotten is none else forgotten if lost else 'select * from ' ~ this ~ ' union all ' ~ forgotten -%}
   {%- set recorded = 0 if lost else delta_cdc._highest_recorded_batch(this, state) -%}
   {%- set last = recorded if forgotten is none else [recorded, delta_cdc._highest_batch_of_tables()] | max -%}
@@ -22,9 +24,11 @@
   {%- set newest = {} if lost else delta_cdc._newest_names(feeds) -%}
   {%- for feed in feeds.values() -%}
     {#- the commits of a Delta table: twenty digits, and no checkpoint or checksum -#}
-    {%- set names = '?' * 20 ~ '.json' if feed.file_format == 'delta' else '*/*' if feed.unit == 'folder' else '**' if feed.sub_folders else '*' -%}
+    {%- set names = '?' * 20 ~ '.json' if feed.file_format == 'delta'
+          else '*/*' if feed.unit == 'folder' else '**' if feed.sub_folders else '*' -%}
     {%- for table in (feed.tables if '{table}' in feed.location else ['']) -%}
-      {%- do patterns.append({'feed': feed.feed, 'folder': delta_cdc._folder_of_change_sets(feed, table), 'names': names, 'after': newest.get(feed.feed, {})}) -%}
+      {%- do patterns.append({'feed': feed.feed, 'folder': delta_cdc._folder_of_change_sets(feed, table), 'names': names,
+            'after': newest.get(feed.feed, {})}) -%}
     {%- endfor -%}
   {%- endfor -%}
   {#- a feed that cannot be listed fails in its own models: pending_change_sets -#}
@@ -40,8 +44,11 @@
   {%- else -%}
     {%- set rows, new = none, adapter.query_rows('select count_if(is_new) as new from cdc_change_sets__met')[0].new -%}
   {%- endif -%}
-  {%- if new and forgotten is none and delta_cdc._highest_batch_of_tables() > last %}{{ return(delta_cdc.change_sets(behind=true)) }}{% endif -%}
-  {%- do adapter.remember('recorded', none if forgotten is not none or rows is none else {'ledger': this | string, 'above': above, 'rows': rows,
+  {%- if new and forgotten is none and delta_cdc._highest_batch_of_tables() > last -%}
+    {{ return(delta_cdc.change_sets(behind=true)) }}
+  {%- endif -%}
+  {%- do adapter.remember('recorded', none if forgotten is not none or rows is none
+        else {'ledger': this | string, 'above': above, 'rows': rows,
         'version': state.version + (1 if new else 0), 'run': invocation_id if new else none}) -%}
   {%- set sql = 'select feed, change_set, unit, size, modified_at, batch_id, discovered_at, status, retracted_at\nfrom '
         ~ delta_cdc.kept_rows('cdc_change_sets__met', sql) ~ '\nwhere is_new' -%}
@@ -59,12 +66,13 @@
 {% endmacro %}
 
 
-{#- The highest batch id that the ledger ever gave: its newest commit notes it. One that somebody else wrote to last is asked too; what was
-    given before it was restored is not given again, for Delta would ignore that transaction. -#}
+{#- The highest batch id that the ledger ever gave: its newest commit notes it. One that somebody else wrote to last is asked too;
+    what was given before it was restored is not given again, for Delta would ignore that transaction. -#}
 {% macro _highest_recorded_batch(ledger, state) %}
   {%- set given = [state.notes.get('last_batch_id', 0), state.txn_version or 0] | max -%}
   {%- if state.txn_version is not none and not state.replaced -%}{{ return(given) }}{%- endif -%}
-  {{ return([given, adapter.cached_query(ledger, 'select coalesce(max(batch_id), 0) as batch_id from ' ~ ledger)[0].batch_id] | max) }}
+  {{ return([given,
+        adapter.cached_query(ledger, 'select coalesce(max(batch_id), 0) as batch_id from ' ~ ledger)[0].batch_id] | max) }}
 {% endmacro %}
 
 
@@ -74,7 +82,8 @@
   {%- set ascending = feeds.values() | selectattr('list_after') | map(attribute='feed') | list -%}
   {%- if ascending -%}
     {%- for row in adapter.cached_query(this, "select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, "
-          ~ "max(element_at(split(change_set, '/'), -1)) as name from " ~ this ~ ' where feed in (' ~ delta_cdc._literals(ascending) ~ ') group by all') -%}
+          ~ "max(element_at(split(change_set, '/'), -1)) as name from " ~ this
+          ~ ' where feed in (' ~ delta_cdc._literals(ascending) ~ ') group by all') -%}
       {%- do newest.setdefault(row.feed, {}).update({row.folder: row.name}) -%}
     {%- endfor -%}
   {%- endif -%}
@@ -98,9 +107,11 @@ where false
     {%- set table = delta_cdc._table_settings(node) -%}
     {%- if table.feed not in feeds -%}
       {%- do feeds.update({table.feed: {
-            'feed': table.feed, 'location': table.location, 'unit': table.unit, 'ready': table.ready, 'sub_folders': table.sub_folders,
+            'feed': table.feed, 'location': table.location, 'unit': table.unit, 'ready': table.ready,
+            'sub_folders': table.sub_folders,
             'file_format': table.file_format, 'list_after': table.list_after,
-            'order': 'name' if table.file_format == 'delta' or table.list_after else table.change_set_order, 'settle_seconds': table.settle_seconds,
+            'order': 'name' if table.file_format == 'delta' or table.list_after else table.change_set_order,
+            'settle_seconds': table.settle_seconds,
             'start_from': table.start_from, 'expect_contiguous': table.expect_contiguous, 'tables': []}}) -%}
     {%- endif -%}
     {%- do feeds[table.feed].tables.append(table.source_table) -%}
@@ -125,8 +136,8 @@ where false
 
 
 {#-
-  The change sets that are new (`is_new`), numbered from the highest batch so far (`last`), and of those recorded the ones above a batch
-  (`above`; none: none of them): the ledger is read once for both. now: a moment, as SQL.
+  The change sets that are new (`is_new`), numbered from the highest batch so far (`last`), and of those recorded the ones above a
+  batch (`above`; none: none of them): the ledger is read once for both. now: a moment, as SQL.
 -#}
 {% macro _new_change_sets(feeds, known, last, now, above=none) -%}
 with listed as (
@@ -165,7 +176,8 @@ wanted as (
   from change_sets
   where not startswith(name, '_') and not startswith(name, '.')
   {%- for feed in feeds.values() if feed.start_from %}
-    and (feed <> {{ delta_cdc.literal(feed.feed) }} or {{ 'change_set' if '/' in feed.start_from | string else 'name' }} >= {{ delta_cdc.literal(feed.start_from) }})
+    and (feed <> {{ delta_cdc.literal(feed.feed) }}
+        or {{ 'change_set' if '/' in feed.start_from | string else 'name' }} >= {{ delta_cdc.literal(feed.start_from) }})
   {%- endfor %}
 ),
 {%- set ascending = feeds.values() | selectattr('list_after') | map(attribute='feed') | list %}
@@ -194,25 +206,29 @@ met as (
 {%- set wanted = 'is_new' if above is none else '(is_new or batch_id > ' ~ above ~ ')' -%}
 {%- set contiguous = feeds.values() | selectattr('expect_contiguous') | map(attribute='feed') | list %}
 {%- if contiguous %},
-in_line as (  -- N waits for N-1: counted from the highest number of its folder that is known; one that was rewritten waits for none
+in_line as (
+  -- N waits for N-1: counted from the highest number of its folder that is known; one that was rewritten waits for none
   select * from (
     select *, min(number) over of_folder - 1 as below,
       number - row_number() over (partition by feed, folder, is_new, number <= highest order by number) as gap_free_base
     from (
-      select *, max(if(is_new, null, try_cast(regexp_extract(element_at(split(change_set, '/'), -1), '(\\d+)\\D*$', 1) as bigint)))
+      select *,
+        max(if(is_new, null, try_cast(regexp_extract(element_at(split(change_set, '/'), -1), '(\\d+)\\D*$', 1) as bigint)))
         over (partition by feed, folder) as highest
       from met
     )
     where {{ wanted }}
     window of_folder as (partition by feed, folder, is_new)
   )
-  where not is_new or feed not in ({{ delta_cdc._literals(contiguous) }}) or number <= highest or gap_free_base = coalesce(highest, below)
+  where not is_new or feed not in ({{ delta_cdc._literals(contiguous) }}) or number <= highest
+    or gap_free_base = coalesce(highest, below)
 )
 {%- endif %}
 select
   feed, change_set, unit, size, modified_at,
   coalesce(batch_id, {{ last }} + row_number() over (partition by is_new order by feed, found_order, change_set)) as batch_id,
-  coalesce(discovered_at, current_timestamp()) as discovered_at, coalesce(status, 'recorded') as status, retracted_at, folder, is_new
+  coalesce(discovered_at, current_timestamp()) as discovered_at,
+  coalesce(status, 'recorded') as status, retracted_at, folder, is_new
 from {{ 'in_line' if contiguous else 'met\nwhere ' ~ wanted }}
 {%- endmacro %}
 
@@ -221,8 +237,9 @@ from {{ 'in_line' if contiguous else 'met\nwhere ' ~ wanted }}
 {% macro _ledger_from_tables() %}
   {%- set parts, feeds = [], delta_cdc._feeds() -%}
   {%- for table in delta_cdc._loading_tables() -%}
-    {%- do parts.append('select ' ~ delta_cdc.literal(table.feed) ~ ' as feed, ' ~ delta_cdc.literal(feeds[table.feed].unit) ~ ' as unit, ' ~ table.change_set ~ ' as change_set, '
-          ~ table.batch_id ~ ' as batch_id, ' ~ table.at ~ ' as discovered_at, ' ~ table.retracted ~ ' as retracted from ' ~ table.relation) -%}
+    {%- do parts.append('select ' ~ delta_cdc.literal(table.feed) ~ ' as feed, ' ~ delta_cdc.literal(feeds[table.feed].unit)
+          ~ ' as unit, ' ~ table.change_set ~ ' as change_set, ' ~ table.batch_id ~ ' as batch_id, ' ~ table.at
+          ~ ' as discovered_at, ' ~ table.retracted ~ ' as retracted from ' ~ table.relation) -%}
   {%- endfor -%}
   {%- if not parts -%}{{ return(delta_cdc._empty_ledger()) }}{%- endif -%}
   {{ return(
@@ -254,9 +271,12 @@ from {{ 'in_line' if contiguous else 'met\nwhere ' ~ wanted }}
       {%- set relation = delta_cdc._relation_of(node) -%}
       {%- if adapter.table_state(relation, node.alias).exists -%}
         {%- if layer == 'raw' -%}
-          {%- do out.append({'feed': node.name[4:], 'relation': relation, 'change_set': 'change_set', 'batch_id': 'batch_id', 'at': 'cast(null as timestamp)', 'retracted': 'false'}) -%}
+          {%- do out.append({'feed': node.name[4:], 'relation': relation, 'change_set': 'change_set',
+                'batch_id': 'batch_id', 'at': 'cast(null as timestamp)', 'retracted': 'false'}) -%}
         {%- else -%}
-          {%- do out.append({'feed': sources[node.name].source_name, 'table': sources[node.name].name, 'relation': relation, 'change_set': '_cdc_change_set', 'batch_id': '_cdc_batch_id', 'at': '_cdc_staged_at', 'retracted': "_cdc_error <=> 'retracted'"}) -%}
+          {%- do out.append({'feed': sources[node.name].source_name, 'table': sources[node.name].name,
+                'relation': relation, 'change_set': '_cdc_change_set', 'batch_id': '_cdc_batch_id', 'at': '_cdc_staged_at',
+                'retracted': "_cdc_error <=> 'retracted'"}) -%}
         {%- endif -%}
       {%- endif -%}
     {%- endif -%}

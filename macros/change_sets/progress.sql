@@ -1,11 +1,10 @@
 {#-
   How far a table has come, read without a Spark job: {exists, id, app_id, batch_id, committed, rows, rebuild, version, notes,
   columns, properties}.
-  batch_id: the highest batch that the table has done (-1: none): the version of its own Delta transaction (rules S2, S8), or a later
-  batch that the closing commit of a run (`cdc_runs`) noted as holding nothing for it (S7).
-  committed: the highest batch that it committed. rows: how many rows that commit wrote; none if that is not known.
-  rebuild: the table holds data of unknown progress: created, restored or replaced by somebody else (S8).
-  relation: the table.
+  batch_id: the highest batch that the table has done (-1: none): the version of its own Delta transaction (rules S2, S8), or a
+  later batch that the closing commit of a run (`cdc_runs`) noted as holding nothing for it (S7). committed: the highest batch
+  that it committed. rows: how many rows that commit wrote; none if that is not known. rebuild: the table holds data of unknown
+  progress: created, restored or replaced by somebody else (S8). relation: the table.
 -#}
 {% macro progress(relation) %}
   {%- set state = adapter.table_state(relation, relation.identifier) -%}
@@ -14,7 +13,8 @@
   {%- set done = committed -%}
   {%- if trusted -%}
     {%- set noted = delta_cdc.noted_runs().done -%}
-    {%- set done = [done, noted.get(relation.identifier, -1), noted.get(relation.schema ~ '.' ~ relation.identifier, -1)] | max -%}
+    {%- set done =
+          [done, noted.get(relation.identifier, -1), noted.get(relation.schema ~ '.' ~ relation.identifier, -1)] | max -%}
   {%- endif -%}
   {%- set generation = (state.version + 1) if state.exists else 0 -%}
   {{ return({
@@ -34,7 +34,8 @@
 {% endmacro %}
 
 
-{#- Which staging table a commit of history or final was made of: by its version and id one is known that was dropped and made anew. -#}
+{#- Which staging table a commit of history or final was made of: by its version and id one is known
+    that was dropped and made anew. -#}
 {% macro made_of(staging, staged) %}
   {{ return({'schema': staging.schema, 'name': staging.identifier, 'id': staged.id, 'version': staged.version}) }}
 {% endmacro %}
@@ -45,7 +46,8 @@
   {%- if of and staged.exists and of.schema == staging.schema
         and (of.name != staging.identifier or (of.id != staged.id and staged.version <= of.version)) -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ this ~ ' was made of ' ~ of.name
-          ~ (', which was dropped and made anew since' if of.name == staging.identifier else ' and is to be made of ' ~ staging.identifier)
+          ~ (', which was dropped and made anew since' if of.name == staging.identifier
+            else ' and is to be made of ' ~ staging.identifier)
           ~ '. Where that holds all, make it anew: delta-cdc rebuild ' ~ settings.feed ~ '.' ~ settings.table) -%}
   {%- endif -%}
 {% endmacro %}
@@ -58,20 +60,22 @@
 
 {#- The report of a table that was looked at and needed nothing: none if that is known already, and nothing is held. -#}
 {% macro _looked_at(staged, done, settings={}, held=none) %}
-  {%- set report = {'first_batch_id': done + 1, 'last_batch_id': staged.committed, 'rows_read': 0} if staged.committed > done else {} -%}
+  {%- set report = {'first_batch_id': done + 1, 'last_batch_id': staged.committed, 'rows_read': 0}
+        if staged.committed > done else {} -%}
   {%- do report.update(delta_cdc.held_report(settings, held)) -%}
   {{ return(report or none) }}
 {% endmacro %}
 
 
-{#- What the runs so far found: {done: {table: the highest batch that one found to hold nothing for it}, failed: {table: whether its
-    last run failed}}. The newest commit of `cdc_runs` notes it; where that is somebody else's, its rows are asked. -#}
+{#- What the runs so far found: {done: {table: the highest batch that one found to hold nothing for it}, failed: {table: whether
+    its last run failed}}. The newest commit of `cdc_runs` notes it; where that is somebody else's, its rows are asked. -#}
 {% macro noted_runs() %}
   {%- set runs = delta_cdc._runs_relation() -%}
   {%- set noted = adapter.newest_notes(runs) -%}
   {%- if 'done' in noted -%}{{ return(noted) }}{%- endif -%}
   {%- set done, failed = {}, {} -%}
-  {%- for row in adapter.cached_query(runs, "select `table`, max(if(status = 'success' and rows_written = 0, last_batch_id, null)) as batch_id, "
+  {%- for row in adapter.cached_query(runs,
+        "select `table`, max(if(status = 'success' and rows_written = 0, last_batch_id, null)) as batch_id, "
         ~ "max_by(status, finished_at) as status from " ~ runs ~ " group by `table`") -%}
     {%- if row.batch_id is not none %}{% do done.update({row.table: row.batch_id}) %}{% endif -%}
     {%- if row.status not in delta_cdc._good_ends() %}{% do failed.update({row.table: true}) %}{% endif -%}
@@ -83,12 +87,14 @@
 {% macro _good_ends() %}{{ return(['success', 'skipped', 'held']) }}{% endmacro %}
 
 
-{#- The recorded change sets above a batch that a table must load: [{batch_id, change_set, unit, size, modified_at}], checked to be
-    still as they were recorded (rule S4). A set that was rewritten before it was loaded is superseded by its newest record. -#}
+{#- The recorded change sets above a batch that a table must load: [{batch_id, change_set, unit, size,
+    modified_at}], checked to be still as they were recorded (rule S4). A set that was rewritten before it was
+    loaded is superseded by its newest record. -#}
 {% macro pending_change_sets(ledger, settings, done) %}
   {%- set unlisted = (adapter.recall('unlisted') or {}).get(settings.feed) -%}
   {%- if unlisted -%}
-    {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ': ' ~ unlisted ~ '\nIts new change sets were not found, and nothing of it was loaded; other feeds go on. Put that right and run again.') -%}
+    {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ': ' ~ unlisted
+          ~ '\nIts new change sets were not found, and nothing of it was loaded; other feeds go on. Put that right and run again.') -%}
   {%- endif -%}
   {%- set recorded = adapter.table_state(ledger, ledger.identifier) -%}
   {%- if not recorded.exists -%}{{ return([]) }}{%- endif -%}
@@ -111,15 +117,18 @@
 {% endmacro %}
 
 
-{#- The change sets that the ledger recorded last: {above: a batch, rows: [{feed, folder, batch_id, change_set, unit, size, modified_at,
-    status}] of the later ones, in their order}. All tables of a run that are not far behind are served from them. The ledger's model has read them, if it
-    is part of the run and no other run has written since. -#}
+{#- The change sets that the ledger recorded last: {above: a batch, rows: [{feed, folder, batch_id, change_set, unit, size,
+    modified_at, status}] of the later ones, in their order}. All tables of a run that are not far behind are served from them.
+    The ledger's model has read them, if it is part of the run and no other run has written since. -#}
 {% macro _recently_recorded(ledger, state) %}
   {%- set met = adapter.recall('recorded') -%}
-  {%- if met and met.ledger == ledger | string and met.version == state.version and met.run in (none, state.notes.run) -%}{{ return(met) }}{%- endif -%}
+  {%- if met and met.ledger == ledger | string and met.version == state.version and met.run in (none, state.notes.run) -%}
+    {{ return(met) }}
+  {%- endif -%}
   {%- set above = delta_cdc._recent_batches_above(delta_cdc._highest_recorded_batch(ledger, state)) -%}
-  {{ return({'above': above, 'rows': adapter.cached_query(ledger, "select *, regexp_replace(change_set, '/[^/]*$', '') as folder from "
-      ~ ledger ~ ' where batch_id > ' ~ above ~ ' order by batch_id')}) }}
+  {{ return({'above': above,
+      'rows': adapter.cached_query(ledger, "select *, regexp_replace(change_set, '/[^/]*$', '') as folder from "
+        ~ ledger ~ ' where batch_id > ' ~ above ~ ' order by batch_id')}) }}
 {% endmacro %}
 
 {#- So few that all tables can be served from one query's rows, so many that a table behind them is a rare one. -#}
@@ -132,14 +141,16 @@ select * except (status) from (
   select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, batch_id, change_set, unit, size, modified_at, status,
     row_number() over (partition by feed, change_set order by batch_id desc) as newest_first
   from {{ ledger }}
-  where batch_id > {{ batch_id }} and feed = {{ delta_cdc.literal(feed) }} and startswith(change_set, {{ delta_cdc.literal(folder ~ '/') }})
+  where batch_id > {{ batch_id }} and feed = {{ delta_cdc.literal(feed) }}
+    and startswith(change_set, {{ delta_cdc.literal(folder ~ '/') }})
 )
 where newest_first = 1 and status <> 'retracted'
 order by batch_id
 {%- endmacro %}
 
 {% macro _highest_recorded(ledger, settings, root) %}
-  {%- set sql = "select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, max(batch_id) as batch_id from " ~ ledger ~ ' group by all' -%}
+  {%- set sql = "select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, max(batch_id) as batch_id from "
+        ~ ledger ~ ' group by all' -%}
   {%- set batches = [-1] -%}
   {%- for row in adapter.cached_query(ledger, sql) if row.feed == settings.feed
         and (row.folder == root or (settings.sub_folders and row.folder.startswith(root ~ '/'))) -%}
@@ -154,8 +165,10 @@ order by batch_id
   {%- if problems -%}
     {%- set lines = [] -%}
     {%- for p in problems -%}
-      {%- do lines.append('feed ' ~ settings.feed ~ ', change set ' ~ p.change_set ~ ' (batch ' ~ p.batch_id ~ '): recorded with ' ~ p.size ~ ' bytes, modified ' ~ p.modified_at ~ '; now ' ~ p.found ~ '.') -%}
+      {%- do lines.append('feed ' ~ settings.feed ~ ', change set ' ~ p.change_set ~ ' (batch ' ~ p.batch_id
+            ~ '): recorded with ' ~ p.size ~ ' bytes, modified ' ~ p.modified_at ~ '; now ' ~ p.found ~ '.') -%}
     {%- endfor -%}
-    {%- do exceptions.raise_compiler_error(lines | join('\n') ~ '\nNothing of it was loaded. Put the change set back as it was, or run again: one that was rewritten is recorded as a new change set.') -%}
+    {%- do exceptions.raise_compiler_error(lines | join('\n')
+          ~ '\nNothing of it was loaded. Put the change set back as it was, or run again: one that was rewritten is recorded as a new change set.') -%}
   {%- endif -%}
 {% endmacro %}

@@ -10,7 +10,9 @@
   {%- set report = {'first_batch_id': pending[0]['batch_id'], 'last_batch_id': pending[-1]['batch_id']} if pending else {} -%}
   {%- set withheld = {} -%}  {#- `withheld_until` -#}
   {%- do withheld.update(state.notes.get('withheld', {})) -%}
-  {%- for table in tables.values() if pending and delta_cdc.is_private(table) %}{% do withheld.update({table.source_table: pending[-1]['batch_id']}) %}{% endfor -%}
+  {%- for table in tables.values() if pending and delta_cdc.is_private(table) -%}
+    {%- do withheld.update({table.source_table: pending[-1]['batch_id']}) -%}
+  {%- endfor -%}
   {%- do adapter.plan_write(this, {
         'skip': not pending,
         'txn': {'app_id': state.app_id, 'version': report.get('last_batch_id', 0)},
@@ -22,21 +24,27 @@
 {% endmacro %}
 
 
-{#- Without the messages of tables that have `mask` or `never_store`, and without the text of those of which no table can be told (E7). -#}
+{#- Without the messages of tables that have `mask` or `never_store`, and without the text of those of
+    which no table can be told (E7). -#}
 {% macro _without_private(messages, tables) %}
   {%- set private = [] -%}
-  {%- for settings in tables.values() if delta_cdc.is_private(settings) %}{% do private.append(delta_cdc._is_of_table(settings)) %}{% endfor -%}
+  {%- for settings in tables.values() if delta_cdc.is_private(settings) -%}
+    {%- do private.append(delta_cdc._is_of_table(settings)) -%}
+  {%- endfor -%}
   {%- if not private -%}{{ return(messages) }}{%- endif -%}
-  {{ return("select batch_id, change_set, row_number, if(source_table is null, '(withheld: a table of the feed has `mask` or `never_store`)', message) as message, source_table"
+  {{ return(
+      "select batch_id, change_set, row_number, if(source_table is null, '(withheld: a table of the feed has `mask` or `never_store`)', message) as message, source_table"
       ~ "\nfrom (" ~ messages ~ ")\nwhere source_table is null or not (" ~ private | join(' or ') ~ ")") }}
 {% endmacro %}
 
 
-{#- The lines of change sets, one change each, by way of a temporary view. Of files that are no lines of JSON, a row is a line. -#}
+{#- The lines of change sets, one change each, by way of a temporary view. Of files that are no
+    lines of JSON, a row is a line. -#}
 {% macro _lines_of_change_sets(view, change_sets, settings) %}
   {%- do settings.update({'reads_much': adapter.tune_for(change_sets=change_sets)}) -%}
   {%- do adapter.create_lines_view(view, change_sets, {
-        'feed': settings.feed, 'format': settings.format, 'file_format': settings.file_format, 'csv_options': settings.csv_options,
+        'feed': settings.feed, 'format': settings.format, 'file_format': settings.file_format,
+        'csv_options': settings.csv_options,
         'columns': settings.listed_columns, 'message_column': settings.message_column or ('value' if settings.kafka else none),
         'row_order': settings.row_order or delta_cdc._landing_order(settings)}) -%}
   {{ return(delta_cdc.format_lines(view, settings.format)) }}
@@ -60,5 +68,6 @@ where false
 {% endmacro %}
 
 
-{#- Up to which batch raw has not a table's messages, for it was private: it has to read the change sets themselves. raw: its progress. -#}
+{#- Up to which batch raw has not a table's messages, for it was private: it has to read the change
+    sets themselves. raw: its progress. -#}
 {% macro withheld_until(raw, settings) %}{{ return(raw.notes.get('withheld', {}).get(settings.source_table, -1)) }}{% endmacro %}

@@ -1,11 +1,13 @@
-{#- When `keys` of a table change (K8): what is made by key stops until it is rebuilt, and staging stays. Each commit notes its keys. -#}
+{#- When `keys` of a table change (K8): what is made by key stops until it is rebuilt, and staging
+    stays. Each commit notes its keys. -#}
 
 {% macro _refuse_other_keys(settings, state) %}
   {%- set before = state.notes.get('keys') -%}
   {%- if before and delta_cdc._are_other_keys(before, settings['keys']) and not flags.FULL_REFRESH -%}
     {%- do exceptions.raise_compiler_error(
         delta_cdc.about_table(settings) ~ '`keys` were [' ~ before | join(', ') ~ '] and are now ['
-        ~ settings['keys'] | join(', ') ~ ']. Nothing was loaded. Put them back, or rebuild what is made by key; staging stays, and what lacks'
+        ~ settings['keys'] | join(', ')
+        ~ ']. Nothing was loaded. Put them back, or rebuild what is made by key; staging stays, and what lacks'
         ~ ' a key is marked `null_key`: dbt run --full-refresh --select stg_' ~ settings.feed ~ '__' ~ settings.table ~ '+') -%}
   {%- endif -%}
 {% endmacro %}
@@ -17,17 +19,20 @@
 
 {#- `key_changes` was taken back since the last load. Where keys did change, rows would come back at keys that they left. -#}
 {% macro _refuse_moved_keys(settings) %}
-  {%- if adapter.query_rows('select 1 as found from ' ~ this ~ " where _cdc_op = 'U' and _cdc_error is null and _cdc_key_before is not null and not ("
+  {%- if adapter.query_rows('select 1 as found from ' ~ this
+        ~ " where _cdc_op = 'U' and _cdc_error is null and _cdc_key_before is not null and not ("
         ~ delta_cdc.same_columns(settings['keys'], '_cdc_key_before', this.identifier) ~ ') limit 1') -%}
     {%- do exceptions.raise_compiler_error(
-        delta_cdc.about_table(settings) ~ '`key_changes` is false, and changes of keys were staged before: their rows would come back at the keys'
+        delta_cdc.about_table(settings)
+        ~ '`key_changes` is false, and changes of keys were staged before: their rows would come back at the keys'
         ~ ' that they left. Nothing was loaded. Put `key_changes` or `old_keys` back as they were and run `delta-cdc generate`.') -%}
   {%- endif -%}
 {% endmacro %}
 
 
-{#- Staging under other keys than it was loaded with: once what is made from it is rebuilt, it gains the fields of `_cdc_key_before` that it
-    lacks, and rows that lack a key are marked. `key_fields`: the fields of `_cdc_key_before`, where there are others than the keys. -#}
+{#- Staging under other keys than it was loaded with: once what is made from it is rebuilt, it gains the fields of
+    `_cdc_key_before` that it lacks, and rows that lack a key are marked. `key_fields`: the fields of `_cdc_key_before`,
+    where there are others than the keys. -#}
 {% macro _adopt_keys(settings, state) %}
   {%- set keys = settings['keys'] -%}
   {%- if not state.exists or not keys -%}{{ return('') }}{%- endif -%}
@@ -35,10 +40,13 @@
   {%- set new = keys | reject('in', fields) | list -%}
   {%- if delta_cdc._are_other_keys(state.notes.get('keys', keys), keys) -%}
     {%- if state.properties.get('delta_cdc.erased') -%}
-      {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': `keys` were [' ~ state.notes['keys'] | join(', ') ~ '] and are now ['
+      {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ', table ' ~ settings.table
+            ~ ': `keys` were [' ~ state.notes['keys'] | join(', ') ~ '] and are now ['
             ~ keys | join(', ') ~ '], and a person was erased from it, who is known by the former. Put them back.') -%}
     {%- endif -%}
-    {%- if delta_cdc._are_other_keys(delta_cdc._keys_of_final() or [], keys) -%}{%- do delta_cdc._refuse_other_keys(settings, state) -%}{%- endif -%}
+    {%- if delta_cdc._are_other_keys(delta_cdc._keys_of_final() or [], keys) -%}
+      {%- do delta_cdc._refuse_other_keys(settings, state) -%}
+    {%- endif -%}
     {%- do delta_cdc._gain_key_columns(settings, state) -%}
     {%- do delta_cdc._grow_key_before(settings, new) -%}
     {%- set told = [] -%}  {#- what an old key does not tell is as in the new one -#}
@@ -47,9 +55,13 @@
       {%- do told.append('_cdc_key_before.' ~ name ~ ' = coalesce(_cdc_key_before.' ~ name ~ ', '
             ~ ('_cdc_key_before.' ~ delta_cdc.quoted(old) ~ ', ' if old in fields) ~ name ~ ')') -%}
     {%- endfor -%}
-    {%- if told %}{% do delta_cdc.write_before('update ' ~ this ~ ' set ' ~ told | join(', ') ~ ' where _cdc_key_before is not null') %}{% endif -%}
+    {%- if told -%}
+      {%- do delta_cdc.write_before('update ' ~ this ~ ' set ' ~ told | join(', ') ~ ' where _cdc_key_before is not null') -%}
+    {%- endif -%}
     {%- set lacks = [] -%}
-    {%- for key in keys if key not in (settings.nullable_keys or []) %}{% do lacks.append(delta_cdc.quoted(key) ~ ' is null') %}{% endfor -%}
+    {%- for key in keys if key not in (settings.nullable_keys or []) -%}
+      {%- do lacks.append(delta_cdc.quoted(key) ~ ' is null') -%}
+    {%- endfor -%}
     {%- set error = 'if(' ~ (lacks | join(' or ') or 'false') ~ ", 'null_key', null)" -%}
     {#- a row that was refused when it was loaded has its raw text -#}
     {%- do delta_cdc.write_before('update ' ~ this ~ ' set _cdc_error = ' ~ error ~ " where _cdc_op <> 'T' and _cdc_raw is null"
@@ -64,17 +76,21 @@
 
 {#- The fields of `_cdc_key_before` in staging, the keys among them as they are spelled now. -#}
 {% macro _fields_of_key_before(settings, state) %}
-  {{ return(delta_cdc._spelled(delta_cdc._field_names(state.columns.get('_cdc_key_before')), delta_cdc._spelling_of(settings['keys']))) }}
+  {{ return(delta_cdc._spelled(delta_cdc._field_names(state.columns.get('_cdc_key_before')),
+      delta_cdc._spelling_of(settings['keys']))) }}
 {% endmacro %}
 
 
-{#- Key columns that staging has not yet got; of one that was renamed what it was called before is in it, for keys are joined as they are. -#}
+{#- Key columns that staging has not yet got; of one that was renamed what it was called before is in it,
+    for keys are joined as they are. -#}
 {% macro _gain_key_columns(settings, state) %}
   {%- set there, new, renamed = state.columns.keys() | map('lower') | list, {}, [] -%}
   {%- for key in settings['keys'] if key | lower not in there -%}
     {%- do new.update({key: settings.column_types[key]}) -%}
     {%- set old = settings.renamed_columns.get(key) -%}
-    {%- if old and old | lower in there %}{% do renamed.append(delta_cdc.quoted(key) ~ ' = ' ~ delta_cdc.quoted(old)) %}{% endif -%}
+    {%- if old and old | lower in there -%}
+      {%- do renamed.append(delta_cdc.quoted(key) ~ ' = ' ~ delta_cdc.quoted(old)) -%}
+    {%- endif -%}
   {%- endfor -%}
   {%- if new -%}
     {%- do delta_cdc.evolve_before(new) -%}

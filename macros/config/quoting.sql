@@ -1,8 +1,11 @@
 {#- An identifier in backticks. Feed column names may hold anything. -#}
 {% macro quoted(name) %}{{ return('`' ~ (name | string).replace('`', '``') ~ '`') }}{% endmacro %}
 
-{#- A string literal. Spark reads backslash escapes in literals, so both are doubled; and a server may put variables' values for ${NAME}. -#}
-{% macro literal(text) %}{{ return("'" ~ (text | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '$\\{') ~ "'") }}{% endmacro %}
+{#- A string literal. Spark reads backslash escapes in literals, so both are doubled; and a server may
+    put variables' values for ${NAME}. -#}
+{% macro literal(text) %}
+  {{ return("'" ~ (text | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '$\\{') ~ "'") }}
+{% endmacro %}
 
 {#- "a, b, c": quoted names, each with a prefix such as `t.`. -#}
 {% macro column_list(columns, prefix='') %}{{ return(delta_cdc.all_quoted(columns, prefix) | join(', ')) }}{% endmacro %}
@@ -17,19 +20,25 @@
 {#- Null-safe equality of the columns of two relations: `a.x <=> b.x and …`. operator: another one, such as `=`. -#}
 {% macro same_columns(columns, left, right, operator='<=>') %}
   {%- set out = [] -%}
-  {%- for column in columns %}{% do out.append(left ~ '.' ~ delta_cdc.quoted(column) ~ ' ' ~ operator ~ ' ' ~ right ~ '.' ~ delta_cdc.quoted(column)) %}{% endfor -%}
+  {%- for column in columns -%}
+    {%- do out.append(left ~ '.' ~ delta_cdc.quoted(column) ~ ' ' ~ operator ~ ' ' ~ right ~ '.' ~ delta_cdc.quoted(column)) -%}
+  {%- endfor -%}
   {{ return(out | join(' and ')) }}
 {% endmacro %}
 
-{#- Columns as SQL that can be compared and hashed: maps and variants cannot, and structs of other fields neither; their JSON is. -#}
+{#- Columns as SQL that can be compared and hashed: maps and variants cannot, and structs of other
+    fields neither; their JSON is. -#}
 {% macro comparables(settings, columns, prefix='') %}
   {%- set types, out = {}, [] -%}
   {%- do types.update(settings.get('staged_types') or {}) -%}
   {%- do types.update(settings.get('column_types') or {}) -%}
   {%- for column in columns -%}
     {%- set value, type = prefix ~ delta_cdc.quoted(column), types.get(column) or '' -%}
-    {%- if column in (settings.get('expressions') or {}) %}{% set value, type = 'struct(' ~ value ~ ')', 'struct' %}{% endif -%}  {#- of whatever type that is -#}
-    {%- do out.append(delta_cdc.json_of(value) if type is mapping or (type | lower).startswith(('struct', 'array', 'map', 'variant')) else value) -%}
+    {%- if column in (settings.get('expressions') or {}) -%}
+      {%- set value, type = 'struct(' ~ value ~ ')', 'struct' -%}
+    {%- endif -%}  {#- of whatever type that is -#}
+    {%- do out.append(delta_cdc.json_of(value) if type is mapping
+          or (type | lower).startswith(('struct', 'array', 'map', 'variant')) else value) -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
@@ -37,7 +46,9 @@
 {#- The same under the columns' names, for sets and groups of rows. -#}
 {% macro comparable_columns(settings, columns) %}
   {%- set out = [] -%}
-  {%- for value in delta_cdc.comparables(settings, columns) %}{% do out.append(value ~ ' as ' ~ delta_cdc.quoted(columns[loop.index0])) %}{% endfor -%}
+  {%- for value in delta_cdc.comparables(settings, columns) -%}
+    {%- do out.append(value ~ ' as ' ~ delta_cdc.quoted(columns[loop.index0])) -%}
+  {%- endfor -%}
   {{ return(out | join(', ')) }}
 {% endmacro %}
 
@@ -45,7 +56,9 @@
 {% macro same_values(settings, columns, left, right) %}
   {%- set out = [] -%}
   {%- set theirs = delta_cdc.comparables(settings, columns, right ~ '.') -%}
-  {%- for ours in delta_cdc.comparables(settings, columns, left ~ '.') %}{% do out.append(ours ~ ' <=> ' ~ theirs[loop.index0]) %}{% endfor -%}
+  {%- for ours in delta_cdc.comparables(settings, columns, left ~ '.') -%}
+    {%- do out.append(ours ~ ' <=> ' ~ theirs[loop.index0]) -%}
+  {%- endfor -%}
   {{ return(out | join(' and ')) }}
 {% endmacro %}
 
@@ -58,8 +71,8 @@
 {% endmacro %}
 
 
-{#- Those of the columns that stand in SQL expressions: texts, types, aliases, functions and units of time name no column. expressions:
-    each SQL or none. -#}
+{#- Those of the columns that stand in SQL expressions: texts, types, aliases, functions and units of time name no
+    column. expressions: each SQL or none. -#}
 {% macro columns_named(columns, expressions) %}
   {%- set no_column = "(?i)(`(?:[^`]|``)*`)|'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\bas\\s+\\w+|::\\s*\\w+|\\bextract\\s*\\(\\s*\\w+\\s+from\\b|\\w+\\s*\\(" -%}
   {%- set sql = modules.re.sub(no_column, '\\1 ; ', expressions | select | join(' ; ')) -%}

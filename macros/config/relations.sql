@@ -4,9 +4,11 @@
 {% endmacro %}
 
 {% macro _model_relation(name) %}
-  {%- set node = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | selectattr('name', 'equalto', name) | list | first -%}
+  {%- set node = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
+        | selectattr('name', 'equalto', name) | list | first -%}
   {%- if not node -%}
-    {%- do exceptions.raise_compiler_error('There is no model ' ~ name ~ ' in this project. `delta-cdc generate` writes the models of the feeds.') -%}
+    {%- do exceptions.raise_compiler_error('There is no model ' ~ name
+          ~ ' in this project. `delta-cdc generate` writes the models of the feeds.') -%}
   {%- endif -%}
   {{ return(delta_cdc._relation_of(node)) }}
 {% endmacro %}
@@ -14,7 +16,8 @@
 {#- The name of a table's model of a layer. -#}
 {% macro model_name(settings, layer) %}
   {%- set table = settings.feed ~ '__' ~ settings.table -%}
-  {{ return({'raw': 'raw_' ~ settings.feed, 'staging': 'stg_' ~ table, 'keys': 'int_' ~ table ~ '_keys', 'history': 'hist_' ~ table,
+  {{ return({'raw': 'raw_' ~ settings.feed, 'staging': 'stg_' ~ table, 'keys': 'int_' ~ table ~ '_keys',
+      'history': 'hist_' ~ table,
       'final': settings.get('final_name') or 'final_' ~ settings.table}[layer]) }}
 {% endmacro %}
 
@@ -46,28 +49,33 @@
 {% macro _only_reads() %}{{ return(flags.WHICH in ['compile', 'show', 'generate']) }}{% endmacro %}
 
 
-{#- {name of a model: its layer} of the feeds' models: raw, staging, keys, history or final; and the ledger. By the names that they have
-    of their feeds: other models of a project may begin with stg_ too. -#}
+{#- {name of a model: its layer} of the feeds' models: raw, staging, keys, history or final; and the ledger. By the names that
+    they have of their feeds: other models of a project may begin with stg_ too. -#}
 {% macro layers() %}
   {%- set out = {'cdc_change_sets': 'ledger'} -%}
   {%- for node in graph.sources.values() -%}
     {%- set given = delta_cdc._cdc_meta(node) -%}
     {%- if given is not none -%}
       {%- set table = {'feed': node.source_name, 'table': node.name, 'final_name': given.get('final_name')} -%}
-      {%- for layer in ['raw', 'staging', 'keys', 'history', 'final'] %}{% do out.update({delta_cdc.model_name(table, layer): layer}) %}{% endfor -%}
+      {%- for layer in ['raw', 'staging', 'keys', 'history', 'final'] -%}
+        {%- do out.update({delta_cdc.model_name(table, layer): layer}) -%}
+      {%- endfor -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
 
-{#- {name: relation} of the tables that this package writes, whether they are there or not; with names of models, those of these. -#}
+{#- {name: relation} of the tables that this package writes, whether they are there or not; with
+    names of models, those of these. -#}
 {% macro written_tables(models=none) %}
   {%- set out, layers = {}, delta_cdc.layers() -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'incremental'
         and node.name in layers and (models is none or node.name in models) -%}
     {%- do out.update({node.name: delta_cdc._relation_of(node)}) -%}
   {%- endfor -%}
-  {%- if models is none %}{% do out.update({'cdc_runs': delta_cdc._runs_relation(), 'cdc_holds': delta_cdc.holds_relation()}) %}{% endif -%}
+  {%- if models is none -%}
+    {%- do out.update({'cdc_runs': delta_cdc._runs_relation(), 'cdc_holds': delta_cdc.holds_relation()}) -%}
+  {%- endif -%}
   {{ return(out) }}
 {% endmacro %}

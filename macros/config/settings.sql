@@ -1,13 +1,16 @@
-{#- The settings of one table: format defaults, then the feed's settings, then the table's own. source_relation: by source(feed, table). -#}
+{#- The settings of one table: format defaults, then the feed's settings, then the table's own.
+    source_relation: by source(feed, table). -#}
 {% macro settings(source_relation) %}
   {%- if not execute -%}{{ return({'columns': [], 'column_types': {}}) }}{%- endif -%}
   {%- if flags.WHICH in ['run', 'build'] and flags.EMPTY -%}
-    {%- do exceptions.raise_compiler_error('delta_cdc: --empty shows models no rows, and they would note as done what they have not read. Nothing was loaded. Leave it'
+    {%- do exceptions.raise_compiler_error(
+          'delta_cdc: --empty shows models no rows, and they would note as done what they have not read. Nothing was loaded. Leave it'
           ~ ' out, or exclude the models of feeds.') -%}
   {%- endif -%}
   {%- set found = graph.sources.values() | selectattr('relation_name', 'equalto', source_relation | string) | list -%}
   {%- if not found -%}
-    {%- do exceptions.raise_compiler_error("delta_cdc: " ~ source_relation ~ " is not a source of this project. Pass source('<feed>', '<table>').") -%}
+    {%- do exceptions.raise_compiler_error("delta_cdc: " ~ source_relation
+          ~ " is not a source of this project. Pass source('<feed>', '<table>').") -%}
   {%- endif -%}
   {{ return(delta_cdc._table_settings(found[0])) }}
 {% endmacro %}
@@ -66,16 +69,19 @@
       }) -%}
   {#- what only the feed says of changed and deleted rows is for its other tables -#}
   {%- if not delta_cdc.has_entities(settings) -%}
-    {%- do settings.update({'delete_mode': 'hard', 'created_at': none, 'updated_at': none, 'set_on_insert': [], 'max_delete_share': none, 'apply': 'merge'}) -%}
+    {%- do settings.update({'delete_mode': 'hard', 'created_at': none, 'updated_at': none, 'set_on_insert': [],
+          'max_delete_share': none, 'apply': 'merge'}) -%}
   {%- endif -%}
-  {%- do settings.update({'tracked': delta_cdc._tracked_columns(settings), 'filled_by_field': delta_cdc._filled_by_field(settings)}) -%}
+  {%- do settings.update({'tracked': delta_cdc._tracked_columns(settings),
+        'filled_by_field': delta_cdc._filled_by_field(settings)}) -%}
   {{ return(settings) }}
 {% endmacro %}
 
 
 {#- A type as the formats know it: Spark has other words for some of them. -#}
 {% macro _spelled_type(type) %}
-  {%- set words = {'byte': 'tinyint', 'short': 'smallint', 'integer': 'int', 'long': 'bigint', 'real': 'float', 'timestamp_ltz': 'timestamp'} -%}
+  {%- set words = {'byte': 'tinyint', 'short': 'smallint', 'integer': 'int', 'long': 'bigint', 'real': 'float',
+        'timestamp_ltz': 'timestamp'} -%}
   {{ return(words.get(type | lower | trim) or modules.re.sub('(?i)^\\s*(dec|numeric)(?=\\s*(\\(|$))', 'decimal', type)) }}
 {% endmacro %}
 
@@ -94,7 +100,9 @@
       {%- do out.update({name: parts}) -%}
     {%- endfor -%}
   {%- endfor -%}
-  {%- for name in ('ordinal', 'transaction', 'occurred_at') if name in out %}{% do out.update({name: out[name][0]}) %}{% endfor -%}
+  {%- for name in ('ordinal', 'transaction', 'occurred_at') if name in out -%}
+    {%- do out.update({name: out[name][0]}) -%}
+  {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
@@ -178,13 +186,18 @@
 {% macro about_table(settings) %}{{ return('feed ' ~ settings.feed ~ ', table ' ~ settings.table ~ ': ') }}{% endmacro %}
 
 
-{#- Whether something of a table must not be stored. It is read from the change sets themselves, and raw_<feed> has none of it. -#}
-{% macro is_private(settings) %}{{ return((settings.get('mask') or settings.get('never_store') or []) | length > 0) }}{% endmacro %}
+{#- Whether something of a table must not be stored. It is read from the change sets themselves, and
+    raw_<feed> has none of it. -#}
+{% macro is_private(settings) %}
+  {{ return((settings.get('mask') or settings.get('never_store') or []) | length > 0) }}
+{% endmacro %}
 
 {#- The columns, in lower case, whose text as it came is stored nowhere. -#}
 {% macro _private_columns(settings) %}
   {%- set out = settings.get('mask', {}).keys() | list + settings.get('never_store', []) -%}
-  {%- for new, old in settings.renamed_columns.items() if new | lower in out | map('lower') %}{% do out.append(old) %}{% endfor -%}
+  {%- for new, old in settings.renamed_columns.items() if new | lower in out | map('lower') -%}
+    {%- do out.append(old) -%}
+  {%- endfor -%}
   {{ return(out | map('lower') | list) }}
 {% endmacro %}
 

@@ -1,8 +1,9 @@
-{#- What `delta-cdc status`, `report`, `log`, `explain`, `history`, `as-of` and `late` show, each as one JSON value; only `export` writes, and no table. -#}
+{#- What `delta-cdc status`, `report`, `log`, `explain`, `history`, `as-of` and `late` show, each as one JSON value;
+    only `export` writes, and no table. -#}
 
-{#- {tables, runs, quarantine, holds}: lists of rows. Of the tables themselves only Delta's logs are read, and of staging the newest
-    moment: by delta-rs, or by Spark where that cannot. counts: names of staging tables of which `counts` tells {<feed>.<table>: what
-    `_counts` counts}, from all of their changes. -#}
+{#- {tables, runs, quarantine, holds}: lists of rows. Of the tables themselves only Delta's logs are read, and of staging the
+    newest moment: by delta-rs, or by Spark where that cannot. counts: names of staging tables of which `counts` tells
+    {<feed>.<table>: what `_counts` counts}, from all of their changes. -#}
 {% macro status(counts=[]) %}
   {%- set out = delta_cdc._status() -%}
   {%- if counts %}{% do out.update({'counts': delta_cdc._counts(counts)}) %}{% endif -%}
@@ -14,8 +15,9 @@
   {%- set out = delta_cdc._status() -%}
   {%- set table = delta_cdc._runs_relation() -%}
   {%- do out.update({'history': delta_cdc._of_models(
-        'select run, `table`, layer, rows_read, rows_late, rows_written, seconds, status, cast(finished_at as string) as finished_at from ' ~ table
-        ~ ' where run in (select run from ' ~ table ~ ' group by run order by max(finished_at) desc limit ' ~ runs ~ ') order by finished_at, `table`')
+        'select run, `table`, layer, rows_read, rows_late, rows_written, seconds, status, cast(finished_at as string) as finished_at from '
+        ~ table ~ ' where run in (select run from ' ~ table
+        ~ ' group by run order by max(finished_at) desc limit ' ~ runs ~ ') order by finished_at, `table`')
         if adapter.table_state(table, 'cdc_runs').exists else []}) -%}
   {%- do print(tojson(out)) -%}
 {% endmacro %}
@@ -43,20 +45,25 @@
     {%- if state.exists -%}
       {%- set staged, written = adapter.table_statistics(staging, '_cdc_occurred_at'), adapter.table_statistics(final) -%}
       {%- set marked = adapter.table_state(final, final.identifier).properties.get('delta.enableDeletionVectors') == 'true' -%}
-      {%- do out.tables.append({'name': settings.feed ~ '.' ~ settings.table, 'batch_id': state.batch_id, 'changes': staged.get('rows'),
+      {%- do out.tables.append({'name': settings.feed ~ '.' ~ settings.table, 'batch_id': state.batch_id,
+            'changes': staged.get('rows'),
             'newest': delta_cdc._moment_as_json(staged.get('highest')), 'files': written.get('files'),
             'final_rows': written.get('rows'), 'final_rows_are_exact': not marked}) -%}
       {%- if staged.get('rows') and staged.get('highest') is none and '_cdc_occurred_at' in state.columns -%}
-        {%- do untold.append('select ' ~ (out.tables | length - 1) ~ ' as place, ' ~ delta_cdc.json_of('struct(max(_cdc_occurred_at) as newest)') ~ ' as told from ' ~ staging) -%}
+        {%- do untold.append('select ' ~ (out.tables | length - 1) ~ ' as place, '
+              ~ delta_cdc.json_of('struct(max(_cdc_occurred_at) as newest)') ~ ' as told from ' ~ staging) -%}
       {%- endif -%}
     {%- endif -%}
   {%- endfor -%}
   {%- if untold -%}
-    {%- for row in adapter.query_rows(untold | join(' union all ')) %}{% do out.tables[row.place].update(fromjson(row.told)) %}{% endfor -%}
+    {%- for row in adapter.query_rows(untold | join(' union all ')) -%}
+      {%- do out.tables[row.place].update(fromjson(row.told)) -%}
+    {%- endfor -%}
   {%- endif -%}
   {%- set sets = {} -%}
   {%- if out.tables -%}
-    {%- for row in adapter.query_rows('select batch_id, change_set from ' ~ ledger ~ ' where batch_id in (' ~ out.tables | map(attribute='batch_id') | join(', ') ~ ')') -%}
+    {%- for row in adapter.query_rows('select batch_id, change_set from ' ~ ledger
+          ~ ' where batch_id in (' ~ out.tables | map(attribute='batch_id') | join(', ') ~ ')') -%}
       {%- do sets.update({row.batch_id: row.change_set}) -%}
     {%- endfor -%}
   {%- endif -%}
@@ -68,18 +75,22 @@
           ~ "max_by(status, finished_at) as status, max_by(error, finished_at) as error from " ~ runs ~ " group by `table`")}) -%}
     {%- if out.runs | selectattr('rows_quarantined') | list -%}
       {%- do out.update({'quarantine': adapter.query_rows('select feed, source_table, error, count(*) as n from '
-            ~ api.Relation.create(database=runs.database, schema=runs.schema, identifier='cdc_quarantine') ~ ' group by all order by all')}) -%}
+              ~ api.Relation.create(database=runs.database, schema=runs.schema, identifier='cdc_quarantine')
+              ~ ' group by all order by all')}) -%}
     {%- endif -%}
   {%- endif -%}
   {%- if adapter.table_state(holds, 'cdc_holds').exists -%}
-    {%- do out.update({'holds': adapter.query_rows('select `table`, batch_id, change_set, reason from ' ~ holds ~ ' where accepted_at is null order by batch_id')}) -%}
+    {%- do out.update({'holds': adapter.query_rows('select `table`, batch_id, change_set, reason from ' ~ holds
+            ~ ' where accepted_at is null order by batch_id')}) -%}
   {%- endif -%}
   {{ return(out) }}
 {% endmacro %}
 
 
 {#- A moment as `json_of` writes it; anything else as it is. -#}
-{% macro _moment_as_json(value) %}{{ return(value.strftime('%Y-%m-%dT%H:%M:%S.%fZ') if value.strftime is defined else value) }}{% endmacro %}
+{% macro _moment_as_json(value) %}
+  {{ return(value.strftime('%Y-%m-%dT%H:%M:%S.%fZ') if value.strftime is defined else value) }}
+{% endmacro %}
 
 {#- {table: what Delta's log tells of it} of the tables that these models write. models: names. limit: commits a table. -#}
 {% macro table_logs(models, limit=20) %}
@@ -93,16 +104,17 @@
 {% endmacro %}
 
 
-{#- {changes, final}: every change of the row that has or had the named key, in order, and the rows of final where its entities ended.
-    is_late: something newer of the row had arrived before it. is_held: it waits for `accept`. is_last: what counts last of its entity.
-    staging: name of the model. The key comes beside the arguments: dbt writes those into logs. -#}
+{#- {changes, final}: every change of the row that has or had the named key, in order, and the rows of final where its entities
+    ended. is_late: something newer of the row had arrived before it. is_held: it waits for `accept`. is_last: what counts last of
+    its entity. staging: name of the model. The key comes beside the arguments: dbt writes those into logs. -#}
 {% macro explain(staging) %}
   {%- set table = delta_cdc._named_row(staging) -%}
   {%- set settings = table.settings -%}
   {%- set keys_table = delta_cdc._keys_table(settings) -%}
   {%- set position = 'struct(_cdc_sequence, _cdc_ordinal)' -%}
   {%- set values = settings['columns'] | reject('in', settings['keys']) | list -%}
-  {%- set held = delta_cdc.holds_of(table.staging) | selectattr('accepted_at', 'none') | map(attribute='batch_id') | list if delta_cdc.may_be_held(settings) else [] -%}
+  {%- set held = delta_cdc.holds_of(table.staging) | selectattr('accepted_at', 'none') | map(attribute='batch_id') | list
+        if delta_cdc.may_be_held(settings) else [] -%}
   {%- set is_held = 'c._cdc_batch_id >= ' ~ held | min if held else 'false' -%}
   {%- set told -%}
 with changes as (
@@ -110,7 +122,8 @@ with changes as (
   union all
   select * from {{ table.staging }} where _cdc_op = 'T' and _cdc_error is null
   union all  -- what cannot be used belongs to nobody yet: it is told by its key
-  select s.* from {{ table.staging }} as s left semi join cdc_keys_of_row as k on {{ delta_cdc.same_columns(settings['keys'], 's', 'k') }}
+  select s.* from {{ table.staging }} as s
+  left semi join cdc_keys_of_row as k on {{ delta_cdc.same_columns(settings['keys'], 's', 'k') }}
   where s._cdc_error not in ('erased', 'unparsable')
 ),
 told as (
@@ -125,7 +138,9 @@ told as (
   {%- endif %}
 ),
 displaced as (
-  select _cdc_displaces, max(_cdc_place) as _cdc_at from told where _cdc_counts_as is not null and _cdc_displaces is not null group by _cdc_displaces
+  select _cdc_displaces, max(_cdc_place) as _cdc_at
+  from told where _cdc_counts_as is not null and _cdc_displaces is not null
+  group by _cdc_displaces
 )
 select told.*, coalesce(_cdc_counts_as <> 'T'
     and _cdc_place = max(if(_cdc_counts_as <> 'T', _cdc_place, null)) over (partition by _cdc_entity)
@@ -136,7 +151,8 @@ from told left join displaced on displaced._cdc_displaces = told._cdc_entity
   {%- do adapter.create_kept_view('cdc_told_of_row', told) -%}
   {%- set changes -%}
 select
-  _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row, _cdc_op as op, _cdc_error as error, _cdc_entity as entity, _cdc_origin as origin,
+  _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row, _cdc_op as op, _cdc_error as error,
+  _cdc_entity as entity, _cdc_origin as origin,
   {{ delta_cdc.json_of('_cdc_sequence') }} as sequence, cast(_cdc_occurred_at as string) as occurred_at,
   cast(_cdc_staged_at as string) as staged_at,
   {{ delta_cdc._as_json(settings['keys']) }} as key, {{ delta_cdc.json_of('_cdc_key_before') }} as key_before,
@@ -149,7 +165,8 @@ order by {{ delta_cdc.order_by() }}
   {%- endset -%}
   {%- set found = adapter.query_rows(changes) -%}
   {%- set final = delta_cdc._model_of(settings, 'final') -%}
-  {%- do print(tojson({'changes': found, 'final': delta_cdc._rows_at_keys(settings, final, "cdc_told_of_row where _cdc_is_last and _cdc_op <> 'D'")})) -%}
+  {%- do print(tojson({'changes': found,
+        'final': delta_cdc._rows_at_keys(settings, final, "cdc_told_of_row where _cdc_is_last and _cdc_op <> 'D'")})) -%}
 {% endmacro %}
 
 
@@ -168,17 +185,22 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
 
 
 {#- {rows, number}: final as it was at a moment of the source (H4), or as it is: the first rows by key, and how many there are.
-    staging: name of the model. moment, known_at: as `as_of` takes them. keyed: only what was at the named key. limit: so many rows. -#}
+    staging: name of the model. moment, known_at: as `as_of` takes them. keyed: only what was at the
+    named key. limit: so many rows. -#}
 {% macro final_as_of(staging, moment=none, known_at=none, keyed=false, limit=20) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set settings = table.settings -%}
   {%- set final = delta_cdc._model_of(settings, 'final') -%}
   {%- if moment is not none %}{% do delta_cdc._refuse_no_moment(table, moment, delta_cdc._time_type(table.staging)) %}{% endif -%}
-  {%- if known_at is not none %}{% do delta_cdc._refuse_no_moment(table, known_at, 'timestamp', 'the time at which changes are staged') %}{% endif -%}
+  {%- if known_at is not none -%}
+    {%- do delta_cdc._refuse_no_moment(table, known_at, 'timestamp', 'the time at which changes are staged') -%}
+  {%- endif -%}
   {%- if keyed %}{% do delta_cdc._view_named_key(table) %}{% endif -%}
   {%- set rows = final if moment is none and known_at is none else '(' ~ delta_cdc.as_of(final, moment, known_at) ~ ')' -%}
   {%- set rows = delta_cdc._live_rows(settings, rows) ~ ' as r' -%}
-  {%- if keyed %}{% set rows = rows ~ ' left semi join cdc_named_key as k on ' ~ delta_cdc.same_columns(settings['keys'], 'r', 'k') %}{% endif -%}
+  {%- if keyed -%}
+    {%- set rows = rows ~ ' left semi join cdc_named_key as k on ' ~ delta_cdc.same_columns(settings['keys'], 'r', 'k') -%}
+  {%- endif -%}
   {%- set shown = adapter.query_rows('select ' ~ delta_cdc.json_of('struct(r.*)') ~ ' as row from ' ~ rows ~ ' order by '
         ~ (delta_cdc.column_list(settings['keys'] or []) or '1') ~ ' limit ' ~ limit) | map(attribute='row') | list -%}
   {%- set number = shown | length if shown | length < limit else adapter.query_rows('select count(*) as n from ' ~ rows)[0].n -%}
@@ -197,21 +219,25 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
 {% macro _lateness(table) -%}
 {%- set position = 'struct(_cdc_sequence, _cdc_ordinal)' -%}
 {#- what the columns before it in the order do not say; a time that is none, like a number, has no distance -#}
-{%- set is_time = adapter.table_state(table.staging, table.staging.identifier).columns.get('_cdc_occurred_at') in ('timestamp', 'timestamp_ntz', 'date') -%}
+{%- set is_time = adapter.table_state(table.staging, table.staging.identifier).columns.get('_cdc_occurred_at')
+      in ('timestamp', 'timestamp_ntz', 'date') -%}
 {%- set micros = 'unix_micros(cast({} as timestamp))' if is_time else 'cast(null as bigint)' -%}
 select {{ delta_cdc.literal(table.name) }} as name, count(*) as changes, count_if(is_late) as late,
   percentile(if(is_late, seconds, null), array(0.5, 0.99, 1.0)) as seconds_of_late,
-  date_format(max(batch_newest) - make_dt_interval(0, 0, 0, coalesce(max(if(is_late, seconds, null)), 0)), 'yyyy-MM-dd HH:mm:ss') as none_before
+  date_format(max(batch_newest) - make_dt_interval(0, 0, 0, coalesce(max(if(is_late, seconds, null)), 0)),
+    'yyyy-MM-dd HH:mm:ss') as none_before
 from (
   select before.highest is not null and c.position < before.highest as is_late,
     greatest({{ micros.format('before.newest') }} - {{ micros.format('c.occurred_at') }}, 0) / 1e6 as seconds,
     {{ 'cast(before.batch_newest as timestamp)' if is_time else 'cast(null as timestamp)' }} as batch_newest
-  from (select _cdc_batch_id, {{ position }} as position, _cdc_occurred_at as occurred_at from {{ table.staging }} where _cdc_error is null and _cdc_sequence is not null) as c
+  from (select _cdc_batch_id, {{ position }} as position, _cdc_occurred_at as occurred_at from {{ table.staging }}
+    where _cdc_error is null and _cdc_sequence is not null) as c
   join (
     select _cdc_batch_id, max(newest) as batch_newest,
       max(max(position)) over (order by _cdc_batch_id rows between unbounded preceding and 1 preceding) as highest,
       max(max(newest)) over (order by _cdc_batch_id rows between unbounded preceding and 1 preceding) as newest
-    from (select _cdc_batch_id, {{ position }} as position, _cdc_occurred_at as newest from {{ table.staging }} where _cdc_error is null and _cdc_sequence is not null)
+    from (select _cdc_batch_id, {{ position }} as position, _cdc_occurred_at as newest from {{ table.staging }}
+      where _cdc_error is null and _cdc_sequence is not null)
     group by _cdc_batch_id
   ) as before on before._cdc_batch_id = c._cdc_batch_id
 )
@@ -219,12 +245,14 @@ from (
 
 
 {#- Write the rows of final to a folder that is not there yet, as they are or were at a moment of the source.
-    staging: name of the model. to: the folder's path. file_format: parquet, csv, json, orc or avro. moment: as `as_of` takes it. -#}
+    staging: name of the model. to: the folder's path. file_format: parquet, csv, json, orc or avro.
+    moment: as `as_of` takes it. -#}
 {% macro export(staging, to, file_format, moment=none) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set final = delta_cdc._model_of(table.settings, 'final') -%}
   {%- set rows = '(' ~ delta_cdc.as_of(final, moment) ~ ')' if moment is not none else final -%}
-  {%- set written = adapter.write_files('select ' ~ delta_cdc.column_list(delta_cdc._columns_of_final(table.settings, final)) ~ ' from ' ~ delta_cdc._live_rows(table.settings, rows), to, file_format) -%}
+  {%- set written = adapter.write_files('select ' ~ delta_cdc.column_list(delta_cdc._columns_of_final(table.settings, final))
+        ~ ' from ' ~ delta_cdc._live_rows(table.settings, rows), to, file_format) -%}
   {%- do print(tojson(written)) -%}
 {% endmacro %}
 
@@ -238,9 +266,9 @@ from (
 
 {% macro _rows_at_keys(settings, relation, keys, condition='true', order='1') %}
   {%- if adapter.get_relation(relation.database, relation.schema, relation.identifier) is none -%}{{ return([]) }}{%- endif -%}
-  {%- set found = adapter.query_rows('select ' ~ delta_cdc.json_of('struct(r.*)') ~ ' as row from ' ~ relation ~ ' as r join (select distinct '
-        ~ delta_cdc.column_list(settings['keys']) ~ ' from ' ~ keys ~ ') as k on ' ~ delta_cdc.same_columns(settings['keys'], 'r', 'k')
-        ~ ' where ' ~ condition ~ ' order by ' ~ order) -%}
+  {%- set found = adapter.query_rows('select ' ~ delta_cdc.json_of('struct(r.*)') ~ ' as row from ' ~ relation
+        ~ ' as r join (select distinct ' ~ delta_cdc.column_list(settings['keys']) ~ ' from ' ~ keys ~ ') as k on '
+        ~ delta_cdc.same_columns(settings['keys'], 'r', 'k') ~ ' where ' ~ condition ~ ' order by ' ~ order) -%}
   {{ return(found | map(attribute='row') | list) }}
 {% endmacro %}
 

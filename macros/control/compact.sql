@@ -1,9 +1,10 @@
 {#-
-  compact (R1): what staging holds of a row up to a horizon becomes one change: its last one, with every column as it was after it; of a
-  row that lived no more, nothing. Beside it stay what final shows of a row's beginning and end (`created_at`, soft deletes), and all changes at
-  keys that were ever part of a key change. Final stays as it is, history begins at the horizon. The horizon, a position, is a property of the
-  table, set before anything is folded: from then on a change at or below it is quarantined as `too_late`.
-  staging: name of the model. before: text or number, changes before this moment of the source are folded.
+  compact (R1): what staging holds of a row up to a horizon becomes one change: its last one, with every column as it was
+  after it; of a row that lived no more, nothing. Beside it stay what final shows of a row's beginning and end
+  (`created_at`, soft deletes), and all changes at keys that were ever part of a key change. Final stays as it is, history
+  begins at the horizon. The horizon, a position, is a property of the table, set before anything is folded: from then on a
+  change at or below it is quarantined as `too_late`. staging: name of the model. before: text or number, changes before
+  this moment of the source are folded.
 -#}
 {% macro compact(staging, before) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
@@ -22,26 +23,36 @@
   {%- set moment = 'try_cast(' ~ delta_cdc.literal(before) ~ ' as ' ~ time_type ~ ')' -%}
   {%- do delta_cdc._refuse_no_moment(table, before, time_type) -%}
   {%- set horizon = delta_cdc.horizon(state) -%}
-  {%- set at = 'select max(struct(_cdc_sequence, _cdc_ordinal)) as at from ' ~ table.staging ~ ' where _cdc_error is null and _cdc_occurred_at < ' ~ moment -%}
+  {%- set at = 'select max(struct(_cdc_sequence, _cdc_ordinal)) as at from ' ~ table.staging
+        ~ ' where _cdc_error is null and _cdc_occurred_at < ' ~ moment -%}
   {%- set at = 'select greatest(at, ' ~ horizon ~ ') as at from (' ~ at ~ ')' if horizon else at -%}
   {%- set cut = adapter.query_rows('select ' ~ delta_cdc.json_of('at') ~ ' as at, typeof(at) as type from (' ~ at ~ ')')[0] -%}
   {%- if cut.at is none -%}
     {%- do print('table ' ~ table.name ~ ': no change is from before ' ~ before ~ ': nothing to fold.') -%}
     {{ return('') }}
   {%- elif not delta_cdc.can_be_noted(cut.type, cut.at) -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': a position of type ' ~ cut.type ~ ' cannot be written down exactly, so it can be no horizon.') -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': a position of type ' ~ cut.type
+          ~ ' cannot be written down exactly, so it can be no horizon.') -%}
   {%- endif -%}
-  {%- set below = '(select * from ' ~ table.staging ~ ' where _cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= ' ~ delta_cdc.position_of(cut.at, cut.type) ~ ')' -%}
+  {%- set below = '(select * from ' ~ table.staging ~ ' where _cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= '
+        ~ delta_cdc.position_of(cut.at, cut.type) ~ ')' -%}
   {%- set until = 'max(_cdc_occurred_at)' -%}
-  {%- if horizon %}{% set until = 'greatest(' ~ until ~ ', try_cast(' ~ delta_cdc.literal(state.properties['delta_cdc.folded_until']) ~ ' as ' ~ time_type ~ '))' %}{% endif -%}
-  {%- set folded = adapter.query_rows('select cast(' ~ until ~ ' as string) as until, unix_micros(current_timestamp()) as now from ' ~ below)[0] -%}
+  {%- if horizon -%}
+    {%- set until = 'greatest(' ~ until ~ ', try_cast(' ~ delta_cdc.literal(state.properties['delta_cdc.folded_until'])
+          ~ ' as ' ~ time_type ~ '))' -%}
+  {%- endif -%}
+  {%- set folded = adapter.query_rows('select cast(' ~ until
+        ~ ' as string) as until, unix_micros(current_timestamp()) as now from ' ~ below)[0] -%}
   {#- what was announced and not folded, or folded already, was there when it was announced first -#}
-  {%- do delta_cdc._announce(table.staging, {'delta_cdc.folded_until': folded.until, 'delta_cdc.horizon': cut.at, 'delta_cdc.horizon_type': cut.type,
-        'delta_cdc.compacted_batch': state.batch_id}, {'delta_cdc.folded_at': folded.now}) -%}
+  {%- do delta_cdc._announce(table.staging,
+        {'delta_cdc.folded_until': folded.until, 'delta_cdc.horizon': cut.at, 'delta_cdc.horizon_type': cut.type,
+          'delta_cdc.compacted_batch': state.batch_id},
+        {'delta_cdc.folded_at': folded.now}) -%}
   {%- set linked = 'cdc_linked_keys' if table.settings.key_changes and state.notes.keys_may_move is not sameas false else none -%}
   {%- if linked -%}
     {%- do adapter.create_view_from_python(linked, 'delta_cdc.keys.linked_keys', {
-          'staging': table.staging | string, 'keys': table.settings['keys'], 'pair_split_key_changes': table.settings.split_key_changes}) -%}
+          'staging': table.staging | string, 'keys': table.settings['keys'],
+          'pair_split_key_changes': table.settings.split_key_changes}) -%}
   {%- endif -%}
   {%- do adapter.create_kept_view('cdc_compacted', delta_cdc._compacted(table, below, linked)) -%}
   {%- set not_whole = ['size(t._cdc_missing) > 0'] -%}
@@ -56,17 +67,19 @@ using cdc_compacted as s
 on t._cdc_batch_id = s._cdc_batch_id and t._cdc_row = s._cdc_row
 when matched and not s._cdc_stays then delete
 when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then update set
-  {%- for column in delta_cdc._folded_columns(table) %} {{ delta_cdc.quoted(column) }} = s.{{ delta_cdc.quoted(column) }},{% endfor %}{% if by_field %} _cdc_op = 'I',{% endif %} _cdc_missing = array()
+  {%- for column in delta_cdc._folded_columns(table) %}
+    {{ delta_cdc.quoted(column) }} = s.{{ delta_cdc.quoted(column) }},
+  {%- endfor %}{% if by_field %} _cdc_op = 'I',{% endif %} _cdc_missing = array()
   {%- endset -%}
   {%- set done = delta_cdc._write(table.staging, sql, {}) -%}
   {%- set left = adapter.query_rows('select count(*) as n from ' ~ below)[0].n -%}
-  {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes folded away, ' ~ left ~ ' stay, up to the horizon ' ~ cut.at
-        ~ '. A change at or below it is too late from now on.') -%}
+  {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes folded away, ' ~ left
+        ~ ' stay, up to the horizon ' ~ cut.at ~ '. A change at or below it is too late from now on.') -%}
 {% endmacro %}
 
 
-{#- Properties of a table that stand before what they tell of is done; no commit where it has them, for an operation may be run again.
-    beside: others, set with them. -#}
+{#- Properties of a table that stand before what they tell of is done; no commit where it has them, for an operation may be run
+    again. beside: others, set with them. -#}
 {% macro _announce(relation, properties, beside={}) %}
   {%- set there, new, values = adapter.table_state(relation, relation.identifier).properties, [], [] -%}
   {%- for name, value in properties.items() if there.get(name) != value | string %}{% do new.append(name) %}{% endfor -%}
@@ -83,10 +96,12 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
   {%- if 'delta_cdc.horizon' in properties -%}
     {%- set until = delta_cdc.literal(properties['delta_cdc.folded_until']) -%}
     {%- set asked = adapter.query_rows('select ' ~ ('coalesce(' ~ delta_cdc._moment(moment) ~ ' < try_cast(' ~ until ~ ' as '
-          ~ delta_cdc._time_type(staging) ~ '), false)' if moment is not none else 'false') ~ ' as below, '
-          ~ ('unix_micros(cast(' ~ delta_cdc._moment(known_at) ~ ' as timestamp)) < ' ~ properties['delta_cdc.folded_at'] if known_at is not none else 'false') ~ ' as before')[0] -%}
+            ~ delta_cdc._time_type(staging) ~ '), false)' if moment is not none else 'false') ~ ' as below, '
+          ~ ('unix_micros(cast(' ~ delta_cdc._moment(known_at) ~ ' as timestamp)) < ' ~ properties['delta_cdc.folded_at']
+            if known_at is not none else 'false') ~ ' as before')[0] -%}
     {%- if asked.below or asked.before -%}
-      {%- do exceptions.raise_compiler_error('delta_cdc.as_of: table ' ~ settings.feed ~ '.' ~ settings.table ~ ' is compacted up to ' ~ properties['delta_cdc.folded_until']
+      {%- do exceptions.raise_compiler_error('delta_cdc.as_of: table ' ~ settings.feed ~ '.' ~ settings.table
+            ~ ' is compacted up to ' ~ properties['delta_cdc.folded_until']
             ~ ': as it was ' ~ ('at ' ~ moment if asked.below else 'known at ' ~ known_at) ~ ' can no longer be told.') -%}
     {%- endif -%}
   {%- endif -%}
@@ -102,7 +117,8 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
 {#- Where a text cannot be read as that type. of: what the type is of. -#}
 {% macro _refuse_no_moment(table, text, type, of='the time of its changes') %}
   {%- if adapter.query_rows('select try_cast(' ~ delta_cdc.literal(text) ~ ' as ' ~ type ~ ') is null as bad')[0].bad -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': `' ~ text ~ '` is no ' ~ type ~ ', which is the type of ' ~ of ~ '. Give one, e.g. 2026-01-31, or a number where the time is one.') -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': `' ~ text ~ '` is no ' ~ type
+          ~ ', which is the type of ' ~ of ~ '. Give one, e.g. 2026-01-31, or a number where the time is one.') -%}
   {%- endif -%}
 {% endmacro %}
 
@@ -115,11 +131,11 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
 
 
 {#-
-  `below`, the usable changes up to the horizon, one row each: whether it stays (`_cdc_stays`), and whether as the one that says all of its row
-  (`_cdc_is_whole`), with the columns as they are after it. Of the last life of a row that stay: its newest change; its first, where final
-  shows its time; its delete, where rows outlive it. The truncates go too, unless rows outlive them.
-  linked: a relation of keys that were ever part of a key change, or none. Changes there are not among the rows, so they stay as they are:
-  who is who is worked out from them. Those below a truncate are of no use to it any more (A8).
+  `below`, the usable changes up to the horizon, one row each: whether it stays (`_cdc_stays`), and whether as the one that says
+  all of its row (`_cdc_is_whole`), with the columns as they are after it. Of the last life of a row that stay: its newest change;
+  its first, where final shows its time; its delete, where rows outlive it. The truncates go too, unless rows outlive them.
+  linked: a relation of keys that were ever part of a key change, or none. Changes there are not among the rows, so they stay as
+  they are: who is who is worked out from them. Those below a truncate are of no use to it any more (A8).
 -#}
 {% macro _compacted(table, below, linked) -%}
 {%- set settings = {} -%}
@@ -141,9 +157,11 @@ marked as (
   select *,
     {% if not soft %}not max(_cdc_ends) over life and {% endif %}_cdc_counts
       and _cdc_life = max(if(_cdc_counts, _cdc_life, null)) over (partition by _cdc_entity) as _cdc_in_last_life,
-    row_number() over (partition by _cdc_entity, _cdc_life, _cdc_ends order by {{ delta_cdc.order_of_states('desc') }}) = 1 as _cdc_is_newest
+    row_number()
+      over (partition by _cdc_entity, _cdc_life, _cdc_ends order by {{ delta_cdc.order_of_states('desc') }}) = 1 as _cdc_is_newest
     {%- if settings.get('created_at') %},
-    row_number() over (partition by _cdc_entity, _cdc_life order by {{ delta_cdc.order_of_states() }}) = 1 as _cdc_is_first{% endif %}
+    row_number()
+      over (partition by _cdc_entity, _cdc_life order by {{ delta_cdc.order_of_states() }}) = 1 as _cdc_is_first{% endif %}
   from numbered
   window life as (partition by _cdc_entity, _cdc_life)
 )
@@ -152,7 +170,8 @@ select _cdc_batch_id, _cdc_row, {{ delta_cdc.column_list(settings['columns']) }}
   _cdc_is_newest and not _cdc_ends as _cdc_is_whole
 from marked
 {%- if linked %}
-left anti join {{ linked }} as k on {{ delta_cdc.same_columns(settings['keys'], 'marked', 'k') }}{% if not soft %} and marked._cdc_counts{% endif %}
+left anti join {{ linked }} as k on {{ delta_cdc.same_columns(settings['keys'], 'marked', 'k') }}
+  {%- if not soft %} and marked._cdc_counts{% endif %}
 {%- endif %}
 {%- if not soft %}
 union all
@@ -195,7 +214,8 @@ from {{ below }} where _cdc_op = 'T'
 {% endmacro %}
 
 
-{#- `compact_after_days`: what is older than so many days, by the time of the source, is folded; a table that cannot be says why not. -#}
+{#- `compact_after_days`: what is older than so many days, by the time of the source, is folded; a
+    table that cannot be says why not. -#}
 {% macro _compact_by_policy(table) %}
   {%- set time_type = delta_cdc._time_type(table.staging) -%}
   {%- set state = delta_cdc.progress(table.staging) -%}
@@ -206,7 +226,7 @@ from {{ below }} where _cdc_op = 'T'
   {%- if problems -%}
     {%- do print('table ' ~ table.name ~ ' has `compact_after_days`, and is not compacted: ' ~ problems | join('; ') ~ '.') -%}
   {%- else -%}
-    {%- do delta_cdc._fold(table, state, adapter.query_rows('select cast(cast(current_timestamp() - make_dt_interval(' ~ table.settings.compact_after_days
-          ~ ') as ' ~ time_type ~ ') as string) as horizon')[0].horizon) -%}
+    {%- do delta_cdc._fold(table, state, adapter.query_rows('select cast(cast(current_timestamp() - make_dt_interval('
+            ~ table.settings.compact_after_days ~ ') as ' ~ time_type ~ ') as string) as horizon')[0].horizon) -%}
   {%- endif -%}
 {% endmacro %}

@@ -1,10 +1,9 @@
 {#-
   erase (R2): a person leaves every table that the project wrote. What stays of each key that the person had is one row in staging
-  with `_cdc_error = 'erased'`: in `_cdc_raw` a keyed hash of the key, and the position of its last change, by which older changes of
-  it are known and stay erased. The key is in no SQL text, for logs and Delta's commits keep that: it comes by temporary views.
-  Done in this order, it can end anywhere and be run again: final, raw, then staging with the hashes in one commit; what else follows
-  from staging at the next run.
-  staging: name of the model. The key itself is no argument: dbt writes those into logs.
+  with `_cdc_error = 'erased'`: in `_cdc_raw` a keyed hash of the key, and the position of its last change, by which older changes
+  of it are known and stay erased. The key is in no SQL text, for logs and Delta's commits keep that: it comes by temporary views.
+  Done in this order, it can end anywhere and be run again: final, raw, then staging with the hashes in one commit; what else
+  follows from staging at the next run. staging: name of the model. The key itself is no argument: dbt writes those into logs.
 -#}
 {% macro erase(staging) %}
   {%- set found = delta_cdc._look_at_erasure(staging) -%}
@@ -16,16 +15,19 @@
   {%- endif -%}
 
   {%- if not settings.key_changes and not settings.insert_only -%}
-    {%- for written in [delta_cdc._model_of(settings, 'final')] + ([delta_cdc._model_of(settings, 'history')] if settings.get('history') == 'table' else []) -%}
+    {%- for written in [delta_cdc._model_of(settings, 'final')]
+          + ([delta_cdc._model_of(settings, 'history')] if settings.get('history') == 'table' else []) -%}
       {%- if adapter.table_state(written, written.identifier).exists -%}
-        {%- do run_query('merge into ' ~ written ~ ' as t using cdc_named_key as s on ' ~ delta_cdc.same_columns(keys, 't', 's') ~ ' when matched then delete') -%}
+        {%- do run_query('merge into ' ~ written ~ ' as t using cdc_named_key as s on ' ~ delta_cdc.same_columns(keys, 't', 's')
+              ~ ' when matched then delete') -%}
       {%- endif -%}
     {%- endfor -%}
   {%- endif -%}
   {%- set raw = delta_cdc.raw_of(settings) -%}
   {%- if raw is not none -%}{%- do delta_cdc._erase_from_raw(table, raw) -%}{%- endif -%}
 
-  {%- do adapter.create_kept_view('cdc_erase_hashes', 'select _cdc_position, ' ~ delta_cdc._keyed_hash(delta_cdc.all_quoted(keys)) ~ ' as _cdc_erased from (select *, uuid() as _cdc_salt from cdc_keys_of_row)') -%}
+  {%- do adapter.create_kept_view('cdc_erase_hashes', 'select _cdc_position, ' ~ delta_cdc._keyed_hash(delta_cdc.all_quoted(keys))
+        ~ ' as _cdc_erased from (select *, uuid() as _cdc_salt from cdc_keys_of_row)') -%}
   {%- set revision = delta_cdc._record_revision(ledger, [table], 'erase', settings.feed, table.name) -%}
   {%- set sql -%}
 merge into {{ table.staging }} as t
@@ -36,27 +38,33 @@ using (
 ) as s
 on t._cdc_batch_id = s._cdc_batch_id and t._cdc_row = s._cdc_row and s._cdc_goes
 when matched then delete
-when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_ordinal, _cdc_error, _cdc_raw, _cdc_batch_id, _cdc_change_set, _cdc_row, _cdc_staged_at, _cdc_revised_in)
-  values ('D', s._cdc_position._cdc_sequence, s._cdc_position._cdc_ordinal, 'erased', s._cdc_erased, s._cdc_batch_id, 'erase', s._cdc_row, current_timestamp(), {{ revision }})
+when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_ordinal, _cdc_error, _cdc_raw,
+    _cdc_batch_id, _cdc_change_set, _cdc_row, _cdc_staged_at, _cdc_revised_in)
+  values ('D', s._cdc_position._cdc_sequence, s._cdc_position._cdc_ordinal, 'erased', s._cdc_erased, s._cdc_batch_id,
+    'erase', s._cdc_row, current_timestamp(), {{ revision }})
   {%- endset -%}
   {%- do delta_cdc._announce(table.staging, {'delta_cdc.erased': delta_cdc._erase_secret_digest()}) -%}
   {%- set done = delta_cdc._revise(table, sql, revision) -%}
   {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes erased, as batch ' ~ revision ~ '.') -%}
-  {%- for set in adapter.query_rows('select batch_id, change_set from ' ~ ledger ~ ' where batch_id in (' ~ batches | join(', ') ~ ') order by batch_id') -%}
+  {%- for set in adapter.query_rows('select batch_id, change_set from ' ~ ledger
+        ~ ' where batch_id in (' ~ batches | join(', ') ~ ') order by batch_id') -%}
     {%- do print('out of reach: ' ~ set.change_set ~ ' (batch ' ~ set.batch_id ~ '), as it was landed') -%}
   {%- endfor -%}
   {%- set nameless = ["'unparsable'", "'null_key'", "'unknown_operation'"] -%}  {#- of the last the old key was not read -#}
   {%- for key in keys %}{% do nameless.append(delta_cdc.literal('cast:' ~ key)) %}{% endfor -%}
-  {%- set unread = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_error in (' ~ nameless | join(', ') ~ ')')[0].n -%}
+  {%- set unread = adapter.query_rows('select count(*) as n from ' ~ table.staging
+        ~ ' where _cdc_error in (' ~ nameless | join(', ') ~ ')')[0].n -%}
   {%- if unread -%}
-    {%- do print('not looked into: ' ~ unread ~ ' quarantined rows of the table that do not tell all of their keys (see cdc_quarantine)') -%}
+    {%- do print('not looked into: ' ~ unread
+          ~ ' quarantined rows of the table that do not tell all of their keys (see cdc_quarantine)') -%}
   {%- endif -%}
-  {%- do print('out of reach: landed files that repeat these changes, the source itself, copies that other readers made, backups') -%}
+  {%- do print(
+          'out of reach: landed files that repeat these changes, the source itself, copies that other readers made, backups') -%}
 {% endmacro %}
 
 
-{#- What `delta-cdc erase` looks at before it asks: {changes, keys}, how many would go; 0 where the row was erased before. The key is no argument.
-    staging: name of the model. -#}
+{#- What `delta-cdc erase` looks at before it asks: {changes, keys}, how many would go; 0 where the row was erased before. The key
+    is no argument. staging: name of the model. -#}
 {% macro erasable(staging) %}
   {%- do delta_cdc._look_at_erasure(staging) -%}
   {%- do print(tojson({'changes': adapter.query_rows('select count(*) as n from cdc_changes_of_row')[0].n,
@@ -73,7 +81,8 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- if settings.get('alternate_keys') -%}{%- do delta_cdc._refuse_alternate_keys(settings) -%}{%- endif -%}
   {%- set noted = delta_cdc.progress(table.staging).notes.get('keys', keys) -%}
   {%- if noted != keys -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': staging was loaded with other `keys`: ' ~ noted | join(', ') ~ '. Run `dbt run`, then erase again.') -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name
+          ~ ': staging was loaded with other `keys`: ' ~ noted | join(', ') ~ '. Run `dbt run`, then erase again.') -%}
   {%- endif -%}
   {%- do delta_cdc._need_erase_secret(settings, delta_cdc.progress(table.staging)) -%}
   {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
@@ -81,15 +90,19 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 
   {%- set batches = delta_cdc.view_row(table) -%}
   {%- if not batches -%}
-    {%- set known = adapter.query_rows('select count(*) as n from cdc_named_key cross join ' ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc.all_quoted(keys), none))[0].n -%}
+    {%- set known = adapter.query_rows('select count(*) as n from cdc_named_key cross join '
+          ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc.all_quoted(keys), none))[0].n -%}
     {%- if not known %}{% do delta_cdc.refuse_unknown_key(table) %}{% endif -%}
   {%- else -%}
     {%- set final, staged = delta_cdc.progress(delta_cdc._model_of(settings, 'final')), delta_cdc.progress(table.staging) -%}
-    {%- set came = '(_cdc_batch_id > ' ~ final.batch_id ~ (' or _cdc_revised_in > ' ~ final.batch_id if '_cdc_revised_in' in staged.columns else '') ~ ')' -%}
+    {%- set came = '(_cdc_batch_id > ' ~ final.batch_id
+          ~ (' or _cdc_revised_in > ' ~ final.batch_id if '_cdc_revised_in' in staged.columns else '') ~ ')' -%}
     {#- but for an erasure: of that one final has nothing to take #}
     {%- if not final.rebuild and final.batch_id < staged.committed
-          and adapter.query_rows('select 1 as found from ' ~ table.staging ~ ' where ' ~ came ~ " and not _cdc_error <=> 'erased' limit 1") -%}
-      {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': final has not taken all that is staged. Run `dbt run` (accept or retract what is held), then erase again.') -%}
+          and adapter.query_rows('select 1 as found from ' ~ table.staging ~ ' where ' ~ came
+            ~ " and not _cdc_error <=> 'erased' limit 1") -%}
+      {%- do exceptions.raise_compiler_error('table ' ~ table.name
+            ~ ': final has not taken all that is staged. Run `dbt run` (accept or retract what is held), then erase again.') -%}
     {%- endif -%}
   {%- endif -%}
   {{ return({'ledger': ledger, 'table': table, 'batches': batches}) }}
@@ -98,7 +111,8 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 
 {#- An event that comes again without its key cannot be known as an erased person's. -#}
 {% macro _refuse_alternate_keys(settings) %}
-  {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`alternate_keys` and an erased person exclude each other: an old event that'
+  {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings)
+        ~ '`alternate_keys` and an erased person exclude each other: an old event that'
         ~ ' comes again without its key could not be told from others. Take `alternate_keys` out.') -%}
 {% endmacro %}
 
@@ -108,7 +122,9 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set settings = table.settings -%}
   {%- set models, names = [], [] -%}
-  {%- for layer in ['raw', 'staging', 'keys', 'history', 'final'] %}{% do models.append(delta_cdc.model_name(settings, layer)) %}{% endfor -%}
+  {%- for layer in ['raw', 'staging', 'keys', 'history', 'final'] -%}
+    {%- do models.append(delta_cdc.model_name(settings, layer)) -%}
+  {%- endfor -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name in models -%}
     {%- set relation = delta_cdc._relation_of(node) -%}
     {%- if node.config.materialized != 'view' and adapter.table_state(relation, node.alias).exists -%}
@@ -130,7 +146,8 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- for value in values %}{% do fields.append(value ~ ' as `' ~ loop.index ~ '`') %}{% endfor -%}
   {%- set secret = delta_cdc.literal(delta_cdc._erase_secret()) -%}
   {%- set key = delta_cdc.json_of('struct(' ~ fields | join(', ') ~ ')') -%}
-  {{ return('concat(' ~ salt ~ ", ':', sha2(concat(" ~ salt ~ ', ' ~ secret ~ ', sha2(concat(' ~ secret ~ ', ' ~ key ~ '), 256)), 256))') }}
+  {{ return('concat(' ~ salt ~ ", ':', sha2(concat(" ~ salt ~ ', ' ~ secret ~ ', sha2(concat('
+      ~ secret ~ ', ' ~ key ~ '), 256)), 256))') }}
 {% endmacro %}
 
 
@@ -140,7 +157,8 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {#- Without it what was erased would not be known when it comes again. -#}
 {% macro _need_erase_secret(settings, staged) %}
   {%- if staged.properties.get('delta_cdc.erased', delta_cdc._erase_secret_digest()) != delta_cdc._erase_secret_digest() -%}
-    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ 'a person was erased from it under another DELTA_CDC_ERASE_SECRET than this run has: what'
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings)
+          ~ 'a person was erased from it under another DELTA_CDC_ERASE_SECRET than this run has: what'
           ~ ' was erased could not be known when it comes again. Nothing was loaded. Set the variable of the environment as it was then.') -%}
   {%- endif -%}
 {% endmacro %}
@@ -148,10 +166,12 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 
 {#- A relation of one row: what was erased of a table, few, as an array. -#}
 {% macro _erased_keys(staging) -%}
-(select collect_list(struct(_cdc_raw as hash, struct(_cdc_sequence, _cdc_ordinal) as at)) as _cdc_erased_keys from {{ staging }} where _cdc_error = 'erased' and _cdc_raw is not null)
+(select collect_list(struct(_cdc_raw as hash, struct(_cdc_sequence, _cdc_ordinal) as at)) as _cdc_erased_keys
+    from {{ staging }} where _cdc_error = 'erased' and _cdc_raw is not null)
 {%- endmacro %}
 
-{#- SQL: whether a key was erased and nothing newer than what was erased is said of it; `position` none: whether it was ever erased. -#}
+{#- SQL: whether a key was erased and nothing newer than what was erased is said of it; `position`
+    none: whether it was ever erased. -#}
 {% macro _is_erased(values, position) %}
   {{ return("exists(_cdc_erased_keys, e -> e.hash = " ~ delta_cdc._keyed_hash(values, "split_part(e.hash, ':', 1)")
       ~ (' and ' ~ position ~ ' <= e.at' if position else '') ~ ')') }}
@@ -161,13 +181,15 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {#- In staging's `checked`: an older change of an erased key, by its key or by the one it had before. -#}
 {% macro _comes_erased(settings, before) %}
   {%- set position = delta_cdc._position(settings) -%}
-  {{ return(delta_cdc._is_erased(delta_cdc.all_quoted(settings['keys']), position) ~ ' or ' ~ delta_cdc._is_erased(before, position)) }}
+  {{ return(delta_cdc._is_erased(delta_cdc.all_quoted(settings['keys']), position)
+      ~ ' or ' ~ delta_cdc._is_erased(before, position)) }}
 {% endmacro %}
 
 
 {#- raw_<feed>, where there is one: it may hold messages of a table from before that became private; or none. -#}
 {% macro raw_of(settings) %}
-  {%- if delta_cdc.model_name(settings, 'raw') in graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | map(attribute='name') -%}
+  {%- if delta_cdc.model_name(settings, 'raw') in graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
+        | map(attribute='name') -%}
     {%- set raw = delta_cdc._model_of(settings, 'raw') -%}
     {%- if adapter.table_state(raw, raw.identifier).exists %}{{ return(raw) }}{% endif -%}
   {%- endif -%}
@@ -181,8 +203,10 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- do settings.update(table.settings) -%}
   {%- do settings.update({'erased_in': none}) -%}
   {%- set keys = settings['keys'] -%}
-  {%- do delta_cdc._delete_from_raw(raw, 'with ' ~ delta_cdc._staging_ctes(settings, delta_cdc._lines_of_table(raw | string, settings, 0))
-        ~ '\nselect distinct c._cdc_batch_id, c._cdc_row from changes as c join cdc_keys_of_row as k on ((' ~ delta_cdc.same_columns(keys, 'c', 'k') ~ ") and not c._cdc_op <=> 'T')"
+  {%- do delta_cdc._delete_from_raw(raw,
+        'with ' ~ delta_cdc._staging_ctes(settings, delta_cdc._lines_of_table(raw | string, settings, 0))
+        ~ '\nselect distinct c._cdc_batch_id, c._cdc_row from changes as c join cdc_keys_of_row as k on (('
+        ~ delta_cdc.same_columns(keys, 'c', 'k') ~ ") and not c._cdc_op <=> 'T')"
         ~ ' or (c._cdc_key_before is not null and ' ~ delta_cdc.same_columns(keys, 'c._cdc_key_before', 'k') ~ ')'
         ~ '\nwhere struct(c._cdc_sequence, c._cdc_ordinal) <= k._cdc_position') -%}
 {% endmacro %}
@@ -190,11 +214,13 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 
 {#- A message of an erased person that came again into raw goes before staging reads it. -#}
 {% macro _erase_again_from_raw(settings, raw, lines) %}
-  {%- do delta_cdc._delete_from_raw(raw, 'with ' ~ delta_cdc._typed_ctes(settings, lines) ~ "\nselect _cdc_batch_id, _cdc_row from changes where _cdc_error = 'erased'") -%}
+  {%- do delta_cdc._delete_from_raw(raw, 'with ' ~ delta_cdc._typed_ctes(settings, lines)
+        ~ "\nselect _cdc_batch_id, _cdc_row from changes where _cdc_error = 'erased'") -%}
 {% endmacro %}
 
 
 {% macro _delete_from_raw(raw, rows) %}
   {%- do adapter.create_kept_view('cdc_erase_messages', rows) -%}
-  {%- do run_query('merge into ' ~ raw ~ ' as t using cdc_erase_messages as s on t.batch_id = s._cdc_batch_id and t.row_number = s._cdc_row when matched then delete') -%}
+  {%- do run_query('merge into ' ~ raw
+        ~ ' as t using cdc_erase_messages as s on t.batch_id = s._cdc_batch_id and t.row_number = s._cdc_row when matched then delete') -%}
 {% endmacro %}

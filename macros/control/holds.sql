@@ -1,7 +1,8 @@
 {#-
-  Change sets that are held back (Q2, Q4): all of a set is staged, but keys, history and final read staging only below the first one
-  held, until somebody accepts it. What is held stands in `cdc_holds`, one row a table and batch, written before staging commits the
-  batch: no reader ever sees a batch that is yet to be judged. Tables without `max_errors` and `max_delete_share` know nothing of it.
+  Change sets that are held back (Q2, Q4): all of a set is staged, but keys, history and final read staging only below the
+  first one held, until somebody accepts it. What is held stands in `cdc_holds`, one row a table and batch, written before
+  staging commits the batch: no reader ever sees a batch that is yet to be judged. Tables without `max_errors` and
+  `max_delete_share` know nothing of it.
 -#}
 {% macro may_be_held(settings) %}
   {{ return(settings.get('max_errors') is not none or settings.get('max_delete_share') is not none) }}
@@ -12,32 +13,38 @@
 {% macro holds_of(staging) %}
   {%- set holds = delta_cdc.holds_relation() -%}
   {%- if not adapter.table_state(holds, 'cdc_holds').exists -%}
-    {%- do exceptions.raise_compiler_error(holds ~ " is gone: it held the change sets that were not let through. Put it back from a backup; or, if nothing was held, "
+    {%- do exceptions.raise_compiler_error(holds
+          ~ " is gone: it held the change sets that were not let through. Put it back from a backup; or, if nothing was held, "
           ~ "let it be made anew by one run with --vars '{delta_cdc_recreate: [cdc_holds]}'.") -%}
   {%- endif -%}
   {{ return(delta_cdc._all_holds(holds) | selectattr('table', 'equalto', staging.identifier) | list) }}
 {% endmacro %}
 
 {#- Those of all tables; none where there is no table of holds. -#}
-{% macro _all_holds(holds) %}{{ return(adapter.cached_query(holds, 'select * from ' ~ holds ~ ' order by batch_id')) }}{% endmacro %}
+{% macro _all_holds(holds) %}
+  {{ return(adapter.cached_query(holds, 'select * from ' ~ holds ~ ' order by batch_id')) }}
+{% endmacro %}
 
 
 {#- What keys, history and final may read: {staging: a relation or SQL, staged: its progress, held: the first open hold or none}.
     warn: say so where something is held. -#}
 {% macro let_through(settings, staging, warn=true) %}
   {%- set staged = delta_cdc.progress(staging) -%}
-  {%- set held = delta_cdc.holds_of(staging) | selectattr('accepted_at', 'none') | list if delta_cdc.may_be_held(settings) and staged.exists else [] -%}
+  {%- set held = delta_cdc.holds_of(staging) | selectattr('accepted_at', 'none') | list
+        if delta_cdc.may_be_held(settings) and staged.exists else [] -%}
   {%- if not held -%}{{ return({'staging': staging, 'staged': staged, 'held': none}) }}{%- endif -%}
   {%- set first = held[0] -%}
   {%- do staged.update({'committed': [staged.committed, first.batch_id - 1] | min}) -%}
   {%- if warn %}{% do exceptions.warn(delta_cdc._says_held(settings, first, held | length)) %}{% endif -%}
-  {{ return({'staging': '(select * from ' ~ staging ~ ' where _cdc_batch_id < ' ~ first.batch_id ~ ')', 'staged': staged, 'held': first}) }}
+  {{ return({'staging': '(select * from ' ~ staging ~ ' where _cdc_batch_id < ' ~ first.batch_id ~ ')',
+      'staged': staged, 'held': first}) }}
 {% endmacro %}
 
 {% macro _says_held(settings, hold, number=1) %}
   {{ return(delta_cdc.about_table(settings) ~ 'batch ' ~ hold.batch_id ~ ' (' ~ hold.change_set ~ ') is held: ' ~ hold.reason
       ~ '. History and final wait' ~ (', and ' ~ (number - 1) ~ ' more held after it' if number > 1 else '')
-      ~ '. Let it through with `delta-cdc accept ' ~ settings.feed ~ '.' ~ settings.table ~ ' ' ~ hold.batch_id ~ '`, or take it back with `delta-cdc retract ' ~ hold.batch_id ~ '`.') }}
+      ~ '. Let it through with `delta-cdc accept ' ~ settings.feed ~ '.' ~ settings.table ~ ' ' ~ hold.batch_id
+      ~ '`, or take it back with `delta-cdc retract ' ~ hold.batch_id ~ '`.') }}
 {% endmacro %}
 
 
@@ -51,7 +58,8 @@
 {#- Staging for a view, which must hold back by itself: what is held is known only when it is read. -#}
 {% macro unheld(settings, staging) %}
   {%- if not delta_cdc.may_be_held(settings) -%}{{ return(staging) }}{%- endif -%}
-  {{ return('(select * from ' ~ staging ~ ' where _cdc_batch_id < coalesce((select min(batch_id) from ' ~ delta_cdc.holds_relation()
+  {{ return('(select * from ' ~ staging
+      ~ ' where _cdc_batch_id < coalesce((select min(batch_id) from ' ~ delta_cdc.holds_relation()
       ~ ' where `table` = ' ~ delta_cdc.literal(staging.identifier) ~ ' and accepted_at is null), 9223372036854775807))') }}
 {% endmacro %}
 
@@ -60,14 +68,16 @@
 {% macro prepare_holds() %}
   {%- if not execute or flags.WHICH not in ['run', 'build'] or not delta_cdc.in_session() -%}{{ return('') }}{%- endif -%}
   {%- set may = [] -%}
-  {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and delta_cdc.may_be_held(delta_cdc._cdc_meta(node)) -%}
+  {%- for node in graph.sources.values()
+        if delta_cdc._cdc_meta(node) is not none and delta_cdc.may_be_held(delta_cdc._cdc_meta(node)) -%}
     {%- do may.append(delta_cdc.model_name({'feed': node.source_name, 'table': node.name}, 'staging')) -%}
   {%- endfor -%}
   {%- if not may or adapter.table_state(delta_cdc.holds_relation(), 'cdc_holds').exists -%}{{ return('') }}{%- endif -%}
   {%- if 'cdc_holds' not in (var('delta_cdc_recreate', []) | list) -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name in may -%}
       {%- set staging = delta_cdc._relation_of(node) -%}
-      {%- if adapter.table_state(staging, node.alias).notes.get('judged') -%}{{ return('') }}{%- endif -%}  {#- the models say that it is gone -#}
+      {%- if adapter.table_state(staging, node.alias).notes.get('judged') -%}{{ return('') }}{%- endif -%}
+      {#- the models say that it is gone -#}
     {%- endfor -%}
   {%- endif -%}
   create table if not exists {{ delta_cdc.holds_relation() }} (
@@ -90,29 +100,34 @@
     {%- endif -%}
     {%- set allowed = settings.get('max_delete_share') -%}
     {%- if allowed is not none and batch.deletes and batch.deletes / [batch.live_rows, batch.deletes] | max > allowed -%}
-      {%- do reasons.append('it would delete ' ~ batch.deletes ~ ' of the ' ~ batch.live_rows ~ ' live rows, `max_delete_share` is ' ~ allowed) -%}
+      {%- do reasons.append('it would delete ' ~ batch.deletes ~ ' of the ' ~ batch.live_rows
+            ~ ' live rows, `max_delete_share` is ' ~ allowed) -%}
     {%- endif -%}
     {%- if reasons -%}{%- do batch.update({'reason': reasons | join('; ')}) -%}{%- do bad.append(batch) -%}{%- endif -%}
   {%- endfor -%}
   {%- set bad_ids = bad | map(attribute='batch_id') | list -%}
   {%- set holds = delta_cdc.holds_relation() -%}
   {#- a run that ended between note and commit: what it judged may have been put right at the source since -#}
-  {%- set stale = known | selectattr('accepted_at', 'none') | selectattr('batch_id', 'gt', state.batch_id) | map(attribute='batch_id') | reject('in', bad_ids) | list -%}
+  {%- set stale = known | selectattr('accepted_at', 'none') | selectattr('batch_id', 'gt', state.batch_id)
+        | map(attribute='batch_id') | reject('in', bad_ids) | list -%}
   {%- if stale -%}
-    {%- do delta_cdc.write_before('delete from ' ~ holds ~ ' where `table` = ' ~ delta_cdc.literal(staging.identifier) ~ ' and batch_id in (' ~ stale | join(', ') ~ ')') -%}
+    {%- do delta_cdc.write_before('delete from ' ~ holds ~ ' where `table` = ' ~ delta_cdc.literal(staging.identifier)
+          ~ ' and batch_id in (' ~ stale | join(', ') ~ ')') -%}
   {%- endif -%}
   {%- set values = [] -%}
   {%- for batch in bad if batch.batch_id not in known | map(attribute='batch_id') | list -%}
-    {%- do values.append('(' ~ [delta_cdc.literal(staging.identifier), batch.batch_id, delta_cdc.literal(batch.change_set), batch.rows_read, batch.errors,
+    {%- do values.append('(' ~ [delta_cdc.literal(staging.identifier), batch.batch_id, delta_cdc.literal(batch.change_set),
+            batch.rows_read, batch.errors,
           batch.deletes, batch.live_rows, delta_cdc.literal(batch.reason), 'current_timestamp()', 'null'] | join(', ') ~ ')') -%}
   {%- endfor -%}
   {%- if values -%}{%- do delta_cdc.write_before('insert into ' ~ holds ~ ' values ' ~ values | join(', ')) -%}{%- endif -%}
 {% endmacro %}
 
 
-{#- A row a change set of the load: {batch_id, change_set, rows_read, errors, deletes, live_rows}. Each set finds the rows live that
-    final and the sets before it leave so. A row counts as deleted where it lived before the set and the newest that is known of its
-    key after the set is a delete or a truncate; where the set moved it first, as many as left a key at which they lived. -#}
+{#- A row a change set of the load: {batch_id, change_set, rows_read, errors, deletes, live_rows}. Each set finds the
+    rows live that final and the sets before it leave so. A row counts as deleted where it lived before the set and
+    the newest that is known of its key after the set is a delete or a truncate; where the set moved it first, as many
+    as left a key at which they lived. -#}
 {% macro _about_change_sets(settings, staging, lines, state, plan) -%}
 {%- set keys = settings['keys'] -%}
 {%- set key_list = delta_cdc.column_list(keys) -%}
@@ -127,7 +142,8 @@ live as (
   select {{ key_list }} from {{ final }}{% if '_cdc_is_deleted' in final_state.columns %} where not _cdc_is_deleted{% endif %}
 ),
 usable as (
-  select *, {{ position }} as _cdc_position, _cdc_key_before is not null and not _cdc_key_before <=> struct({{ key_list }}) as _cdc_moves
+  select *, {{ position }} as _cdc_position,
+    _cdc_key_before is not null and not _cdc_key_before <=> struct({{ key_list }}) as _cdc_moves
   from changes where _cdc_error is null
 ),
 {%- if settings.get('split_key_changes') %}
@@ -137,14 +153,16 @@ inserted as (
 {%- endif %}
 said as (  -- of the row at a key: that it lives there, or ends, or goes elsewhere
   select u._cdc_batch_id, {{ delta_cdc.column_list(keys, 'u.') }}, u._cdc_position, u._cdc_op = 'D' as _cdc_ends,
-    {{ "u._cdc_op = 'D' and i._cdc_is_half is not null" if settings.get('split_key_changes') else 'false' }} as _cdc_goes, u._cdc_moves
+    {{ "u._cdc_op = 'D' and i._cdc_is_half is not null" if settings.get('split_key_changes') else 'false' }} as _cdc_goes,
+    u._cdc_moves
   from usable as u
 {%- if settings.get('split_key_changes') %}
   left join inserted as i on i._cdc_sequence <=> u._cdc_sequence and i._cdc_transaction <=> u._cdc_transaction
 {%- endif %}
   where u._cdc_op <> 'T'
   union all
-  select _cdc_batch_id, {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, _cdc_position, true, true, false from usable where _cdc_moves
+  select _cdc_batch_id, {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, _cdc_position, true, true, false
+  from usable where _cdc_moves
 ),
 touched as (
   select distinct {{ key_list }} from said
@@ -164,7 +182,8 @@ staged as (
 known as (
   select * from said
   union all
-  select -1, {{ delta_cdc.column_list(keys, 'live.') }}, {{ 'staged._cdc_position' if plan.late else 'null' }}, false, false, false
+  select -1, {{ delta_cdc.column_list(keys, 'live.') }},
+    {{ 'staged._cdc_position' if plan.late else 'null' }}, false, false, false
   from live left semi join touched on {{ delta_cdc.same_columns(keys, 'live', 'touched') }}
 {%- if plan.late %}
   left join staged on {{ delta_cdc.same_columns(keys, 'staged', 'live') }}
@@ -196,7 +215,8 @@ deleted as (
 {%- endif %}
 select batch_id, change_set, rows_read, errors,
   {{ 'coalesce(deletes, 0)' if live else '0L' }} as deletes,
-  {{ '(select count(*) from live) + coalesce(sum(more) over (order by batch_id rows between unbounded preceding and 1 preceding), 0)' if live else '0L' }} as live_rows
+  {{ '(select count(*) from live) + coalesce(sum(more) over (order by batch_id rows between unbounded preceding and 1 preceding), 0)'
+      if live else '0L' }} as live_rows
 from (
   select _cdc_batch_id as batch_id, any_value(_cdc_change_set) as change_set, count(*) as rows_read, count(_cdc_error) as errors
   from changes group by _cdc_batch_id
@@ -222,13 +242,18 @@ order by batch_id
   {%- if not named -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table ~ ': batch ' ~ batch_id ~ ' is not held. ' ~ which) -%}
   {%- elif named[0].accepted_at is not none -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table ~ ': batch ' ~ batch_id ~ ' was accepted already, at ' ~ named[0].accepted_at ~ '. ' ~ which) -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table ~ ': batch ' ~ batch_id
+          ~ ' was accepted already, at ' ~ named[0].accepted_at ~ '. ' ~ which) -%}
   {%- elif delta_cdc.progress(staging).batch_id < batch_id -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table ~ ': batch ' ~ batch_id ~ ' is not staged yet: its load did not end. Run `dbt run` first.') -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table ~ ': batch ' ~ batch_id
+          ~ ' is not staged yet: its load did not end. Run `dbt run` first.') -%}
   {%- endif -%}
-  {%- do run_query('update ' ~ holds ~ ' set accepted_at = current_timestamp() where `table` = ' ~ delta_cdc.literal(staging.identifier) ~ ' and batch_id = ' ~ batch_id) -%}
-  {%- do print('table ' ~ table ~ ': batch ' ~ batch_id ~ ' (' ~ named[0].change_set ~ ') is accepted: ' ~ named[0].reason ~ '. The next `dbt run` lets it through'
-        ~ (', up to batch ' ~ (open[1].batch_id - 1) ~ ': batch ' ~ open[1].batch_id ~ ' is held too' if open | length > 1 and open[0].batch_id == batch_id
+  {%- do run_query('update ' ~ holds ~ ' set accepted_at = current_timestamp() where `table` = '
+        ~ delta_cdc.literal(staging.identifier) ~ ' and batch_id = ' ~ batch_id) -%}
+  {%- do print('table ' ~ table ~ ': batch ' ~ batch_id ~ ' ('
+        ~ named[0].change_set ~ ') is accepted: ' ~ named[0].reason ~ '. The next `dbt run` lets it through'
+        ~ (', up to batch ' ~ (open[1].batch_id - 1) ~ ': batch ' ~ open[1].batch_id ~ ' is held too'
+          if open | length > 1 and open[0].batch_id == batch_id
            else ' once batch ' ~ open[0].batch_id ~ ' is, which is held too' if open[0].batch_id != batch_id else '') ~ '.') -%}
 {% endmacro %}
 
@@ -237,6 +262,8 @@ order by batch_id
 {% macro _end_hold(batch_id) %}
   {%- set holds = delta_cdc.holds_relation() -%}
   {%- if delta_cdc._all_holds(holds) | selectattr('batch_id', 'equalto', batch_id) | selectattr('accepted_at', 'none') | list -%}
-    {%- do run_query('update ' ~ holds ~ " set accepted_at = current_timestamp(), reason = concat(reason, '; retracted') where batch_id = " ~ batch_id ~ ' and accepted_at is null') -%}
+    {%- do run_query('update ' ~ holds
+          ~ " set accepted_at = current_timestamp(), reason = concat(reason, '; retracted') where batch_id = " ~ batch_id
+          ~ ' and accepted_at is null') -%}
   {%- endif -%}
 {% endmacro %}

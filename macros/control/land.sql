@@ -13,7 +13,8 @@
 {#- What is to be landed: a table of a feed with `{table}` in its location, else the feed. -#}
 {% macro _landings(feeds=none) %}
   {%- set out = {} -%}
-  {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and (feeds is none or node.source_name in feeds) -%}
+  {%- for node in graph.sources.values()
+        if delta_cdc._cdc_meta(node) is not none and (feeds is none or node.source_name in feeds) -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
     {%- if settings.kafka or settings.jdbc -%}
       {%- set each = '{table}' in settings.location -%}
@@ -26,7 +27,8 @@
         {%- do landing.update({'kafka': settings.kafka, 'topics': topics,
               'topic_pattern': (settings.kafka.topic_pattern or '').replace('{table}', name)}) -%}
       {%- else -%}
-        {%- do landing.update({'jdbc': settings.jdbc, 'change_table': settings.change_table or settings.jdbc.table.replace('{table}', name)}) -%}
+        {%- do landing.update({'jdbc': settings.jdbc,
+              'change_table': settings.change_table or settings.jdbc.table.replace('{table}', name)}) -%}
       {%- endif -%}
       {%- do out.update({(landing.feed, landing.table): landing}) -%}
     {%- endif -%}

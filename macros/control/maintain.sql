@@ -1,12 +1,13 @@
 {#-
-  `delta-cdc maintain`: staging is compacted where `compact_after_days` says so, small files of the tables that this project writes
-  become few (those of final ordered by `zorder_by`), and files that nothing needs any more go.
-  models: names of models (none: all, and the tables of control). min_files: a table with fewer files is left as it is.
-  vacuum: whether old files go. What readers of the last days need stays: VACUUM keeps what `delta.deletedFileRetentionDuration` says,
-  7 days if nothing does.
+  `delta-cdc maintain`: staging is compacted where `compact_after_days` says so, small files of the tables that this project
+  writes become few (those of final ordered by `zorder_by`), and files that nothing needs any more go. models: names of models
+  (none: all, and the tables of control). min_files: a table with fewer files is left as it is. vacuum: whether old files go. What
+  readers of the last days need stays: VACUUM keeps what `delta.deletedFileRetentionDuration` says, 7 days if nothing does.
 -#}
 {% macro maintain(models=none, vacuum=true, min_files=16) %}
-  {%- for table in delta_cdc._staging_tables(names=models, setting='compact_after_days') %}{% do delta_cdc._compact_by_policy(table) %}{% endfor -%}
+  {%- for table in delta_cdc._staging_tables(names=models, setting='compact_after_days') -%}
+    {%- do delta_cdc._compact_by_policy(table) -%}
+  {%- endfor -%}
   {%- set relations = delta_cdc.written_tables(models).values() -%}
   {%- set order = delta_cdc._orders_of_finals() -%}
   {%- set done = [] -%}
@@ -20,7 +21,8 @@
     {%- set after = adapter.table_statistics(relation) if small else before -%}
     {%- if after.files != before.files or gone -%}
       {%- do done.append(relation) -%}
-      {%- do print('table ' ~ relation ~ ': ' ~ before.files ~ ' files, now ' ~ after.files ~ (', ' ~ gone ~ ' old files removed' if gone else '')) -%}
+      {%- do print('table ' ~ relation ~ ': ' ~ before.files
+            ~ ' files, now ' ~ after.files ~ (', ' ~ gone ~ ' old files removed' if gone else '')) -%}
     {%- endif -%}
   {%- endfor -%}
   {%- do print(relations | length ~ ' tables looked at, ' ~ done | length ~ ' had something to be done.') -%}

@@ -14,9 +14,10 @@
     {%- do found.append(node.name) -%}
   {%- endfor -%}
   {%- if found -%}
-    {%- do exceptions.raise_compiler_error("The profile's target " ~ target.name ~ ' has `method: ' ~ target.method ~ '`, and ' ~ found | length
-          ~ (' model of the feeds is' if found | length == 1 else ' models of the feeds are') ~ ' selected (' ~ (found | sort)[:3] | join(', ')
-          ~ (', …' if found | length > 3) ~ '): they want `method: session`, Spark in the dbt process. Load the feeds with such a target (local, cluster or shared of '
+    {%- do exceptions.raise_compiler_error("The profile's target " ~ target.name ~ ' has `method: ' ~ target.method
+          ~ '`, and ' ~ found | length ~ (' model of the feeds is' if found | length == 1 else ' models of the feeds are')
+          ~ ' selected (' ~ (found | sort)[:3] | join(', ') ~ (', …' if found | length > 3)
+          ~ '): they want `method: session`, Spark in the dbt process. Load the feeds with such a target (local, cluster or shared of '
           ~ 'profiles/profiles.yml). Through a server run other SQL models, seeds, tests and snapshots, on the tables that such loads wrote: '
           ~ 'name them in `--select`. Nothing was run.') -%}
   {%- endif -%}

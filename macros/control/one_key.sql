@@ -1,5 +1,7 @@
-{#- One row of a source table, named by a key that it has or had: by temporary views alone, so that no value stands in any SQL text. -#}
-{#- The views `cdc_named_key`, `cdc_changes_of_row` and `cdc_keys_of_row`; returns the batches in which the row's changes came. -#}
+{#- One row of a source table, named by a key that it has or had: by temporary views alone, so that
+    no value stands in any SQL text. -#}
+{#- The views `cdc_named_key`, `cdc_changes_of_row` and `cdc_keys_of_row`; returns the batches in
+    which the row's changes came. -#}
 {% macro view_row(table) %}
   {%- do delta_cdc._view_named_key(table) -%}
   {%- do adapter.create_kept_view('cdc_changes_of_row', delta_cdc._changes_of_row(table)) -%}
@@ -10,8 +12,8 @@
 
 {#- The error of a command that names a key which staging does not have. -#}
 {% macro refuse_unknown_key(table) %}
-  {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no change at that key (' ~ table.settings['keys'] | join(', ')
-        ~ '). Staging has the keys as they are written; of a column with `mask` give the masked value.') -%}
+  {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no change at that key (' ~ table.settings['keys']
+        | join(', ') ~ '). Staging has the keys as they are written; of a column with `mask` give the masked value.') -%}
 {% endmacro %}
 
 
@@ -25,13 +27,16 @@
     {%- set cast = 'try_cast(' ~ delta_cdc.quoted(key) ~ ' as ' ~ type ~ ')' -%}
     {%- do typed.append(cast ~ ' as ' ~ delta_cdc.quoted(key)) -%}
     {#- a number that the type would round is not of it: another row would be meant -#}
-    {%- set rounded = ' or not try_cast(' ~ delta_cdc.quoted(key) ~ ' as decimal(38,18)) <=> try_cast(' ~ cast ~ ' as decimal(38,18))'
+    {%- set rounded = ' or not try_cast(' ~ delta_cdc.quoted(key) ~ ' as decimal(38,18)) <=> try_cast(' ~ cast
+          ~ ' as decimal(38,18))'
           if modules.re.match('(?i)\\s*(decimal|(tiny|small|big)?int)\\b', type) else '' -%}
     {%- do checks.append('if(' ~ cast ~ ' is null' ~ rounded ~ ', ' ~ delta_cdc.literal(key) ~ ', null)') -%}
   {%- endfor -%}
-  {%- set bad = adapter.query_rows('select array_compact(array(' ~ checks | join(', ') ~ ')) as bad from cdc_named_key_text')[0].bad -%}
+  {%- set bad = adapter.query_rows('select array_compact(array('
+        ~ checks | join(', ') ~ ')) as bad from cdc_named_key_text')[0].bad -%}
   {%- if bad -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': what is given for ' ~ bad | join(', ') ~ ' is not of its type, ' ~ table.settings.column_types[bad[0]] ~ '.') -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': what is given for ' ~ bad | join(', ')
+          ~ ' is not of its type, ' ~ table.settings.column_types[bad[0]] ~ '.') -%}
   {%- endif -%}
   {%- do adapter.create_kept_view('cdc_named_key', 'select ' ~ typed | join(', ') ~ ' from cdc_named_key_text') -%}
 {% endmacro %}
@@ -57,7 +62,8 @@ where not s._cdc_error <=> 'erased' and not s._cdc_error <=> 'unparsable' and (
     select c._cdc_batch_id, c._cdc_row from {{ keys_table }} as c
     where c.entity in ({{ entities }}))
   or (s._cdc_error is not null and exists (
-    select 1 from (select explode(array_compact(array(c.key_before, c.key_after))) as key from {{ keys_table }} as c where c.entity in ({{ entities }})) as had
+    select 1 from (select explode(array_compact(array(c.key_before, c.key_after))) as key from {{ keys_table }} as c
+      where c.entity in ({{ entities }})) as had
     where {{ delta_cdc.same_columns(keys, 's', 'had.key') }}))
 {%- endif %}
 )
@@ -72,9 +78,11 @@ from (
 {%- if settings.key_changes %}
   select {{ delta_cdc.column_list(keys) }}, _cdc_sequence, _cdc_ordinal from cdc_changes_of_row
   union all
-  select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, _cdc_sequence, _cdc_ordinal from cdc_changes_of_row where _cdc_key_before is not null
+  select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, _cdc_sequence, _cdc_ordinal
+  from cdc_changes_of_row where _cdc_key_before is not null
 {%- else %}
-  select {{ delta_cdc.column_list(keys, 'k.') }}, _cdc_sequence, _cdc_ordinal from cdc_changes_of_row cross join cdc_named_key as k
+  select {{ delta_cdc.column_list(keys, 'k.') }}, _cdc_sequence, _cdc_ordinal
+  from cdc_changes_of_row cross join cdc_named_key as k
 {%- endif %}
 )
 group by {{ delta_cdc.column_list(keys) }}

@@ -1,12 +1,15 @@
 {#- `delta-cdc run --plan`: the run is done on clones of its tables, in schemas of their own, which are dropped after it. -#}
 
-{#- Prints {tables: [{name, schema, identifier}] that a run of this package's models writes, others: the project's other models}. -#}
+{#- Prints {tables: [{name, schema, identifier}] that a run of this package's models writes, others:
+    the project's other models}. -#}
 {% macro plan_tables() %}
   {%- set tables, others, layers = [], [], delta_cdc.layers() -%}
   {%- for name, relation in delta_cdc.written_tables().items() -%}
     {%- do tables.append({'name': name, 'schema': relation.schema, 'identifier': relation.identifier}) -%}
   {%- endfor -%}
-  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name not in layers %}{% do others.append(node.fqn | join('.')) %}{% endfor -%}
+  {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name not in layers -%}
+    {%- do others.append(node.fqn | join('.')) -%}
+  {%- endfor -%}
   {%- do print(tojson({'tables': tables, 'others': others})) -%}
 {% endmacro %}
 
@@ -20,14 +23,17 @@
     {%- set source = api.Relation.create(schema=table.schema, identifier=table.identifier) -%}
     {%- set target = here[table.name] -%}
     {%- if target.schema == table.schema -%}
-      {%- do exceptions.raise_compiler_error('run --plan: this project gives ' ~ table.name ~ ' the schema ' ~ table.schema ~ ' whatever the schema of the profile is. A plan needs schemas '
+      {%- do exceptions.raise_compiler_error('run --plan: this project gives ' ~ table.name
+            ~ ' the schema ' ~ table.schema ~ ' whatever the schema of the profile is. A plan needs schemas '
             ~ 'of its own: let the macro generate_schema_name begin with target.schema.') -%}
     {%- endif -%}
     {%- set state = adapter.table_state(source, table.identifier) -%}
     {%- if state.exists -%}
       {%- do clones.append({'source': source, 'target': target}) -%}
-    {%- elif (nodes | selectattr('name', 'equalto', table.name) | map(attribute='config') | list | first or {}).get('location_root') -%}
-      {%- do exceptions.raise_compiler_error('run --plan: ' ~ table.name ~ ' is not there yet, and its `location_root` would have a plan make it at the place that it is to have. Run once '
+    {%- elif (nodes | selectattr('name', 'equalto', table.name) | map(attribute='config') | list | first or {})
+          .get('location_root') -%}
+      {%- do exceptions.raise_compiler_error('run --plan: ' ~ table.name
+            ~ ' is not there yet, and its `location_root` would have a plan make it at the place that it is to have. Run once '
             ~ 'without --plan.') -%}
     {%- endif -%}
   {%- endfor -%}
@@ -43,10 +49,13 @@
 
 {#- Only schemas that a plan made are dropped. -#}
 {% macro plan_drop() %}
-  {%- for schema in delta_cdc.written_tables().values() | map(attribute='schema') | unique if adapter.check_schema_exists(none, schema) -%}
-    {%- set comments = adapter.query_rows('describe schema ' ~ adapter.quote(schema)) | selectattr('info_name', 'equalto', 'Comment') | map(attribute='info_value') | list -%}
+  {%- for schema in delta_cdc.written_tables().values() | map(attribute='schema') | unique
+        if adapter.check_schema_exists(none, schema) -%}
+    {%- set comments = adapter.query_rows('describe schema ' ~ adapter.quote(schema))
+          | selectattr('info_name', 'equalto', 'Comment') | map(attribute='info_value') | list -%}
     {%- if delta_cdc._plan_comment() not in comments -%}
-      {%- do exceptions.raise_compiler_error('run --plan: there is a schema ' ~ schema ~ ' that no plan made. A plan needs the name: rename or drop that schema.') -%}
+      {%- do exceptions.raise_compiler_error('run --plan: there is a schema ' ~ schema
+            ~ ' that no plan made. A plan needs the name: rename or drop that schema.') -%}
     {%- endif -%}
     {%- do run_query('drop schema ' ~ adapter.quote(schema) ~ ' cascade') -%}
   {%- endfor -%}

@@ -1,6 +1,6 @@
-{#- on-run-end: the view `cdc_quarantine` of every row that could not be used, with the reason (Q1): the marked rows of all staging
-    tables, and of mixed feeds the messages that cannot be read or are of a table that nobody configured. Of many tables it is
-    made of views of some of them each: Derby, the metastore of one machine, keeps no view of over 32,700 characters. -#}
+{#- on-run-end: the view `cdc_quarantine` of every row that could not be used, with the reason (Q1): the marked rows of all
+    staging tables, and of mixed feeds the messages that cannot be read or are of a table that nobody configured. Of many tables
+    it is made of views of some of them each: Derby, the metastore of one machine, keeps no view of over 32,700 characters. -#}
 {% macro quarantine_view() %}
   {%- if not execute or not delta_cdc.in_session() -%}{{ return('') }}{%- endif -%}
   {%- set parts = [] -%}
@@ -9,7 +9,8 @@
       {%- set known = delta_cdc._literals(delta_cdc.feed_tables(table.feed).values() | map(attribute='source_table')) -%}
       {%- do parts.append("select " ~ delta_cdc.literal(table.feed) ~ " as feed, source_table, batch_id, change_set, row_number,"
             ~ " if(source_table is null, 'unparsable', 'unknown_table') as error, message as raw from " ~ table.relation
-            ~ " where source_table is null or (source_table not in (" ~ known ~ ") and split_part(source_table, '.', -1) not in (" ~ known ~ "))") -%}
+            ~ " where source_table is null or (source_table not in ("
+            ~ known ~ ") and split_part(source_table, '.', -1) not in (" ~ known ~ "))") -%}
     {%- else -%}
       {%- do parts.append("select " ~ delta_cdc.literal(table.feed) ~ " as feed, "
             ~ delta_cdc.literal(table.table) ~ " as source_table, _cdc_batch_id as batch_id, "

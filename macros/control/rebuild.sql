@@ -1,7 +1,6 @@
 {#-
-  `delta-cdc rebuild`: prints which of these staging tables are there to make keys, history and final of. Where `keys` are others (K8),
-  staging has to take them first, and a rebuild leaves it alone.
-  staging: names of the models.
+  `delta-cdc rebuild`: prints which of these staging tables are there to make keys, history and final of. Where `keys` are others
+  (K8), staging has to take them first, and a rebuild leaves it alone. staging: names of the models.
 -#}
 {% macro can_be_rebuilt(staging) %}
   {%- set there = [] -%}

@@ -1,8 +1,9 @@
 {#-
-  `delta-cdc reconcile`: final beside what the source says it holds, row by row at their keys, and value by value. Prints one JSON value.
+  `delta-cdc reconcile`: final beside what the source says it holds, row by row at their keys, and
+  value by value. Prints one JSON value.
   staging      name of the model
-  against      a table (`schema.table`), a file or folder of the source's rows, or the URL of a database (`jdbc:…`); its values are cast to
-               final's types
+  against      a table (`schema.table`), a file or folder of the source's rows, or the URL of a database (`jdbc:…`);
+               its values are cast to final's types
   file_format  of a file or folder; none: as its name ends
   other_table  of a database: the table
   options      of a database: those of Spark to read it with
@@ -20,7 +21,8 @@
   {%- set lost = [] -%}
   {%- for key in keys if key | lower not in spelled %}{% do lost.append(key) %}{% endfor -%}
   {%- if lost -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': ' ~ against ~ ' has no column ' ~ lost | join(', ') ~ ', by which its rows are told. It has: ' ~ theirs | join(', ') ~ '.') -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': ' ~ against ~ ' has no column ' ~ lost | join(', ')
+          ~ ', by which its rows are told. It has: ' ~ theirs | join(', ') ~ '.') -%}
   {%- endif -%}
   {%- set ours = delta_cdc._columns_of_final(settings, final) -%}
   {%- set compared, left_out = [], [] -%}
@@ -35,19 +37,25 @@
     {%- set given = delta_cdc.quoted(spelled[column | lower]) -%}
     {%- set cast = 'try_cast(' ~ given ~ ' as ' ~ types[column] ~ ')' -%}
     {%- do theirs_as_ours.append(cast ~ ' as ' ~ delta_cdc.quoted(column)) -%}
-    {%- if column not in keys %}{% do misfits.append('if(' ~ given ~ ' is not null and ' ~ cast ~ ' is null, struct(' ~ delta_cdc.literal(column) ~ ' as column, cast(' ~ given ~ ' as string) as text), null)') %}{% endif -%}
+    {%- if column not in keys -%}
+      {%- do misfits.append('if(' ~ given ~ ' is not null and ' ~ cast ~ ' is null, struct(' ~ delta_cdc.literal(column)
+            ~ ' as column, cast(' ~ given ~ ' as string) as text), null)') -%}
+    {%- endif -%}
   {%- endfor -%}
-  {%- if misfits %}{% do theirs_as_ours.append('map_from_entries(array_compact(array(' ~ misfits | join(', ') ~ '))) as _cdc_misfits') %}{% endif -%}
-  {%- set found = delta_cdc._differences(settings, compared, delta_cdc._live_rows(settings, final), '(select ' ~ theirs_as_ours | join(', ') ~ ' from cdc_other)', limit, misfits | length > 0) -%}
+  {%- if misfits -%}
+    {%- do theirs_as_ours.append('map_from_entries(array_compact(array(' ~ misfits | join(', ') ~ '))) as _cdc_misfits') -%}
+  {%- endif -%}
+  {%- set found = delta_cdc._differences(settings, compared, delta_cdc._live_rows(settings, final),
+        '(select ' ~ theirs_as_ours | join(', ') ~ ' from cdc_other)', limit, misfits | length > 0) -%}
   {%- do found.update({'left_out': left_out}) -%}
   {%- do print(tojson(found)) -%}
 {% endmacro %}
 
 
 {#-
-  `delta-cdc diff`: final as it was at two moments of the source (H4), row by row. since, until: as `as_of` takes them; until none: now.
-  staging: name of the model. limit: so many of the differing rows are told.
-  Prints what `reconcile` prints; final is the later, the other the earlier.
+  `delta-cdc diff`: final as it was at two moments of the source (H4), row by row. since, until: as `as_of` takes them; until
+  none: now. staging: name of the model. limit: so many of the differing rows are told. Prints what `reconcile` prints; final
+  is the later, the other the earlier.
 -#}
 {% macro diff(staging, since, until=none, limit=10) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
@@ -55,12 +63,14 @@
   {%- set final = delta_cdc._model_of(settings, 'final') -%}
   {%- set later = '(' ~ delta_cdc.as_of(final, until) ~ ')' if until is not none else final -%}
   {%- set earlier = '(' ~ delta_cdc.as_of(final, since) ~ ')' -%}
-  {%- do print(tojson(delta_cdc._differences(settings, delta_cdc._columns_of_final(settings, final) | reject('in', settings['keys']) | list,
+  {%- do print(tojson(delta_cdc._differences(settings,
+        delta_cdc._columns_of_final(settings, final) | reject('in', settings['keys']) | list,
         delta_cdc._live_rows(settings, later), delta_cdc._live_rows(settings, earlier), limit))) -%}
 {% endmacro %}
 
 
-{#- The published columns that final has: with `on_schema_change: ignore` not all of them, and before the next run not a new one. -#}
+{#- The published columns that final has: with `on_schema_change: ignore` not all of them, and
+    before the next run not a new one. -#}
 {% macro _columns_of_final(settings, final) %}
   {%- set there, out = adapter.get_columns_in_relation(final) | map(attribute='name') | map('lower') | list, [] -%}
   {%- for column in settings['columns'] if column | lower in there %}{% do out.append(column) %}{% endfor -%}
@@ -72,10 +82,11 @@
 {% endmacro %}
 
 
-{#- The counts and examples that `reconcile` prints, of two relations that both have the table's keys and the columns compared. misfits: the other
-    one has `_cdc_misfits`, the texts of values that are none of their columns' types. -#}
+{#- The counts and examples that `reconcile` prints, of two relations that both have the table's keys and the columns compared.
+    misfits: the other one has `_cdc_misfits`, the texts of values that are none of their columns' types. -#}
 {% macro _differences(settings, compared, ours, theirs, limit, misfits=false) %}
-  {%- set keys, our_values, their_values = settings['keys'], delta_cdc.comparables(settings, compared, 'o.'), delta_cdc.comparables(settings, compared, 't.') -%}
+  {%- set keys, our_values, their_values = settings['keys'], delta_cdc.comparables(settings, compared, 'o.'),
+        delta_cdc.comparables(settings, compared, 't.') -%}
   {%- set sides -%}
 with ours as (
   select {{ delta_cdc.column_list(keys + compared) }}, true as _cdc_there from {{ ours }}
@@ -97,8 +108,10 @@ compared as (
     {%- for column in compared %}
       {%- set our_value, their_value = our_values[loop.index0], their_values[loop.index0] %}
       {%- set misfit = 't._cdc_misfits[' ~ delta_cdc.literal(column) ~ ']' if misfits else 'null' %}
-      if({{ our_value }} <=> {{ their_value }}{{ ' and ' ~ misfit ~ ' is null' if misfits }}, null, struct({{ delta_cdc.literal(column) }} as column,
-        array(cast({{ our_value }} as string), coalesce({{ misfit }}, cast({{ their_value }} as string))) as pair)){{ ',' if not loop.last }}
+      if({{ our_value }} <=> {{ their_value }}{{ ' and ' ~ misfit ~ ' is null' if misfits }}, null,
+        struct({{ delta_cdc.literal(column) }} as column,
+          array(cast({{ our_value }} as string), coalesce({{ misfit }}, cast({{ their_value }} as string))) as pair))
+        {{- ',' if not loop.last }}
     {%- else %}
       cast(null as struct<column: string, pair: array<string>>)
     {%- endfor %}
@@ -121,6 +134,9 @@ from cdc_differing")[0] -%}
 
 {% macro _either(keys) %}
   {%- set out = [] -%}
-  {%- for key in keys %}{% do out.append('coalesce(o.' ~ delta_cdc.quoted(key) ~ ', t.' ~ delta_cdc.quoted(key) ~ ') as ' ~ delta_cdc.quoted(key)) %}{% endfor -%}
+  {%- for key in keys -%}
+    {%- do out.append('coalesce(o.' ~ delta_cdc.quoted(key) ~ ', t.' ~ delta_cdc.quoted(key) ~ ') as '
+          ~ delta_cdc.quoted(key)) -%}
+  {%- endfor -%}
   {{ return(out | join(', ')) }}
 {% endmacro %}

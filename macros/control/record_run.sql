@@ -1,9 +1,12 @@
-{#- {id of a model: the name by which `cdc_runs` knows its table}: with its schema where others of the project have that name too. -#}
+{#- {id of a model: the name by which `cdc_runs` knows its table}: with its schema where others of
+    the project have that name too. -#}
 {% macro names_in_runs() %}
   {%- set times, out = {}, {} -%}
   {%- set models = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | list -%}
   {%- for node in models %}{% do times.update({node.alias: times.get(node.alias, 0) + 1}) %}{% endfor -%}
-  {%- for node in models %}{% do out.update({node.unique_id: node.alias if times[node.alias] == 1 else node.schema ~ '.' ~ node.alias}) %}{% endfor -%}
+  {%- for node in models -%}
+    {%- do out.update({node.unique_id: node.alias if times[node.alias] == 1 else node.schema ~ '.' ~ node.alias}) -%}
+  {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
@@ -14,9 +17,12 @@
   {%- if not execute or not results or not delta_cdc.in_session() -%}{{ return('') }}{%- endif -%}
   {%- set runs = delta_cdc._runs_relation() -%}
   {%- set values, layers, names = [], delta_cdc.layers(), delta_cdc.names_in_runs() -%}
-  {%- set incremental = results | selectattr('node.resource_type', 'equalto', 'model') | selectattr('node.config.materialized', 'equalto', 'incremental') | list -%}
+  {%- set incremental = results | selectattr('node.resource_type', 'equalto', 'model')
+        | selectattr('node.config.materialized', 'equalto', 'incremental') | list -%}
   {%- set noted = {} -%}
-  {%- for about, tables in (delta_cdc.noted_runs() if incremental else {}).items() %}{% do noted.update({about: dict(tables)}) %}{% endfor -%}
+  {%- for about, tables in (delta_cdc.noted_runs() if incremental else {}).items() -%}
+    {%- do noted.update({about: dict(tables)}) -%}
+  {%- endfor -%}
   {%- for result in incremental -%}
     {%- set r = {} -%}
     {%- do r.update(result.adapter_response or {}) -%}
@@ -24,13 +30,17 @@
     {%- set layer = layers.get(result.node.name) -%}
     {%- set name = names[result.node.unique_id] -%}
     {#- of a table that was dropped and is new, what was noted of the old one does not hold -#}
-    {%- if r.get('table_version') == 0 and noted.done.pop(name, none) is not none %}{% do r.setdefault('last_batch_id', 0) %}{% endif -%}
+    {%- if r.get('table_version') == 0 and noted.done.pop(name, none) is not none -%}
+      {%- do r.setdefault('last_batch_id', 0) -%}
+    {%- endif -%}
     {%- if layer and (r.get('last_batch_id') is not none or r.get('held') or result.status not in ('success', 'skipped')
           or (result.status == 'success' and name in noted.failed)) -%}
       {%- set inserted = r.get('rows_inserted') or 0 -%}
-      {%- set duplicate = [r.get('rows_read') - inserted, 0] | max if layer == 'staging' and r.get('rows_read') is not none else none -%}
+      {%- set duplicate = [r.get('rows_read') - inserted, 0] | max
+            if layer == 'staging' and r.get('rows_read') is not none else none -%}
       {#- what was staged before is no late change, though it comes below the highest position too -#}
-      {%- set late = [r.rows_late - [duplicate - r.get('rows_repeated', 0), 0] | max, 0] | max if r.get('rows_late') else r.get('rows_late') -%}
+      {%- set late = [r.rows_late - [duplicate - r.get('rows_repeated', 0), 0] | max, 0] | max
+            if r.get('rows_late') else r.get('rows_late') -%}
       {%- set written = inserted + (r.get('rows_updated') or 0) + (r.get('rows_deleted') or 0) -%}
       {%- set status = 'held' if r.get('held') and result.status == 'success' else result.status -%}
       {%- set cells = [
@@ -38,7 +48,8 @@
             r.get('first_batch_id'), r.get('last_batch_id'), r.get('rows_read'),
             duplicate, late, r.get('rows_quarantined'), r.get('rows_inserted'), r.get('rows_updated'), r.get('rows_deleted'),
             written, r.get('table_version'), result.execution_time, delta_cdc.literal(status),
-            delta_cdc.literal(result.message) if result.status not in ('success', 'skipped') else delta_cdc.literal(r.held) if r.get('held') else none] -%}
+            delta_cdc.literal(result.message) if result.status not in ('success', 'skipped')
+            else delta_cdc.literal(r.held) if r.get('held') else none] -%}
       {%- do delta_cdc._note_end(noted, name, status, r.get('last_batch_id'), written) -%}
       {%- set out = [] -%}
       {%- for cell in cells %}{% do out.append('null' if cell is none else cell | string) %}{% endfor -%}
@@ -62,7 +73,11 @@
 
 {#- Note (`noted_runs`) how a table's run ended, its last batch, how many rows it wrote. What a table wrote it knows itself. -#}
 {% macro _note_end(noted, table, status, batch, written) %}
-  {%- if status in delta_cdc._good_ends() %}{% do noted.failed.pop(table, none) %}{% else %}{% do noted.failed.update({table: true}) %}{% endif -%}
+  {%- if status in delta_cdc._good_ends() -%}
+    {%- do noted.failed.pop(table, none) -%}
+  {%- else -%}
+    {%- do noted.failed.update({table: true}) -%}
+  {%- endif -%}
   {%- set before = noted.done.get(table, -1) -%}
   {%- if status == 'success' and batch is not none and batch >= before -%}
     {%- if written %}{% do noted.done.pop(table, none) %}{% else %}{% do noted.done.update({table: batch}) %}{% endif -%}

@@ -1,25 +1,29 @@
 {#-
-  Operations that change what staging says of changes it holds: retract (S9) and replay (Q3). Each is one commit a table: a MERGE into
-  staging by the row's own id (`_cdc_batch_id`, `_cdc_row`: its arrival, which stays), which writes a batch id of its own into
-  `_cdc_revised_in` and is that batch's transaction. Keys, history and final take a revised row like a late change of that batch.
-  A table that was never revised has no such column, and the same SQL as if there were no revisions.
+  Operations that change what staging says of changes it holds: retract (S9) and replay (Q3). Each is one commit a table: a MERGE
+  into staging by the row's own id (`_cdc_batch_id`, `_cdc_row`: its arrival, which stays), which writes a batch id of its own
+  into `_cdc_revised_in` and is that batch's transaction. Keys, history and final take a revised row like a late change of that
+  batch. A table that was never revised has no such column, and the same SQL as if there were no revisions.
 -#}
 
-{#- Whether rows of staging were revised since a table was made of it. What is held (Q4) keeps the table's batch below the revision's,
-    so its commits note the revision too. -#}
+{#- Whether rows of staging were revised since a table was made of it. What is held (Q4) keeps the table's batch below the
+    revision's, so its commits note the revision too. -#}
 {% macro revised_since(staged, state) %}
   {{ return((staged.notes.get('revised_in') or -1) > [state.batch_id, state.notes.get('revised_in') or -1] | max) }}
 {% endmacro %}
 
 {#- What such a commit notes. -#}
-{% macro note_of_revision(staged) %}{{ return({'revised_in': staged.notes.revised_in} if staged.notes.get('revised_in') else {}) }}{% endmacro %}
+{% macro note_of_revision(staged) %}
+  {{ return({'revised_in': staged.notes.revised_in} if staged.notes.get('revised_in') else {}) }}
+{% endmacro %}
 
 
-{#- A revised truncate touches every key, an erased row may have had other keys than staging still knows; a table that is only appended to has no way to take a row back. -#}
+{#- A revised truncate touches every key, an erased row may have had other keys than staging still knows; a table that is only
+    appended to has no way to take a row back. -#}
 {% macro _revision_wants_rebuild(settings, staging, done) %}
   {%- if not delta_cdc.has_entities(settings) -%}{{ return(true) }}{%- endif -%}
   {%- set all_keys = "_cdc_op = 'T'" ~ (" or _cdc_error = 'erased'" if settings.key_changes else '') -%}
-  {{ return(adapter.query_rows('select count(*) as n from ' ~ staging ~ ' where _cdc_revised_in > ' ~ done ~ ' and (' ~ all_keys ~ ')')[0].n > 0) }}
+  {{ return(adapter.query_rows('select count(*) as n from ' ~ staging ~ ' where _cdc_revised_in > ' ~ done
+      ~ ' and (' ~ all_keys ~ ')')[0].n > 0) }}
 {% endmacro %}
 
 
@@ -35,11 +39,13 @@
   {%- set tables = delta_cdc._staging_tables(found.feed) -%}
   {%- for table in tables if batch_id <= table.compacted and (table.raw is not none
         or found.change_set.startswith(delta_cdc.qualified_folder(table.settings) ~ '/')) -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': batch ' ~ batch_id ~ ' was loaded before the table was compacted. Its changes are folded into others and cannot be taken back.') -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': batch ' ~ batch_id
+          ~ ' was loaded before the table was compacted. Its changes are folded into others and cannot be taken back.') -%}
   {%- endfor -%}
   {%- set to_mark = [] -%}
   {%- for table in tables -%}
-    {%- set counted = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ " and not _cdc_error <=> 'retracted'")[0].n -%}
+    {%- set counted = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id
+          ~ " and not _cdc_error <=> 'retracted'")[0].n -%}
     {%- if counted -%}{%- do to_mark.append(table) -%}{%- endif -%}
   {%- endfor -%}
   {%- if found.status == 'retracted' and not to_mark -%}
@@ -56,26 +62,36 @@
     {%- endif -%}
   {%- endfor -%}
   {%- if problems -%}
-    {%- do exceptions.raise_compiler_error(problems | join('\n') ~ '\nbatch ' ~ batch_id ~ ' is not taken back there yet. Run `dbt run`, then retract it again.') -%}
+    {%- do exceptions.raise_compiler_error(problems | join('\n')
+          ~ '\nbatch ' ~ batch_id ~ ' is not taken back there yet. Run `dbt run`, then retract it again.') -%}
   {%- endif -%}
   {%- do delta_cdc._end_hold(batch_id) -%}
-  {%- do print('batch ' ~ batch_id ~ ' (' ~ found.change_set ~ ') is taken back, as batch ' ~ revision ~ '. The next `dbt run` works out its keys without it.') -%}
+  {%- do print('batch ' ~ batch_id ~ ' (' ~ found.change_set
+        ~ ') is taken back, as batch ' ~ revision ~ '. The next `dbt run` works out its keys without it.') -%}
 {% endmacro %}
 
 
 {% macro _retract_from(ledger, table, batch_id, revision) %}
   {#- rows that `replay` may still make usable count too -#}
   {%- set usable = 'not coalesce(_cdc_error in ' ~ delta_cdc._errors_for_good() ~ ', false)' -%}
-  {%- set some = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ ' and ' ~ usable)[0].n -%}
-  {%- set young = (table.settings.joined_after or {}).keys() | list -%}  {#- listed since, perhaps: the retracted row says nothing of them -#}
+  {%- set some = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id
+        ~ ' and ' ~ usable)[0].n -%}
+  {%- set young = (table.settings.joined_after or {}).keys() | list -%}
+  {#- listed since, perhaps: the retracted row says nothing of them -#}
   {%- set columns = delta_cdc._staging_columns(table.settings) -%}
-  {%- set marked = 'select ' ~ columns | join(', ') ~ ", 'retract' as _cdc_action from " ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ " and not _cdc_error <=> 'retracted'" -%}
+  {%- set marked = 'select ' ~ columns | join(', ') ~ ", 'retract' as _cdc_action from " ~ table.staging
+        ~ ' where _cdc_batch_id = ' ~ batch_id ~ " and not _cdc_error <=> 'retracted'" -%}
   {#- what a later change set brought once more was dropped as a duplicate of this one: it counts now -#}
   {%- set later = delta_cdc._lines_of_later_sets(ledger, table, batch_id) if some else {'lines': none, 'gone': []} -%}
   {%- if later.lines -%}
-    {%- set marked = marked ~ "\nunion all\nselect " ~ columns | join(', ') ~ ", 'restore' from (\n" ~ delta_cdc._staging_sql(table.settings, later.lines, true) ~ '\n) as _cdc_again\nwhere ' ~ usable
-          ~ '\n  and exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id = ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', '_cdc_again', young) ~ ')'
-          ~ '\n  and not exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where t._cdc_batch_id <> ' ~ batch_id ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', '_cdc_again', young) ~ ')' -%}
+    {%- set marked = marked ~ "\nunion all\nselect " ~ columns | join(', ') ~ ", 'restore' from (\n"
+          ~ delta_cdc._staging_sql(table.settings, later.lines, true) ~ '\n) as _cdc_again\nwhere ' ~ usable
+          ~ '\n  and exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging)
+          ~ ' as t where t._cdc_batch_id = ' ~ batch_id
+          ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', '_cdc_again', young) ~ ')'
+          ~ '\n  and not exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging)
+          ~ ' as t where t._cdc_batch_id <> ' ~ batch_id
+          ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', '_cdc_again', young) ~ ')' -%}
   {%- endif -%}
   {%- do adapter.create_kept_view('cdc_revision', marked) -%}  {#- Delta's MERGE cannot read its own table in a subquery -#}
   {%- set sql -%}
@@ -83,12 +99,15 @@ merge into {{ table.staging }} as t
 using cdc_revision as s
 on t._cdc_batch_id = s._cdc_batch_id and t._cdc_row = s._cdc_row and s._cdc_action = 'retract'
 when matched then update set _cdc_error = 'retracted', _cdc_revised_in = {{ revision }}
-when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(', ') }}, _cdc_revised_in) values (s.{{ columns | join(', s.') }}, {{ revision }})
+when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(', ') }}, _cdc_revised_in)
+  values (s.{{ columns | join(', s.') }}, {{ revision }})
   {%- endset -%}
   {%- set done = delta_cdc._revise(table, sql, revision) -%}
-  {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_updated ~ ' rows marked' ~ (', ' ~ done.rows_inserted ~ ' restored from later change sets' if done.rows_inserted else '') ~ '.') -%}
+  {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_updated ~ ' rows marked'
+        ~ (', ' ~ done.rows_inserted ~ ' restored from later change sets' if done.rows_inserted else '') ~ '.') -%}
   {%- for set in later.gone -%}
-    {%- do print('table ' ~ table.name ~ ': ' ~ set.change_set ~ ' (batch ' ~ set.batch_id ~ ') is no longer as it was loaded (' ~ set.found ~ '): what it brought once more is not restored from it.') -%}
+    {%- do print('table ' ~ table.name ~ ': ' ~ set.change_set ~ ' (batch ' ~ set.batch_id ~ ') is no longer as it was loaded ('
+          ~ set.found ~ '): what it brought once more is not restored from it.') -%}
   {%- endfor -%}
 {% endmacro %}
 
@@ -105,8 +124,8 @@ when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(',
     {%- else %}{% do tables.append(table) %}{% endif -%}
   {%- endfor -%}
   {%- for table in tables -%}
-    {%- set waiting = "(select _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row_number, _cdc_raw as message from " ~ table.staging
-          ~ ' where _cdc_error not in ' ~ delta_cdc._errors_for_good() ~ ' and _cdc_raw is not null)' -%}
+    {%- set waiting = "(select _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row_number, _cdc_raw as message from "
+          ~ table.staging ~ ' where _cdc_error not in ' ~ delta_cdc._errors_for_good() ~ ' and _cdc_raw is not null)' -%}
     {%- set read -%}
 select * from (
 {{ delta_cdc._staging_sql(table.settings, waiting, true) }}
@@ -114,13 +133,14 @@ select * from (
     {%- endset -%}
     {%- set usable -%}
 {{ read }}
-where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(table.settings, table.staging) }} as t where {{ delta_cdc.same_content(table.settings, 't', '_cdc_again') }})
+where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(table.settings, table.staging) }} as t
+  where {{ delta_cdc.same_content(table.settings, 't', '_cdc_again') }})
     {%- endset -%}
     {%- do adapter.create_kept_view('cdc_revision', usable) -%}
     {%- set counted = adapter.query_rows('select count(*) as n from cdc_revision')[0].n -%}
     {%- set left = [] -%}
-    {%- for row in adapter.query_rows('select coalesce(_cdc_error, \'duplicate\') as error, count(*) as n from (' ~ read ~ ') as _cdc_again'
-          ~ (' where _cdc_error is not null' if counted else '') ~ ' group by 1 order by 2 desc, 1') -%}
+    {%- for row in adapter.query_rows('select coalesce(_cdc_error, \'duplicate\') as error, count(*) as n from (' ~ read
+          ~ ') as _cdc_again' ~ (' where _cdc_error is not null' if counted else '') ~ ' group by 1 order by 2 desc, 1') -%}
       {%- do left.append(row.n ~ ' ' ~ row.error) -%}
     {%- endfor -%}
     {%- set left = 'still quarantined: ' ~ left | join(', ') if left else '' -%}
@@ -136,10 +156,12 @@ where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(
 merge into {{ table.staging }} as t
 using cdc_revision as s
 on t._cdc_batch_id = s._cdc_batch_id and t._cdc_row = s._cdc_row
-when matched then update set {% for column in columns %}{{ column }} = s.{{ column }}, {% endfor %}_cdc_revised_in = {{ revision }}
+when matched then update set
+  {% for column in columns %}{{ column }} = s.{{ column }}, {% endfor %}_cdc_revised_in = {{ revision }}
       {%- endset -%}
       {%- set done = delta_cdc._revise(table, sql, revision) -%}
-      {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_updated ~ ' changes replayed, as batch ' ~ revision ~ (', ' ~ left if left else '') ~ '. The next `dbt run` applies them.') -%}
+      {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_updated ~ ' changes replayed, as batch ' ~ revision
+            ~ (', ' ~ left if left else '') ~ '. The next `dbt run` applies them.') -%}
     {%- endif -%}
   {%- endfor -%}
   {%- if problems -%}
@@ -150,7 +172,9 @@ when matched then update set {% for column in columns %}{{ column }} = s.{{ colu
 
 {#- Why the raw text of a table's rows is not all that they were, or nothing. -#}
 {% macro _why_not_replayed(settings) %}
-  {%- if delta_cdc.is_private(settings) %}{{ return('`mask` and `never_store` keep what they name out of the raw text') }}{% endif -%}
+  {%- if delta_cdc.is_private(settings) -%}
+    {{ return('`mask` and `never_store` keep what they name out of the raw text') }}
+  {%- endif -%}
   {{ return('which row an event means by `alternate_keys` was settled when it came' if settings.get('alternate_keys') else '') }}
 {% endmacro %}
 
@@ -161,16 +185,19 @@ when matched then update set {% for column in columns %}{{ column }} = s.{{ colu
   {%- do delta_cdc._refuse_restored(table.staging, state) -%}
   {%- do delta_cdc._need_erase_secret(table.settings, state) -%}
   {%- if '_cdc_revised_in' not in adapter.get_columns_in_relation(table.staging) | map(attribute='name') | list -%}
-    {%- do run_query('alter table ' ~ table.staging ~ " add columns (_cdc_revised_in bigint comment 'batch of the operation that last retracted, replayed or restored the row; null if none did')") -%}
+    {%- do run_query('alter table ' ~ table.staging
+          ~ " add columns (_cdc_revised_in bigint comment 'batch of the operation that last retracted, replayed or restored the row; null if none did')") -%}
   {%- endif -%}
   {%- set notes = {} -%}
   {%- do notes.update(state.notes) -%}
-  {#- the highest position may be lower now: it is asked for at the next load; what is usable now may be a truncate, or a key change -#}
+  {#- the highest position may be lower now: it is asked for at the next load; what is usable now
+      may be a truncate, or a key change -#}
   {%- do notes.update({'highest': none, 'highest_type': none, 'revised_in': revision, 'after': revision, 'truncates': true,
         'keys_may_move': state.notes.keys_may_move is not sameas false or table.settings.key_changes}) -%}
   {%- set done = delta_cdc._write(table.staging, sql, {'txn': {'app_id': state.app_id, 'version': revision}, 'notes': notes}) -%}
   {%- if not done.rows_affected -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': another operation took batch ' ~ revision ~ ' meanwhile, and this one did nothing. Run it again.') -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': another operation took batch ' ~ revision
+          ~ ' meanwhile, and this one did nothing. Run it again.') -%}
   {%- endif -%}
   {{ return(done) }}
 {% endmacro %}
@@ -189,15 +216,17 @@ when matched then update set {% for column in columns %}{{ column }} = s.{{ colu
 {% endmacro %}
 
 
-{#- A batch id for an operation: a row of its own in the ledger, in one commit with the mark on what it takes back. One that was interrupted before
-    a table took its number goes on with it when it is run again, unless something was recorded since. tables: those that are to take it. -#}
+{#- A batch id for an operation: a row of its own in the ledger, in one commit with the mark on what it takes back. One that was
+    interrupted before a table took its number goes on with it when it is run again, unless something was recorded since.
+    tables: those that are to take it. -#}
 {% macro _record_revision(ledger, tables, unit, feed, subject, retracted=none) %}
-  {%- set recorded, taken = delta_cdc._highest_recorded_batch(ledger, adapter.table_state(ledger, ledger.identifier)), delta_cdc._highest_batch_of_tables() -%}
+  {%- set recorded, taken = delta_cdc._highest_recorded_batch(ledger, adapter.table_state(ledger, ledger.identifier)),
+        delta_cdc._highest_batch_of_tables() -%}
   {%- set reached = [-1] -%}
   {%- for table in tables %}{% do reached.append(delta_cdc.progress(table.staging).batch_id) %}{% endfor -%}
   {%- if recorded >= taken and recorded > reached | max -%}
-    {%- set its_row = 'batch_id = ' ~ recorded ~ ' and feed = ' ~ delta_cdc.literal(feed) ~ ' and unit = ' ~ delta_cdc.literal(unit)
-          ~ ' and change_set = ' ~ delta_cdc.literal(unit ~ ' ' ~ subject) -%}
+    {%- set its_row = 'batch_id = ' ~ recorded ~ ' and feed = ' ~ delta_cdc.literal(feed)
+          ~ ' and unit = ' ~ delta_cdc.literal(unit) ~ ' and change_set = ' ~ delta_cdc.literal(unit ~ ' ' ~ subject) -%}
     {%- set marked = 'batch_id = ' ~ retracted ~ " and status = 'retracted'" if retracted is not none else 'false' -%}
     {%- set there = adapter.query_rows('select count(*) as n from ' ~ ledger ~ ' where ' ~ its_row ~ ' or ' ~ marked)[0].n -%}
     {%- if there == (1 if retracted is none else 2) %}{{ return(recorded) }}{% endif -%}
@@ -224,22 +253,30 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
   {%- set root = delta_cdc.qualified_folder(settings) -%}
   {%- set reader, staged = table.raw or table.staging, delta_cdc.progress(table.staging) -%}
   {#- what raw did not take while the table was private, staging reads from the change sets themselves -#}
-  {%- if delta_cdc.withheld_until(delta_cdc.progress(reader), settings) > staged.batch_id %}{% set reader = table.staging %}{% endif -%}
+  {%- if delta_cdc.withheld_until(delta_cdc.progress(reader), settings) > staged.batch_id -%}
+    {%- set reader = table.staging -%}
+  {%- endif -%}
   {%- if delta_cdc._are_other_keys(staged.notes.get('keys', settings['keys']), settings['keys']) -%}
     {{ return('table ' ~ table.name ~ ': staging was loaded with other `keys`: ' ~ staged.notes['keys'] | join(', ') ~ '.') }}
   {%- endif -%}
   {%- if table.grows -%}
-    {{ return('table ' ~ table.name ~ ': staging has not got its columns from the configuration yet: ' ~ table.grows | join(', ') ~ '.') }}
+    {{ return('table ' ~ table.name
+        ~ ': staging has not got its columns from the configuration yet: ' ~ table.grows | join(', ') ~ '.') }}
   {%- endif -%}
-  {%- set pending = adapter.query_rows(delta_cdc._change_sets_above(ledger, delta_cdc.progress(reader).batch_id, settings.feed, root)) -%}
+  {%- set pending = adapter.query_rows(delta_cdc._change_sets_above(ledger, delta_cdc.progress(reader).batch_id,
+        settings.feed, root)) -%}
   {%- if not pending and reader != table.staging -%}
-    {%- if delta_cdc._has_lines(reader, settings, staged.batch_id) -%}{%- set pending = [{'batch_id': staged.batch_id + 1, 'change_set': reader | string}] -%}{%- endif -%}
+    {%- if delta_cdc._has_lines(reader, settings, staged.batch_id) -%}
+      {%- set pending = [{'batch_id': staged.batch_id + 1, 'change_set': reader | string}] -%}
+    {%- endif -%}
   {%- endif -%}
-  {{ return('table ' ~ table.name ~ ': batch ' ~ pending[0].batch_id ~ ' (' ~ pending[0].change_set ~ ') is recorded and not loaded yet.' if pending else '') }}
+  {{ return('table ' ~ table.name ~ ': batch ' ~ pending[0].batch_id ~ ' ('
+      ~ pending[0].change_set ~ ') is recorded and not loaded yet.' if pending else '') }}
 {% endmacro %}
 
 
-{#- The lines of the change sets that a table loaded after a batch: {lines: a relation or none, gone: those that are no longer there}. -#}
+{#- The lines of the change sets that a table loaded after a batch: {lines: a relation or none, gone:
+    those that are no longer there}. -#}
 {% macro _lines_of_later_sets(ledger, table, batch_id) %}
   {%- set settings = table.settings -%}
   {%- set root = delta_cdc.qualified_folder(settings) -%}
@@ -256,18 +293,22 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {% endmacro %}
 
 
-{#- What staging does not take, by what operations left behind: older changes of erased keys, changes below the horizon of a compaction. -#}
+{#- What staging does not take, by what operations left behind: older changes of erased keys, changes
+    below the horizon of a compaction. -#}
 {% macro _keep_out(settings, staging, state, evolved=none) %}
   {%- set rewrite = evolved.rewrite if evolved else [] -%}
   {%- set horizon = delta_cdc.horizon(state) -%}
   {%- set erased = state.properties.get('delta_cdc.erased') -%}
   {%- if rewrite and (horizon or erased) -%}
-    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ rewrite | join(', ') ~ ' cannot change to the type that is configured: staging would have to be '
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ rewrite | join(', ')
+          ~ ' cannot change to the type that is configured: staging would have to be '
           ~ 'written anew, and it was compacted, or a person was erased from it. Put the type back, or add a column of that type by `expressions`.') -%}
   {%- endif -%}
   {%- if erased -%}
-    {%- for key in settings['keys'] if evolved and key in evolved.widened and delta_cdc._scale_of(evolved.types[key]) != delta_cdc._scale_of(state.columns[key]) -%}
-      {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ key ~ ' was ' ~ state.columns[key] ~ ' and is now ' ~ evolved.types[key]
+    {%- for key in settings['keys'] if evolved and key in evolved.widened
+          and delta_cdc._scale_of(evolved.types[key]) != delta_cdc._scale_of(state.columns[key]) -%}
+      {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ key ~ ' was ' ~ state.columns[key]
+            ~ ' and is now ' ~ evolved.types[key]
             ~ ', and a person was erased from it, who is known by the key as it was written: 1 would become 1.0. Put the type back.') -%}
     {%- endfor -%}
     {%- if settings.get('alternate_keys') -%}{%- do delta_cdc._refuse_alternate_keys(settings) -%}{%- endif -%}
@@ -279,13 +320,15 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 
 {#- How many digits a number has behind its point as JSON; of another type its name. -#}
 {% macro _scale_of(type) %}
-  {%- set found = modules.re.match('(?i)\\s*(?:(byte|short|integer|long|(?:tiny|small|big)?int)|decimal\\s*\\(\\s*\\d+\\s*,\\s*(\\d+)\\s*\\))\\s*$', type | string) -%}
+  {%- set found = modules.re.match(
+        '(?i)\\s*(?:(byte|short|integer|long|(?:tiny|small|big)?int)|decimal\\s*\\(\\s*\\d+\\s*,\\s*(\\d+)\\s*\\))\\s*$',
+        type | string) -%}
   {{ return(found.group(2) or '0' if found else type | string | lower) }}
 {% endmacro %}
 
 
-{#- The staging tables that exist: [{name, settings, staging, raw}]. names: of these only; setting: of tables that have it; the others
-    are not looked at. -#}
+{#- The staging tables that exist: [{name, settings, staging, raw}]. names: of these only; setting: of tables that have
+    it; the others are not looked at. -#}
 {% macro _staging_tables(feed=none, names=none, setting=none) %}
   {%- set out = [] -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and feed in (none, node.source_name) -%}
@@ -301,7 +344,9 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
       {%- do delta_cdc._note_key_fields(settings, delta_cdc._fields_of_key_before(settings, progress)) -%}
       {%- do settings.update({'spelled': delta_cdc._may_be_spelled_otherwise(settings, progress)}) -%}
       {%- do delta_cdc._keep_out(settings, staging, state) -%}
-      {%- do out.append({'grows': evolved.add + evolved.widen + evolved.rewrite, 'compacted': state.properties.get('delta_cdc.compacted_batch', -1) | int, 'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'staging': staging,
+      {%- do out.append({'grows': evolved.add + evolved.widen + evolved.rewrite,
+            'compacted': state.properties.get('delta_cdc.compacted_batch', -1) | int,
+            'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'staging': staging,
             'raw': none if delta_cdc.reads_files(settings) else delta_cdc._model_of(settings, 'raw')}) -%}
     {%- endif -%}
   {%- endfor -%}
@@ -330,16 +375,24 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {#- The one record that a person names by path, name or batch id. -#}
 {% macro _named_change_set(ledger, given) %}
   {%- set text = delta_cdc.literal(given) -%}
-  {%- set sets = '(select *, element_at(split(change_set, \'/\'), -1) as name from ' ~ ledger ~ " where unit in ('file', 'folder'))" -%}
-  {%- set found = adapter.query_rows('select * from ' ~ sets ~ ' where change_set = ' ~ text ~ ' or endswith(change_set, concat(\'/\', ' ~ text ~ ')) or cast(batch_id as string) = ' ~ text ~ ' order by batch_id') -%}
+  {%- set sets = '(select *, element_at(split(change_set, \'/\'), -1) as name from ' ~ ledger
+        ~ " where unit in ('file', 'folder'))" -%}
+  {%- set found = adapter.query_rows('select * from ' ~ sets ~ ' where change_set = ' ~ text
+        ~ ' or endswith(change_set, concat(\'/\', ' ~ text ~ ')) or cast(batch_id as string) = '
+        ~ text ~ ' order by batch_id') -%}
   {%- if found | length == 1 -%}{{ return(found[0]) }}{%- endif -%}
-  {%- set near = found or adapter.query_rows('select * from ' ~ sets ~ ' order by least(levenshtein(name, ' ~ text ~ '), levenshtein(change_set, ' ~ text ~ ')), batch_id desc limit 3') -%}
+  {%- set near = found or adapter.query_rows('select * from ' ~ sets
+        ~ ' order by least(levenshtein(name, ' ~ text ~ '), levenshtein(change_set, ' ~ text ~ ')), batch_id desc limit 3') -%}
   {%- set which = [] -%}
-  {%- for set in near -%}{%- do which.append(set.batch_id ~ ' (' ~ set.change_set ~ (', retracted' if set.status == 'retracted' else '') ~ ')') -%}{%- endfor -%}
+  {%- for set in near -%}
+    {%- do which.append(set.batch_id ~ ' (' ~ set.change_set ~ (', retracted' if set.status == 'retracted' else '') ~ ')') -%}
+  {%- endfor -%}
   {%- if found -%}
-    {%- do exceptions.raise_compiler_error('There are several change sets `' ~ given ~ '`. Give the batch id of one: ' ~ which | join(', ') ~ '.') -%}
+    {%- do exceptions.raise_compiler_error('There are several change sets `' ~ given
+          ~ '`. Give the batch id of one: ' ~ which | join(', ') ~ '.') -%}
   {%- elif near -%}
-    {%- do exceptions.raise_compiler_error('There is no change set `' ~ given ~ '`. Nearest: ' ~ which | join(', ') ~ '. Give a path, a name or a batch id.') -%}
+    {%- do exceptions.raise_compiler_error('There is no change set `' ~ given
+          ~ '`. Nearest: ' ~ which | join(', ') ~ '. Give a path, a name or a batch id.') -%}
   {%- endif -%}
   {%- do exceptions.raise_compiler_error('There is no change set `' ~ given ~ '`: the ledger ' ~ ledger ~ ' is empty.') -%}
 {% endmacro %}

@@ -7,25 +7,30 @@
       parsed      boolean              false: the message could not be read
       op_code     string               the operation as the format writes it (seeds: cdc_operation_codes)
       after       map<string, string>  the row's new values as text; a column that is not in the map is absent (not null)
-      before      map<string, string>  the row before the change, or its key, where the message has it; only the key is used, unless
-                                       `full_images` says that it is the whole row
-      and any fields that `sequence_by`, `ordinal`, `transaction`, `occurred_at` may name; they begin with `_`, apart from the table's columns;
-      the messages that change no row are left out
+      before      map<string, string>  the row before the change, or its key, where the message has it; only the key is
+                                       used, unless `full_images` says that it is the whole row
+      and any fields that `sequence_by`, `ordinal`, `transaction`, `occurred_at` may name; they begin with `_`, apart from the
+      table's columns; the messages that change no row are left out
   <format>_value(text, type, settings, column)   SQL that casts a value of the map to the column's type (null: does not fit)
   <format>_tables(lines)   only for feeds that mix tables: a SELECT over `lines` that adds source_table (null: unreadable)
       and leaves out the messages that change no row
   <format>_lines(lines)    only where a message may hold several changes: a SELECT of the same columns with one change a line,
       in their order, numbered anew; a message that was split is a message of the format again. The others see only such lines.
 -#}
-{% macro format_changes(lines, settings) %}{{ return(delta_cdc._of_format(settings.format ~ '_changes')(lines, settings)) }}{% endmacro %}
+{% macro format_changes(lines, settings) %}
+  {{ return(delta_cdc._of_format(settings.format ~ '_changes')(lines, settings)) }}
+{% endmacro %}
 
 {#- `<format>_value` of the settings' format. -#}
-{% macro format_value(text, type, settings, column) %}{{ return(delta_cdc._of_format(settings.format ~ '_value')(text, type, settings, column)) }}{% endmacro %}
+{% macro format_value(text, type, settings, column) %}
+  {{ return(delta_cdc._of_format(settings.format ~ '_value')(text, type, settings, column)) }}
+{% endmacro %}
 
 {#- `<format>_tables` of a format, which has to name tables. -#}
 {% macro format_tables(lines, format) %}
   {%- if format in delta_cdc._defaults()['formats_without_tables'] -%}
-    {%- do exceptions.raise_compiler_error("delta_cdc: the format `" ~ format ~ "` does not name tables inside its messages. Give the feed a `location` with {table}.") -%}
+    {%- do exceptions.raise_compiler_error("delta_cdc: the format `" ~ format
+          ~ "` does not name tables inside its messages. Give the feed a `location` with {table}.") -%}
   {%- endif -%}
   {{ return(delta_cdc._of_format(format ~ '_tables')(lines)) }}
 {% endmacro %}
@@ -41,12 +46,14 @@
 {% macro _of_format(name) %}
   {%- set macro = delta_cdc._macro_named(name) -%}
   {%- if macro is none -%}
-    {%- do exceptions.raise_compiler_error("delta_cdc: there is no macro `" ~ name ~ "`. A format is a file macros/formats/<format>.sql with the macros that macros/formats/_format.sql names.") -%}
+    {%- do exceptions.raise_compiler_error("delta_cdc: there is no macro `" ~ name
+          ~ "`. A format is a file macros/formats/<format>.sql with the macros that macros/formats/_format.sql names.") -%}
   {%- endif -%}
   {{ return(macro) }}
 {% endmacro %}
 
-{#- What most formats share: text to a Spark type, null where it does not fit. bytes: SQL that reads the text of a binary value. -#}
+{#- What most formats share: text to a Spark type, null where it does not fit. bytes: SQL that reads
+    the text of a binary value. -#}
 {% macro _plain_value(text, type, bytes=none) %}
   {%- set word = type | lower | trim -%}
   {%- if word in ('string', 'text') -%}{{ return(text) }}{%- endif -%}
@@ -54,7 +61,9 @@
   {%- if word.startswith(('struct', 'array', 'map')) -%}
     {{ return("from_json(" ~ text ~ ", " ~ delta_cdc.literal(type) ~ ")") }}
   {%- endif -%}
-  {%- if word == 'variant' -%}{{ return("coalesce(try_parse_json(" ~ text ~ "), try_cast(" ~ text ~ " as variant))") }}{%- endif -%}
+  {%- if word == 'variant' -%}
+    {{ return("coalesce(try_parse_json(" ~ text ~ "), try_cast(" ~ text ~ " as variant))") }}
+  {%- endif -%}
   {{ return("try_cast(" ~ text ~ " as " ~ type ~ ")") }}
 {% endmacro %}
 
@@ -69,19 +78,22 @@
 {% endmacro %}
 
 
-{#- One line for each element of the messages' first array, numbered anew in the order of lines and elements: the message with this
-    element alone in the array, those at its place alone in the other arrays, and `place` (from 0).
-    A message of one element, or of none, stays the text that it was. -#}
+{#- One line for each element of the messages' first array, numbered anew in the order of lines and elements: the message with
+    this element alone in the array, those at its place alone in the other arrays, and `place` (from 0). A message of one element,
+    or of none, stays the text that it was. -#}
 {% macro _one_line_each(lines, arrays) -%}
 {%- set alone = [] -%}
-{%- for array in arrays %}{% do alone.append("'" ~ array ~ "', cast(array(element.`" ~ loop.index0 ~ "`) as variant)") %}{% endfor -%}
+{%- for array in arrays -%}
+  {%- do alone.append("'" ~ array ~ "', cast(array(element.`" ~ loop.index0 ~ "`) as variant)") -%}
+{%- endfor -%}
 {#- a message is taken apart once, and none is copied whole to each of its elements #}
 select batch_id, change_set, row_number() over (partition by batch_id order by row_number, place) as row_number,
   coalesce(whole, to_json(map_concat(rest, map({{ alone | join(', ') }}, 'place', cast(place as variant))))) as message
 from (
   select batch_id, change_set, row_number, elements,
     if(size(elements) > 1, null, message) as whole,
-    if(size(elements) > 1, map_filter(envelope, (name, value) -> name not in ({{ delta_cdc._literals(arrays + ['place']) }})), null) as rest
+    if(size(elements) > 1,
+      map_filter(envelope, (name, value) -> name not in ({{ delta_cdc._literals(arrays + ['place']) }})), null) as rest
   from (
     select *, arrays_zip(
       {%- for array in arrays %}
@@ -100,7 +112,9 @@ select * from {{ lines }} lateral view outer explode(array({{ made }})) as {{ na
 {%- endmacro %}
 
 {#- Lines with `body`, what their JSON holds of a struct type; null where it is none. -#}
-{% macro _lines_as(lines, type) %}{{ return(delta_cdc._lines_with(lines, 'body', 'try_cast(try_parse_json(message) as ' ~ type ~ ')')) }}{% endmacro %}
+{% macro _lines_as(lines, type) %}
+  {{ return(delta_cdc._lines_with(lines, 'body', 'try_cast(try_parse_json(message) as ' ~ type ~ ')')) }}
+{% endmacro %}
 
 
 {#- <format>_tables of messages that name their table: the rows of `_<format>_rows`, with the names joined by dots.
@@ -114,8 +128,8 @@ from ({{ rows }})
 
 {#- A map from the names and values of two arrays; null where they are no pair of such. -#}
 {% macro _map_of(names, values) %}
-  {{ return("case when size(" ~ names ~ ") = size(" ~ values ~ ") and size(array_distinct(array_compact(" ~ names ~ "))) = size(" ~ names ~ ")"
-      ~ " then map_from_arrays(" ~ names ~ ", " ~ values ~ ") end") }}
+  {{ return("case when size(" ~ names ~ ") = size(" ~ values ~ ") and size(array_distinct(array_compact("
+      ~ names ~ "))) = size(" ~ names ~ ")" ~ " then map_from_arrays(" ~ names ~ ", " ~ values ~ ") end") }}
 {% endmacro %}
 
 
@@ -135,9 +149,9 @@ if(forall(map_keys({{ names }}), name -> name in ({{ delta_cdc._literals(listed)
 {%- endmacro %}
 
 
-{#- Where an update is two lines, the row before and the row after: one line, in which the line after holds the other as `__before`.
-    A row before without its row after stays a line, of an operation that has no code. Lines are a pair if nothing is between
-    them among the lines that are equal in `same` (SQL over `body`, the line as VARIANT). -#}
+{#- Where an update is two lines, the row before and the row after: one line, in which the line after holds the other as
+    `__before`. A row before without its row after stays a line, of an operation that has no code. Lines are a pair if nothing is
+    between them among the lines that are equal in `same` (SQL over `body`, the line as VARIANT). -#}
 {% macro _with_image_before(lines, operation, befores, afters, same) -%}
 {%- set pair = 'over (partition by batch_id, ' ~ same | join(', ') ~ ' order by row_number)' -%}
 {%- set befores = delta_cdc._literals(befores) -%}
@@ -154,11 +168,12 @@ where not coalesce(image in ({{ befores }}) and image_below in ({{ afters }}), f
 {%- endmacro %}
 
 
-{#- Flat rows as `row_values`, map<string, string>: a column that is not in the map is absent. settings: with `spelled` in them the columns as the
-    table lists them. -#}
+{#- Flat rows as `row_values`, map<string, string>: a column that is not in the map is absent. settings: with `spelled` in them
+    the columns as the table lists them. -#}
 {% macro _flat_rows(lines, settings={}) %}
   {%- set rows = '(select *, ' ~ delta_cdc._row_of('message') ~ ' as row_values from ' ~ lines ~ ')' -%}
-  {{ return('(select * except (row_values), ' ~ delta_cdc._as_listed('row_values', settings) ~ ' as row_values from ' ~ rows ~ ')' if settings.get('spelled') else rows) }}
+  {{ return('(select * except (row_values), ' ~ delta_cdc._as_listed('row_values', settings) ~ ' as row_values from ' ~ rows ~ ')'
+      if settings.get('spelled') else rows) }}
 {% endmacro %}
 
 {% macro _row_of(text) %}{{ return('try_cast(try_parse_json(' ~ text ~ ') as map<string, string>)') }}{% endmacro %}
@@ -166,11 +181,13 @@ where not coalesce(image in ({{ befores }}) and image_below in ({{ afters }}), f
 
 {#- The row before an update, of `after` and `old`, which has the columns that changed: as MySQL's readers tell it. -#}
 {% macro _before_by_old(update) %}
-  {{ return("if(op_code = '" ~ update ~ "', map_concat(map_filter(after, (name, value) -> not map_contains_key(old, name)), old), null)") }}
+  {{ return("if(op_code = '" ~ update
+      ~ "', map_concat(map_filter(after, (name, value) -> not map_contains_key(old, name)), old), null)") }}
 {% endmacro %}
 
 
-{#- PostgreSQL's X/Y in hexadecimal, a place in the write-ahead log, as one number; null for anything else, and beyond a bigint. -#}
+{#- PostgreSQL's X/Y in hexadecimal, a place in the write-ahead log, as one number; null for
+    anything else, and beyond a bigint. -#}
 {% macro _lsn(text) -%}
 case when {{ text }} rlike '^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$' then
     try_add(try_multiply(cast(conv(split_part({{ text }}, '/', 1), 16, 10) as bigint), 4294967296),
@@ -179,5 +196,7 @@ case when {{ text }} rlike '^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$' then
 
 
 {#- The columns of a flat row, from the name of a map<string, string>: those of whose names a condition on `name` holds. -#}
-{% macro _columns_where(row, condition) %}{{ return('map_filter(' ~ row ~ ', (name, value) -> ' ~ condition ~ ')') }}{% endmacro %}
+{% macro _columns_where(row, condition) %}
+  {{ return('map_filter(' ~ row ~ ', (name, value) -> ' ~ condition ~ ')') }}
+{% endmacro %}
 

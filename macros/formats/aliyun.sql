@@ -1,10 +1,14 @@
 {#-
-  The JSON that Alibaba Cloud's DataWorks writes to Kafka (https://www.alibabacloud.com/help/en/dataworks/user-guide/message-formats):
+  The JSON that Alibaba Cloud's DataWorks writes to Kafka
+  (https://www.alibabacloud.com/help/en/dataworks/user-guide/message-formats):
   {schema, payload: {before, after, op, sequenceId, timestamp}}. An update is one message with both images (UPDATE_AFTER),
   or one of each (UPDATE_BEFOR, UPDATE_AFTER), which become one. A message without an image changes no row, but for TRUNCATE.
 -#}
-{% macro aliyun_lines(lines) %}{{ return(delta_cdc._with_image_before(lines, "try_variant_get(body, '$.payload.op', 'string')",
-  ['UPDATE_BEFOR'], ['UPDATE_AFTER'], ["to_json(try_variant_get(body, '$.schema.source', 'map<string, string>'))"])) }}{% endmacro %}
+{% macro aliyun_lines(lines) %}
+  {{ return(delta_cdc._with_image_before(lines, "try_variant_get(body, '$.payload.op', 'string')",
+      ['UPDATE_BEFOR'], ['UPDATE_AFTER'],
+      ["to_json(try_variant_get(body, '$.schema.source', 'map<string, string>'))"])) }}
+{% endmacro %}
 
 
 {#- The two images of an update are one line here, `__before` in the second (`aliyun_lines`). -#}
@@ -31,15 +35,18 @@ from (
   {%- set type = type | lower | trim -%}
   {%- if type in ('date', 'timestamp', 'timestamp_ntz') -%}
     {%- set moment = delta_cdc._of_millis('try_cast(' ~ text ~ ' as bigint)') -%}
-    {{ return("coalesce(" ~ (delta_cdc._in_utc(moment) if type == 'timestamp_ntz' else 'cast(' ~ moment ~ ' as ' ~ type ~ ')') ~ ", try_cast(" ~ text ~ " as " ~ type ~ "))") }}
+    {{ return("coalesce(" ~ (delta_cdc._in_utc(moment) if type == 'timestamp_ntz' else 'cast(' ~ moment ~ ' as ' ~ type ~ ')')
+        ~ ", try_cast(" ~ text ~ " as " ~ type ~ "))") }}
   {%- endif -%}
   {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'base64')")) }}
 {% endmacro %}
 
 
 {#- database.table, or database.schema.table -#}
-{% macro aliyun_tables(lines) %}{{ return(delta_cdc._tables_by_name(delta_cdc._aliyun_rows(lines), 'body.payload.op is not null',
-  ['body.schema.source.dbName', 'body.schema.source.schemaName', 'body.schema.source.tableName'])) }}{% endmacro %}
+{% macro aliyun_tables(lines) %}
+  {{ return(delta_cdc._tables_by_name(delta_cdc._aliyun_rows(lines), 'body.payload.op is not null',
+      ['body.schema.source.dbName', 'body.schema.source.schemaName', 'body.schema.source.tableName'])) }}
+{% endmacro %}
 
 
 {#- The messages with what they say, `body`; without those that change no row. -#}
@@ -52,5 +59,6 @@ struct<
   `__before` struct<payload struct<before {{ image }}>>>
 {%- endset -%}
 select * from ({{ delta_cdc._lines_as(lines, type) }})
-where not coalesce(body.payload.op <> 'TRUNCATE' and body.payload.before.dataColumn is null and body.payload.after.dataColumn is null, false)
+where not coalesce(body.payload.op <> 'TRUNCATE' and body.payload.before.dataColumn is null
+    and body.payload.after.dataColumn is null, false)
 {%- endmacro %}

@@ -18,7 +18,8 @@ from (
     select batch_id, change_set, row_number, message,
       body.type is not null as parsed, body.type as op_code,
       get(body.data, 0) as row_values, get(body.old, 0) as old_values,
-      body.ts as _message_time, body.id as _message_id, struct(batch_id as batch, row_number as row) as _arrival, coalesce(body.place, 0) as _place, nullif(body.gtid, '') as _gtid,
+      body.ts as _message_time, body.id as _message_id, struct(batch_id as batch, row_number as row) as _arrival,
+      coalesce(body.place, 0) as _place, nullif(body.gtid, '') as _gtid,
       {{ delta_cdc._of_millis('body.es') }} as _timestamp
     from ({{ delta_cdc._canal_rows(lines) }})
   )
@@ -28,13 +29,16 @@ from (
 
 {#- MySQL's bytes come one character each (ISO 8859-1). -#}
 {% macro canal_value(text, type, settings, column) %}
-  {{ return(delta_cdc._plain_value(text, type, bytes="if(" ~ text ~ " rlike r'^[\\x00-\\xff]*$', encode(" ~ text ~ ", 'ISO-8859-1'), null)")) }}
+  {{ return(delta_cdc._plain_value(text, type,
+      bytes="if(" ~ text ~ " rlike r'^[\\x00-\\xff]*$', encode(" ~ text ~ ", 'ISO-8859-1'), null)")) }}
 {% endmacro %}
 
 
 {#- database.table -#}
-{% macro canal_tables(lines) %}{{ return(delta_cdc._tables_by_name(delta_cdc._canal_rows(lines), 'body.type is not null',
-  ['body.database', 'body.`table`'])) }}{% endmacro %}
+{% macro canal_tables(lines) %}
+  {{ return(delta_cdc._tables_by_name(delta_cdc._canal_rows(lines), 'body.type is not null',
+      ['body.database', 'body.`table`'])) }}
+{% endmacro %}
 
 
 {#- The messages with what they say, `body`; without those that change no row. -#}
@@ -46,5 +50,6 @@ struct<
 {%- endset -%}
 select * from ({{ delta_cdc._lines_as(lines, type) }})
 -- DDL, and what tells the statement whose rows are in other messages (binlog_rows_query_log_events)
-where not coalesce(body.data is null and body.type <> 'TRUNCATE' and (body.type not in ('INSERT', 'UPDATE', 'DELETE') or body.`sql` <> ''), false)
+where not coalesce(body.data is null and body.type <> 'TRUNCATE'
+    and (body.type not in ('INSERT', 'UPDATE', 'DELETE') or body.`sql` <> ''), false)
 {%- endmacro %}

@@ -1,6 +1,6 @@
 {#-
-  ChangeEvent(changeType, timestamp, columnNames, columnValues, oldKeyNames, oldKeyValues) as one JSON object each: names and values are
-  arrays of equal length. Each event may tell other columns, and other keys: what it does not tell is absent.
+  ChangeEvent(changeType, timestamp, columnNames, columnValues, oldKeyNames, oldKeyValues) as one JSON object each: names and
+  values are arrays of equal length. Each event may tell other columns, and other keys: what it does not tell is absent.
 -#}
 {% macro change_event_changes(lines, settings) -%}
 select
@@ -8,7 +8,8 @@ select
   body.changeType is not null as parsed, upper(body.changeType) as op_code,
   {{ delta_cdc._map_of('body.columnNames', 'body.columnValues') }} as after,
   {{ delta_cdc._map_of('body.oldKeyNames', 'body.oldKeyValues') }} as before,
-  coalesce({{ delta_cdc._of_millis('try_cast(body.`timestamp` as bigint)') }}, try_cast(body.`timestamp` as timestamp)) as _timestamp
+  coalesce({{ delta_cdc._of_millis('try_cast(body.`timestamp` as bigint)') }},
+    try_cast(body.`timestamp` as timestamp)) as _timestamp
 from (
   select *, try_cast(try_parse_json(message) as struct<changeType string, `timestamp` string,
     columnNames array<string>, columnValues array<string>, oldKeyNames array<string>, oldKeyValues array<string>>) as body
@@ -18,4 +19,6 @@ from (
 
 
 {#- As flat rows have their values. -#}
-{% macro change_event_value(text, type, settings, column) %}{{ return(delta_cdc.rows_value(text, type, settings, column)) }}{% endmacro %}
+{% macro change_event_value(text, type, settings, column) %}
+  {{ return(delta_cdc.rows_value(text, type, settings, column)) }}
+{% endmacro %}

@@ -1,10 +1,10 @@
 {#-
   Debezium change events as JSON (https://debezium.io/documentation/reference/stable/): the envelope alone, with its
-  schema ({schema, payload}), or as a Kafka record ({topic, key, value, headers}, or with parts that are text) of either kind. Or the row alone
-  with `__op` or `__deleted` among its columns, as the transform ExtractNewRecordState writes it; or a CloudEvent.
-  No row change, so in no table: tombstones (null value), heartbeats, transaction metadata, schema changes, logical messages.
-  An unchanged TOAST value comes as a placeholder: its column is absent.
-  A key change comes as a delete and a create; the create's header __debezium.oldkey names the key before.
+  schema ({schema, payload}), or as a Kafka record ({topic, key, value, headers}, or with parts that are text) of either kind. Or
+  the row alone with `__op` or `__deleted` among its columns, as the transform ExtractNewRecordState writes it; or a CloudEvent.
+  No row change, so in no table: tombstones (null value), heartbeats, transaction metadata, schema changes, logical messages. An
+  unchanged TOAST value comes as a placeholder: its column is absent. A key change comes as a delete and a create; the create's
+  header __debezium.oldkey names the key before.
 -#}
 {% macro debezium_changes(lines, settings) -%}
 {%- set is_there = 'not coalesce(value in (' ~ delta_cdc._debezium_placeholders(settings.unavailable_value) ~ '), false)' -%}
@@ -13,89 +13,120 @@ select
   event is not null as parsed,
   op_code,
   {{ delta_cdc._columns_where(delta_cdc._with_key('row_after', settings), is_there) }} as after,
-  {{ delta_cdc._columns_where("case op_code when 'c' then coalesce(" ~ delta_cdc._texts('old_key') ~ ", row_before) when 'd' then coalesce("
-      ~ delta_cdc._with_key('row_before', settings) ~ ", " ~ delta_cdc._texts('record_key') ~ ") else row_before end", is_there) }} as before,
+  {{ delta_cdc._columns_where(
+      "case op_code when 'c' then coalesce(" ~ delta_cdc._texts('old_key') ~ ", row_before) when 'd' then coalesce("
+      ~ delta_cdc._with_key('row_before', settings) ~ ", " ~ delta_cdc._texts('record_key') ~ ") else row_before end",
+      is_there) }} as before,
   case when coalesce(pg_position, offset) is not null or log <> ''
     then struct(log, coalesce(pg_position, offset) as offset, log_row as row) end as _position,
   struct(batch_id as batch, row_number as row) as _arrival,
-  coalesce(source.txId, source.gtid, regexp_replace(event.transaction.id, '^([0-9]+):[0-9]+$', '$1')) as _txid,  -- PostgreSQL: id:lsn
+  coalesce(source.txId, source.gtid,
+    regexp_replace(event.transaction.id, '^([0-9]+):[0-9]+$', '$1')) as _txid,  -- PostgreSQL: id:lsn
   event.transaction.total_order as _total_order,
-  coalesce(timestamp_micros(nullif(source.ts_us, 0)), {{ delta_cdc._of_millis('nullif(source.ts_ms, 0)') }}, timestamp_micros(source.ts_ns div 1000),
+  coalesce(timestamp_micros(nullif(source.ts_us, 0)), {{ delta_cdc._of_millis('nullif(source.ts_ms, 0)') }},
+    timestamp_micros(source.ts_ns div 1000),
     {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
   {{ delta_cdc._debezium_types(settings) }} as _semantic_types
 from (
   select *, event.source as source,
     -- a row without an operation, as Materialize writes it, tells it by its images
-    coalesce(event.op, case when row_after is not null then if(row_before is null, 'c', 'u') when row_before is not null then 'd' end) as op_code,
+    coalesce(event.op, case
+        when row_after is not null then if(row_before is null, 'c', 'u')
+        when row_before is not null then 'd' end) as op_code,
     -- PostgreSQL gives [last commit, this change], also for the rows of an incremental snapshot, which have no lsn
     try_cast(try_variant_get(try_parse_json(event.source.sequence), '$[1]', 'string') as decimal(38, 0)) as pg_position,
     -- MongoDB's place in its log is a second and a number in it; of TiCDC's all else is the same in every message
-    try_cast(coalesce(if(is_document, cast(event.source.ts_ms div 1000 * 4294967296BD + event.source.ord as string), null), if(event.source.connector = 'TiCDC', event.source.commit_ts, null), event.source.lsn, event.source.pos, event.source.scn, event.source.event_serial_no) as decimal(38, 0)) as offset,
-    coalesce({{ delta_cdc._padded('event.source.file') }}, concat_ws('/', {{ delta_cdc._padded('event.source.commit_lsn') }}, {{ delta_cdc._padded('event.source.change_lsn') }})) as log,
+    try_cast(coalesce(if(is_document, cast(event.source.ts_ms div 1000 * 4294967296BD + event.source.ord as string), null),
+        if(event.source.connector = 'TiCDC', event.source.commit_ts, null),
+        event.source.lsn, event.source.pos, event.source.scn, event.source.event_serial_no) as decimal(38, 0)) as offset,
+    coalesce({{ delta_cdc._padded('event.source.file') }},
+      concat_ws('/', {{ delta_cdc._padded('event.source.commit_lsn') }},
+        {{ delta_cdc._padded('event.source.change_lsn') }})) as log,
     try_cast(event.source.row as bigint) as log_row
   from (
     select *, {{ delta_cdc._texts('before') }} as row_before,
       -- Spanner tells the key and what was modified: what is null before and after is not told
-      if(event.source.connector = 'spanner' and event.op = 'u', map_filter({{ delta_cdc._texts('after') }}, (name, value) -> value is not null or {{ delta_cdc._texts('before') }}[name] is not null),
+      if(event.source.connector = 'spanner' and event.op = 'u',
+        map_filter({{ delta_cdc._texts('after') }},
+          (name, value) -> value is not null or {{ delta_cdc._texts('before') }}[name] is not null),
         {{ delta_cdc._texts('after') }}) as row_after
     from ({{ delta_cdc._debezium_events(lines, settings) }})
   )
 )
 {%- endmacro %}
 
-{#- What a value that is not known is written as, by its type (UnchangedToastedPlaceholder.java of Debezium): as text and bytes; as a map; in lists of
-    text, bytes and UUIDs; in lists of numbers, decimals and booleans an element a letter, made of its code. -#}
+{#- What a value that is not known is written as, by its type (UnchangedToastedPlaceholder.java of Debezium): as
+    text and bytes; as a map; in lists of text, bytes and UUIDs; in lists of numbers, decimals and booleans an
+    element a letter, made of its code. -#}
 {% macro _debezium_placeholders(text) %}
   {%- set md5, base64 = local_md5(text), 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/' -%}
-  {%- set uuid = md5[:8] ~ '-' ~ md5[8:12] ~ '-3' ~ md5[13:16] ~ '-' ~ '89ab'[(md5[16] | int(base=16)) % 4] ~ md5[17:20] ~ '-' ~ md5[20:] -%}
+  {%- set uuid = md5[:8] ~ '-' ~ md5[8:12] ~ '-3' ~ md5[13:16]
+        ~ '-' ~ '89ab'[(md5[16] | int(base=16)) % 4] ~ md5[17:20] ~ '-' ~ md5[20:] -%}
   {%- set known = [text, '{"' ~ text ~ '":"' ~ text ~ '"}', '["' ~ text ~ '"]', '["' ~ uuid ~ '"]'] -%}
   {#- of a short text, what a list of so many is by itself too -#}
   {%- for element in ['{0}'] + (['{0}.0', '"{1}"', '{{"scale":0,"value":"{1}"}}', 'true'] if text | length > 16 else []) -%}
     {%- set elements = [] -%}
-    {%- for code in text.encode() %}{% do elements.append(element.format(code, base64[code // 4] ~ base64[code % 4 * 16] ~ '==')) %}{% endfor -%}
+    {%- for code in text.encode() -%}
+      {%- do elements.append(element.format(code, base64[code // 4] ~ base64[code % 4 * 16] ~ '==')) -%}
+    {%- endfor -%}
     {%- do known.append('[' ~ elements | join(',') ~ ']') -%}
   {%- endfor -%}
   {%- set literal = delta_cdc.literal(text) -%}
-  {{ return(delta_cdc._literals(known) ~ ", base64(" ~ literal ~ "), concat('[\"', base64(" ~ literal ~ "), '\"]'), lower(hex(" ~ literal ~ "))") }}
+  {{ return(delta_cdc._literals(known)
+      ~ ", base64(" ~ literal ~ "), concat('[\"', base64(" ~ literal ~ "), '\"]'), lower(hex(" ~ literal ~ "))") }}
 {% endmacro %}
 
 {% macro _texts(row) %}{{ return('try_cast(' ~ row ~ ' as map<string, string>)') }}{% endmacro %}
 
-{#- An image, a map<string, string>, with the key columns that it does not have and the record's key has: YDB writes them there alone,
-    and so ByLogicalTableRouter what tells shards apart. -#}
+{#- An image, a map<string, string>, with the key columns that it does not have and the record's key has: YDB writes them there
+    alone, and so ByLogicalTableRouter what tells shards apart. -#}
 {% macro _with_key(image, settings) %}
   {%- set has = [] -%}
-  {%- for key in settings['keys'] %}{% do has.append("map_contains_key(" ~ image ~ ", " ~ delta_cdc.literal(key) ~ ")") %}{% endfor -%}
+  {%- for key in settings['keys'] -%}
+    {%- do has.append("map_contains_key(" ~ image ~ ", " ~ delta_cdc.literal(key) ~ ")") -%}
+  {%- endfor -%}
   {%- if not has -%}{{ return(image) }}{%- endif -%}
-  {{ return("if(record_key is null or (" ~ has | join(' and ') ~ "), " ~ image ~ ", map_concat(map_filter(" ~ delta_cdc._texts('record_key')
-      ~ ", (name, value) -> name in (" ~ delta_cdc._literals(settings['keys']) ~ ") and not map_contains_key(" ~ image ~ ", name)), " ~ image ~ "))") }}
+  {{ return("if(record_key is null or (" ~ has | join(' and ') ~ "), " ~ image ~ ", map_concat(map_filter("
+      ~ delta_cdc._texts('record_key') ~ ", (name, value) -> name in (" ~ delta_cdc._literals(settings['keys'])
+      ~ ") and not map_contains_key(" ~ image ~ ", name)), " ~ image ~ "))") }}
 {% endmacro %}
 
 
-{#- The envelopes with `event`, what they say, and its rows and keys, each an object of the columns' values, whatever it came as: a document of
-    MongoDB's is text (and what the key names `id` is its `_id`); YugabyteDB and Cassandra write cells. -#}
+{#- The envelopes with `event`, what they say, and its rows and keys, each an object of the columns' values, whatever it came as:
+    a document of MongoDB's is text (and what the key names `id` is its `_id`); YugabyteDB and Cassandra write cells. -#}
 {% macro _debezium_events(lines, settings) -%}
 {%- set type -%}
 struct<
         op string, before variant, after variant, ts_ms bigint,
         `transaction` struct<id string, total_order bigint>,
-        source struct<lsn string, sequence string, txId string, gtid string, ts_ms bigint, ts_us bigint, ts_ns bigint, file string, pos string,
-          row string, scn string, commit_lsn string, change_lsn string, event_serial_no string, connector string, commit_ts string, collection string, ord bigint>>
+        source struct<lsn string, sequence string, txId string, gtid string, ts_ms bigint, ts_us bigint, ts_ns bigint,
+          file string, pos string, row string, scn string, commit_lsn string, change_lsn string, event_serial_no string,
+          connector string, commit_ts string, collection string, ord bigint>>
 {%- endset -%}
 select batch_id, change_set, row_number, message, event, is_document,
   if(rows is null, event.after, rows[0]) as after, if(rows is null, event.before, rows[1]) as before,
-  case when rows is null then record_key when is_document then to_variant_object(named_struct('_id', rows[2])) else rows[2] end as record_key,
+  case when rows is null then record_key
+    when is_document then to_variant_object(named_struct('_id', rows[2]))
+    else rows[2] end as record_key,
   if(rows is null, old_key, rows[3]) as old_key,
-  if(is_document, {{ delta_cdc._dates_of_document('coalesce(try_cast(event.after as string), try_cast(event.before as string))') }}, semantic_types) as semantic_types
+  if(is_document,
+    {{ delta_cdc._dates_of_document('coalesce(try_cast(event.after as string), try_cast(event.before as string))') }},
+    semantic_types) as semantic_types
 from (
   select *, case
-      when is_document then transform(array(try_cast(event.after as string), try_cast(event.before as string), try_variant_get(record_key, '$.id', 'string'), null),
-        text -> {{ delta_cdc._document('text') }})
-      when contains(message, '"set"') or contains(message, r'"set\"') then transform(array(event.after, event.before, record_key, old_key), row -> {{ delta_cdc._without_cells('row') }}) end as rows
+      when is_document then
+        transform(array(try_cast(event.after as string), try_cast(event.before as string),
+            try_variant_get(record_key, '$.id', 'string'), null),
+          text -> {{ delta_cdc._document('text') }})
+      when contains(message, '"set"') or contains(message, r'"set\"') then
+        transform(array(event.after, event.before, record_key, old_key), row -> {{ delta_cdc._without_cells('row') }})
+      end as rows
   from (
-    select *, event.source.collection is not null and not coalesce(schema_of_variant(event.after) like 'OBJECT%', false) as is_document
+    select *, event.source.collection is not null
+      and not coalesce(schema_of_variant(event.after) like 'OBJECT%', false) as is_document
     from (
-      select batch_id, change_set, row_number, message, old_key, record_key, semantic_types, try_cast(envelope as {{ type }}) as event
+      select batch_id, change_set, row_number, message, old_key, record_key, semantic_types,
+        try_cast(envelope as {{ type }}) as event
       from ({{ delta_cdc._debezium_envelopes(lines, delta_cdc._known_columns(settings)) }})
     )
   )
@@ -103,20 +134,23 @@ from (
 {%- endmacro %}
 
 
-{#- A row whose values are all cells, {value, set}, as one of values; a cell that is null or not set is of a column that the change does not have.
-    Another row as it is. -#}
+{#- A row whose values are all cells, {value, set}, as one of values; a cell that is null or not set is of a column that the
+    change does not have. Another row as it is. -#}
 {% macro _without_cells(row) -%}
 transform(array(map_filter(try_cast({{ row }} as map<string, variant>), (name, cell) -> not is_variant_null(cell))), cells ->
-        if(size(cells) > 0 and forall(map_values(cells), cell -> coalesce(map_contains_key(try_cast(cell as map<string, variant>), 'value')
-            and size(array_except(map_keys(try_cast(cell as map<string, variant>)), array('value', 'set', 'deletion_ts'))) = 0, false)),
-          to_variant_object(transform_values(map_filter(cells, (name, cell) -> not try_variant_get(cell, '$.set', 'boolean') <=> false),
+        if(size(cells) > 0 and forall(map_values(cells), cell ->
+              coalesce(map_contains_key(try_cast(cell as map<string, variant>), 'value')
+                and size(array_except(map_keys(try_cast(cell as map<string, variant>)),
+                    array('value', 'set', 'deletion_ts'))) = 0, false)),
+          to_variant_object(transform_values(map_filter(cells, (name, cell) ->
+                not try_variant_get(cell, '$.set', 'boolean') <=> false),
             (name, cell) -> try_variant_get(cell, '$.value', 'variant'))),
           {{ row }}))[0]
 {%- endmacro %}
 
 
-{#- A document of MongoDB's, text in its extended JSON, as an object. What is one value there is one here, nested or not: numbers, texts, bytes in
-    base64, moments in milliseconds or as text (`$timestamp`: seconds). -#}
+{#- A document of MongoDB's, text in its extended JSON, as an object. What is one value there is one here, nested or not: numbers,
+    texts, bytes in base64, moments in milliseconds or as text (`$timestamp`: seconds). -#}
 {% macro _document(text) -%}
 try_parse_json(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace({{ text }},
           r'\{\s*"\$number(?:Long|Int|Double)"\s*:\s*"(-?\d+(?:\.\d+)?)"\s*\}', '$1'),
@@ -128,20 +162,26 @@ try_parse_json(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regex
 
 {#- The columns of such a document that are moments in milliseconds. -#}
 {% macro _dates_of_document(text) -%}
-map_from_entries(transform(map_keys(map_filter(try_cast(try_parse_json({{ text }}) as map<string, variant>), (name, value) -> try_variant_get(value, '$["$date"]', 'variant') is not null)),
+map_from_entries(transform(map_keys(map_filter(try_cast(try_parse_json({{ text }}) as map<string, variant>),
+        (name, value) -> try_variant_get(value, '$["$date"]', 'variant') is not null)),
       name -> struct(name, struct('org.apache.kafka.connect.data.Timestamp' as type, cast(null as int) as scale))))
 {%- endmacro %}
 
 
-{#- Of each column the schema's {type, scale}, both null where the schema names no type, and for each number in a decimal column: what is
-    written as `precise` is text. -#}
+{#- Of each column the schema's {type, scale}, both null where the schema names no type, and for each number in a decimal column:
+    what is written as `precise` is text. -#}
 {% macro _debezium_types(settings) -%}
 {%- set decimals = [] -%}
-{%- for column, type in settings.column_types.items() if (type | lower | trim).startswith('decimal') %}{% do decimals.append(column) %}{% endfor -%}
+{%- for column, type in settings.column_types.items() if (type | lower | trim).startswith('decimal') -%}
+  {%- do decimals.append(column) -%}
+{%- endfor -%}
 {%- if not decimals or settings.decimal_handling != 'precise' -%}{{ return('semantic_types') }}{%- endif -%}
 {%- set images = [] -%}
-{%- for image in ('after', 'before', 'old_key', 'record_key') %}{% do images.append('try_cast(' ~ image ~ ' as map<string, variant>)') %}{% endfor -%}
-transform(array(map_filter(coalesce({{ images | join(', ') }}), (name, value) -> name in ({{ delta_cdc._literals(decimals) }}) and schema_of_variant(value) rlike '^(BIGINT|DECIMAL|DOUBLE)')),
+{%- for image in ('after', 'before', 'old_key', 'record_key') -%}
+  {%- do images.append('try_cast(' ~ image ~ ' as map<string, variant>)') -%}
+{%- endfor -%}
+transform(array(map_filter(coalesce({{ images | join(', ') }}), (name, value) ->
+      name in ({{ delta_cdc._literals(decimals) }}) and schema_of_variant(value) rlike '^(BIGINT|DECIMAL|DOUBLE)')),
     numbers -> if(not coalesce(size(numbers) > 0, false), semantic_types, map_concat(
       coalesce(map_filter(semantic_types, (name, type) -> not map_contains_key(numbers, name)), map()),
       transform_values(numbers, (name, value) -> struct(cast(null as string) as type, cast(null as int) as scale)))))[0]
@@ -158,7 +198,9 @@ transform(array(map_filter(coalesce({{ images | join(', ') }}), (name, value) ->
           ~ " when contains(message, '\"iodebeziumop') then " ~ delta_cdc._debezium_of_cloud_event(row) ~ ' else payload end' %}
     select * from (
       select batch_id, change_set, row_number, message, message_is_json, record_key, old_key, envelope,
-        {{ delta_cdc._map_of('columns.field', 'transform(columns, column -> struct(column.name as type, try_cast(column.parameters.scale as int) as scale))') }} as semantic_types
+        {{ delta_cdc._map_of('columns.field',
+            'transform(columns, column -> struct(column.name as type, try_cast(column.parameters.scale as int) as scale))'
+          ) }} as semantic_types
       from (
         {{ delta_cdc._lines_with('(' ~ delta_cdc._debezium_payloads(lines) ~ ')', 'envelope', envelope) }}
       )
@@ -170,21 +212,25 @@ transform(array(map_filter(coalesce({{ images | join(', ') }}), (name, value) ->
       not coalesce(
       message_is_json and (
         envelope is null or is_variant_null(envelope)  -- a tombstone
-        or (try_variant_get(envelope, '$.status', 'string') in ('BEGIN', 'END') and {{ has.format('$.event_count') }})  -- transaction metadata
-        or (({{ has.format('$.ddl') }} or {{ has.format('$.tableChanges') }}) and ({{ has.format('$.source') }} or {{ has.format('$.databaseName') }}))  -- a schema change
+        or (try_variant_get(envelope, '$.status', 'string') in ('BEGIN', 'END')
+            and {{ has.format('$.event_count') }})  -- transaction metadata
+        or (({{ has.format('$.ddl') }} or {{ has.format('$.tableChanges') }})
+            and ({{ has.format('$.source') }} or {{ has.format('$.databaseName') }}))  -- a schema change
         or map_keys(try_cast(envelope as map<string, variant>)) in (array('ts_ms'), array('resolved'))),  -- a heartbeat
       false))
 {%- endmacro %}
 
 
-{#- The messages with `payload`: what they hold beside its schema, or as a Kafka record's value. is_row: whether that is a row alone. -#}
+{#- The messages with `payload`: what they hold beside its schema, or as a Kafka record's value.
+    is_row: whether that is a row alone. -#}
 {% macro _debezium_payloads(lines) -%}
 {%- set fields = "'array<struct<field string, name string, parameters struct<scale string>>>'" -%}
 select batch_id, change_set, row_number, message, record is not null as message_is_json, is_row,
   if(is_bare_row, value, coalesce(try_variant_get(value, '$.payload', 'variant'), value)) as payload,
   {{ delta_cdc._without_schema('record_key') }} as record_key, {{ delta_cdc._without_schema('old_key') }} as old_key,
   case when is_row then try_variant_get(value, '$.schema.fields', {{ fields }})
-    when try_variant_get(value, '$.schema.fields[0].field', 'string') = 'after' then try_variant_get(value, '$.schema.fields[0].fields', {{ fields }})
+    when try_variant_get(value, '$.schema.fields[0].field', 'string') = 'after'
+      then try_variant_get(value, '$.schema.fields[0].fields', {{ fields }})
     else try_variant_get(value, '$.schema.fields[1].fields', {{ fields }}) end as columns
 from (
   select *, is_bare_row or {{ delta_cdc._debezium_is_row('value', '$.payload') }} as is_row,
@@ -193,14 +239,20 @@ from (
   from (
     select *, {{ delta_cdc._debezium_is_row('value', '$') }} as is_bare_row
     from (
-      select *, case when is_record then {{ delta_cdc._parsed("coalesce(try_variant_get(record, '$.value', 'variant'), try_variant_get(record, '$.payload', 'variant'))") }} else record end as value
+      select *,
+        case when is_record then {{ delta_cdc._parsed(
+            "coalesce(try_variant_get(record, '$.value', 'variant'), try_variant_get(record, '$.payload', 'variant'))") }}
+          else record end as value
       from (
         select *, not {{ delta_cdc._debezium_is_row('record', '$') }}
             and try_variant_get(record, '$.op', 'string') is null
-            and (try_variant_get(record, '$.payload', 'variant') is null or (has_texts and schema_of_variant(try_variant_get(record, '$.payload', 'variant')) = 'STRING'))
-            and size(array_compact(array(try_variant_get(record, '$.topic', 'variant'), try_variant_get(record, '$.key', 'variant'),
-              try_variant_get(record, '$.value', 'variant')))) > 1 as is_record  -- a field with null is there too
-        from (select *, try_parse_json(message) as record, contains(message, '"__op') or contains(message, '"__deleted') as may_be_row,
+            and (try_variant_get(record, '$.payload', 'variant') is null
+                or (has_texts and schema_of_variant(try_variant_get(record, '$.payload', 'variant')) = 'STRING'))
+            and size(array_compact(array(try_variant_get(record, '$.topic', 'variant'),
+                  try_variant_get(record, '$.key', 'variant'),
+                  try_variant_get(record, '$.value', 'variant')))) > 1 as is_record  -- a field with null is there too
+        from (select *, try_parse_json(message) as record,
+          contains(message, '"__op') or contains(message, '"__deleted') as may_be_row,
           contains(message, r'"{\"') and message rlike r'"(key|value|payload)"\s*:\s*"' as has_texts from {{ lines }})
       )
     )
@@ -216,24 +268,30 @@ from (
 {% endmacro %}
 
 {#- A part of a Kafka record that a tool wrote as text (`kcat -J`, which calls the value `payload`), as JSON. -#}
-{% macro _parsed(part) %}{{ return("coalesce(if(has_texts and schema_of_variant(" ~ part ~ ") = 'STRING', try_parse_json(cast(" ~ part ~ " as string)), null), " ~ part ~ ")") }}{% endmacro %}
+{% macro _parsed(part) %}
+  {{ return("coalesce(if(has_texts and schema_of_variant(" ~ part ~ ") = 'STRING', try_parse_json(cast(" ~ part
+      ~ " as string)), null), " ~ part ~ ")") }}
+{% endmacro %}
 
 {#- A key from beside its schema; one without a schema may have a column `payload`, whose value is no object. -#}
 {% macro _without_schema(key) %}
-  {%- set schema, payload = "try_variant_get(" ~ key ~ ", '$.schema', 'variant')", "try_variant_get(" ~ key ~ ", '$.payload', 'variant')" -%}
-  {{ return("if(" ~ payload ~ " is null or (" ~ schema ~ " is null and not schema_of_variant(" ~ payload ~ ") like 'OBJECT%'), " ~ key ~ ", " ~ payload ~ ")") }}
+  {%- set schema, payload = "try_variant_get(" ~ key ~ ", '$.schema', 'variant')",
+        "try_variant_get(" ~ key ~ ", '$.payload', 'variant')" -%}
+  {{ return("if(" ~ payload ~ " is null or (" ~ schema
+      ~ " is null and not schema_of_variant(" ~ payload ~ ") like 'OBJECT%'), " ~ key ~ ", " ~ payload ~ ")") }}
 {% endmacro %}
 
 
-{#- The name of a log, or a place in one, as text that sorts as its number does, which gains digits: mysql-bin.999999, mysql-bin.1000000. -#}
+{#- The name of a log, or a place in one, as text that sorts as its number does, which gains digits:
+    mysql-bin.999999, mysql-bin.1000000. -#}
 {% macro _padded(text) %}
-  {{ return("if(" ~ text ~ " rlike '^[^:]*[0-9]$', concat(regexp_extract(" ~ text ~ ", '^(.*?)[0-9]+$', 1), lpad(regexp_extract(" ~ text
-      ~ ", '([0-9]+)$', 1), 20, '0')), " ~ text ~ ")") }}
+  {{ return("if(" ~ text ~ " rlike '^[^:]*[0-9]$', concat(regexp_extract("
+      ~ text ~ ", '^(.*?)[0-9]+$', 1), lpad(regexp_extract(" ~ text ~ ", '([0-9]+)$', 1), 20, '0')), " ~ text ~ ")") }}
 {% endmacro %}
 
 
-{#- The envelope of a row without one, from its map<string, variant>: what begins with `__` is of the envelope or its source; a column
-    that is listed is the row's too. -#}
+{#- The envelope of a row without one, from its map<string, variant>: what begins with `__` is of the envelope or its source; a
+    column that is listed is the row's too. -#}
 {% macro _debezium_wrapped(row, listed) -%}
 {%- set own = [] -%}
 {%- for column in listed if column.startswith('__') %}{% do own.append(column) %}{% endfor -%}
@@ -244,21 +302,24 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
           'after', to_variant_object(map_filter(row, (name, value) -> not startswith(name, '__'){{ is_own }})),
           'transaction', named_struct('id', row['__transaction_id'], 'total_order', row['__transaction_total_order']),
           'source', to_variant_object(transform_keys(
-            map_filter(row, (name, value) -> startswith(name, '__source_') or (startswith(name, '__') and not map_contains_key(row, '__source_' || substr(name, 3)))),
+            map_filter(row, (name, value) -> startswith(name, '__source_')
+                or (startswith(name, '__') and not map_contains_key(row, '__source_' || substr(name, 3)))),
             (name, value) -> regexp_replace(name, '^__(source_)?', ''))))))[0]
 {%- endmacro %}
 
 
-{#- The envelope that a CloudEvent tells, from its map<string, variant>: its attributes are the fields of the envelope and of its source, without
-    underscores; `iodebeziumtx…` those of the transaction. -#}
+{#- The envelope that a CloudEvent tells, from its map<string, variant>: its attributes are the fields of the envelope and of its
+    source, without underscores; `iodebeziumtx…` those of the transaction. -#}
 {% macro _debezium_of_cloud_event(event) -%}
 {%- set image = "coalesce(try_variant_get(event['data'], '$.payload.{0}', 'variant'), try_variant_get(event['data'], '$.{0}', 'variant'))" -%}
 transform(array({{ event }}), event -> to_variant_object(named_struct(
           'op', event['iodebeziumop'], 'after', {{ image.format('after') }}, 'before', {{ image.format('before') }},
           'transaction', named_struct('id', event['iodebeziumtxid'], 'total_order', event['iodebeziumtxtotalorder']),
-          'source', to_variant_object(transform_keys(map_filter(event, (name, value) -> startswith(name, 'iodebezium')), (name, value) -> coalesce(
-            map('tsms', 'ts_ms', 'tsus', 'ts_us', 'commitlsn', 'commit_lsn', 'changelsn', 'change_lsn', 'eventserialno', 'event_serial_no')[substr(name, 11)],
-            substr(name, 11)))))))[0]
+          'source', to_variant_object(transform_keys(map_filter(event, (name, value) -> startswith(name, 'iodebezium')),
+            (name, value) -> coalesce(
+              map('tsms', 'ts_ms', 'tsus', 'ts_us', 'commitlsn', 'commit_lsn', 'changelsn', 'change_lsn',
+                'eventserialno', 'event_serial_no')[substr(name, 11)],
+              substr(name, 11)))))))[0]
 {%- endmacro %}
 
 
@@ -275,31 +336,40 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
         ~ delta_cdc._precise(text, semantic, scale) ~ " end as " ~ type ~ ")") }}
   {%- elif type in ('date', 'timestamp', 'timestamp_ntz') -%}
     {%- set unit = {'seconds': 1, 'millis': 1000, 'micros': 1000000, 'nanos': 1000000000}[settings.time_unit] -%}
-    {%- set per_second = "coalesce(case " ~ semantic ~ ".type when 'io.debezium.time.Timestamp' then 1000 when 'org.apache.kafka.connect.data.Timestamp' then 1000"
-        ~ " when 'io.debezium.time.MicroTimestamp' then 1000000 when 'io.debezium.time.NanoTimestamp' then 1000000000 end, " ~ unit ~ ")" -%}
+    {%- set per_second = "coalesce(case " ~ semantic
+          ~ ".type when 'io.debezium.time.Timestamp' then 1000 when 'org.apache.kafka.connect.data.Timestamp' then 1000"
+          ~ " when 'io.debezium.time.MicroTimestamp' then 1000000 when 'io.debezium.time.NanoTimestamp' then 1000000000 end, "
+          ~ unit ~ ")" -%}
     {#- 24 digits: their product with a million, divided, still fits a decimal -#}
-    {%- set micros = "timestamp_micros(try_cast(floor(try_cast(" ~ text ~ " as decimal(24, 0)) * 1000000 / " ~ per_second ~ ") as bigint))" -%}
+    {%- set micros = "timestamp_micros(try_cast(floor(try_cast(" ~ text
+          ~ " as decimal(24, 0)) * 1000000 / " ~ per_second ~ ") as bigint))" -%}
     {%- set is_date = semantic ~ ".type in ('io.debezium.time.Date', 'org.apache.kafka.connect.data.Date')" -%}
     {%- if type == 'date' -%}
       {#- a year is no day -#}
       {%- set days = "date_from_unix_date(try_cast(" ~ text ~ " as int))" -%}
-      {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.time.Year', null, coalesce(if(" ~ semantic ~ ".type like '%Timestamp', cast("
-          ~ delta_cdc._in_utc(micros) ~ " as date), " ~ days ~ "), try_cast(rtrim('Z', " ~ text ~ ") as date), cast("
+      {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.time.Year', null, coalesce(if("
+          ~ semantic ~ ".type like '%Timestamp', cast(" ~ delta_cdc._in_utc(micros) ~ " as date), " ~ days
+          ~ "), try_cast(rtrim('Z', " ~ text ~ ") as date), cast("
           ~ delta_cdc._in_utc(delta_cdc._of_parts(text)) ~ " as date)))") }}
     {%- endif -%}
-    {%- set micros = "if(" ~ is_date ~ ", timestamp_micros(try_multiply(try_cast(" ~ text ~ " as int), 86400000000L)), " ~ micros ~ ")" -%}
+    {%- set micros = "if(" ~ is_date ~ ", timestamp_micros(try_multiply(try_cast(" ~ text
+          ~ " as int), 86400000000L)), " ~ micros ~ ")" -%}
     {#- io.debezium.time.IsoDate ends in Z and has no time, which Spark does not read -#}
     {%- set written = "regexp_replace(" ~ text ~ ", '^([^T ]+)Z$', '$1T00:00:00Z')" -%}
     {%- set parts = delta_cdc._of_parts(text) -%}
-    {{ return("coalesce(" ~ (delta_cdc._in_utc(micros) if type == 'timestamp_ntz' else micros) ~ ", try_cast(" ~ written ~ " as " ~ type ~ "), "
+    {{ return("coalesce(" ~ (delta_cdc._in_utc(micros) if type == 'timestamp_ntz' else micros)
+        ~ ", try_cast(" ~ written ~ " as " ~ type ~ "), "
         ~ (delta_cdc._in_utc(parts) if type == 'timestamp_ntz' else parts) ~ ")") }}
   {%- elif type == 'binary' -%}
-    {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.data.Bits', unhex(" ~ delta_cdc._bits(text) ~ "), try_to_binary(" ~ text ~ ", 'base64'))") }}
+    {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.data.Bits', unhex(" ~ delta_cdc._bits(text)
+        ~ "), try_to_binary(" ~ text ~ ", 'base64'))") }}
   {%- elif type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'float', 'real', 'double') -%}
     {#- Oracle's FLOAT and INTEGER come as decimals -#}
-    {{ return("case when " ~ semantic ~ ".type = 'io.debezium.data.Bits' then try_cast(" ~ delta_cdc._bits_as_number(text) ~ " as " ~ type ~ ")"
+    {{ return("case when " ~ semantic ~ ".type = 'io.debezium.data.Bits' then try_cast("
+        ~ delta_cdc._bits_as_number(text) ~ " as " ~ type ~ ")"
         ~ " when " ~ delta_cdc._is_decimal(semantic) ~ " or startswith(" ~ text ~ ", '{') then try_cast("
-        ~ delta_cdc._whole(delta_cdc._precise(text, semantic, 0), type) ~ " as " ~ type ~ ") else " ~ delta_cdc._plain_value(text, type) ~ " end") }}
+        ~ delta_cdc._whole(delta_cdc._precise(text, semantic, 0), type) ~ " as " ~ type ~ ") else "
+        ~ delta_cdc._plain_value(text, type) ~ " end") }}
   {%- elif type in ('string', 'text') and settings.decimal_handling == 'precise' -%}
     {{ return("if(" ~ delta_cdc._is_decimal(semantic) ~ ", " ~ delta_cdc._precise_text(text, semantic) ~ ", " ~ text ~ ")") }}
   {%- endif -%}
@@ -308,14 +378,19 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
 
 {#- A moment of `time.precision.mode` structured, an object of its parts, as a timestamp; null for what is none. -#}
 {% macro _of_parts(text) -%}
-if(startswith({{ text }}, '{'), transform(array(from_json({{ text }}, 'year int, month int, day int, hour int, minute int, second int, nanos int, offsetSeconds int')),
-  part -> timestampadd(second, -coalesce(part.offsetSeconds, 0), try_make_timestamp(part.year, part.month, part.day, coalesce(part.hour, 0), coalesce(part.minute, 0),
-    cast(coalesce(part.second, 0) + coalesce(part.nanos div 1000, 0) / 1000000 as decimal(16, 6)), 'UTC')))[0], null)
+if(startswith({{ text }}, '{'),
+  transform(array(from_json({{ text }},
+      'year int, month int, day int, hour int, minute int, second int, nanos int, offsetSeconds int')),
+    part -> timestampadd(second, -coalesce(part.offsetSeconds, 0),
+      try_make_timestamp(part.year, part.month, part.day, coalesce(part.hour, 0), coalesce(part.minute, 0),
+        cast(coalesce(part.second, 0) + coalesce(part.nanos div 1000, 0) / 1000000 as decimal(16, 6)), 'UTC')))[0],
+  null)
 {%- endmacro %}
 
 
 {% macro _is_decimal(semantic) %}
-  {{ return("coalesce(" ~ semantic ~ ".type in ('io.debezium.data.VariableScaleDecimal', 'org.apache.kafka.connect.data.Decimal'), false)") }}
+  {{ return("coalesce("
+      ~ semantic ~ ".type in ('io.debezium.data.VariableScaleDecimal', 'org.apache.kafka.connect.data.Decimal'), false)") }}
 {% endmacro %}
 
 
@@ -328,14 +403,16 @@ if(startswith({{ text }}, '{'), transform(array(from_json({{ text }}, 'year int,
 
 {#- The same in decimal digits, of up to 128 bits; null beyond. -#}
 {% macro _bits_as_number(text) %}
-  {{ return("transform(array(" ~ delta_cdc._bits(text) ~ "), bytes -> " ~ delta_cdc._of_hexadecimal("lpad(bytes, 32, '0')", 10) ~ ")[0]") }}
+  {{ return("transform(array(" ~ delta_cdc._bits(text) ~ "), bytes -> "
+      ~ delta_cdc._of_hexadecimal("lpad(bytes, 32, '0')", 10) ~ ")[0]") }}
 {% endmacro %}
 
-{#- What `bytes`, hexadecimal digits, tells as decimal digits; null for more than 32. padded: the same in 32 digits. base: 10, or -10 where
-    the first half has a sign. -#}
+{#- What `bytes`, hexadecimal digits, tells as decimal digits; null for more than 32. padded: the same in 32 digits. base: 10, or
+    -10 where the first half has a sign. -#}
 {% macro _of_hexadecimal(padded, base) %}
-  {{ return("cast(case when length(bytes) <= 32 then try_add(try_multiply(cast(conv(left(" ~ padded ~ ", 16), 16, " ~ base
-      ~ ") as decimal(20, 0)), 18446744073709551616BD), cast(conv(right(" ~ padded ~ ", 16), 16, 10) as decimal(20, 0))) end as string)") }}
+  {{ return("cast(case when length(bytes) <= 32 then try_add(try_multiply(cast(conv(left("
+      ~ padded ~ ", 16), 16, " ~ base ~ ") as decimal(20, 0)), 18446744073709551616BD), cast(conv(right("
+      ~ padded ~ ", 16), 16, 10) as decimal(20, 0))) end as string)") }}
 {% endmacro %}
 
 
@@ -344,25 +421,29 @@ if(startswith({{ text }}, '{'), transform(array(from_json({{ text }}, 'year int,
 {% macro _unscaled_and_scale(text, semantic, scale, unscaled) %}
   {%- set has_scale, number = "startswith(" ~ text ~ ", '{')", "try_parse_json(" ~ text ~ ")" -%}
   {{ return("struct(" ~ unscaled("if(" ~ has_scale ~ ", try_variant_get(" ~ number ~ ", '$.value', 'string'), " ~ text ~ ")")
-      ~ " as digits, if(" ~ has_scale ~ ", cast(try_variant_get(" ~ number ~ ", '$.scale', 'decimal(4, 0)') as int), coalesce(" ~ semantic ~ ".scale, " ~ scale ~ ")) as scale)") }}
+      ~ " as digits, if(" ~ has_scale ~ ", cast(try_variant_get(" ~ number ~ ", '$.scale', 'decimal(4, 0)') as int), coalesce("
+      ~ semantic ~ ".scale, " ~ scale ~ ")) as scale)") }}
 {% endmacro %}
 
 {#- Such a decimal as text that Spark casts to a decimal: 2490E-2. -#}
 {% macro _precise(text, semantic, scale) %}
-  {{ return("transform(array(" ~ delta_cdc._unscaled_and_scale(text, semantic, scale, delta_cdc._unscaled) ~ "), number -> concat(number.digits, 'E', -number.scale))[0]") }}
+  {{ return("transform(array(" ~ delta_cdc._unscaled_and_scale(text, semantic, scale, delta_cdc._unscaled)
+      ~ "), number -> concat(number.digits, 'E', -number.scale))[0]") }}
 {% endmacro %}
 
 {#- Such a decimal as people write it: 24.90. -#}
 {% macro _precise_text(text, semantic) %}
   {%- set whole = "if(number.digits = '0', '0', concat(number.digits, repeat('0', -number.scale)))" -%}
   {%- set padded = "lpad(ltrim('-', number.digits), greatest(length(ltrim('-', number.digits)), number.scale + 1), '0')" -%}
-  {{ return("transform(array(" ~ delta_cdc._unscaled_and_scale(text, semantic, 0, delta_cdc._unscaled_of_any_length) ~ "), number -> if(number.scale <= 0, " ~ whole
-      ~ ", concat(if(startswith(number.digits, '-'), '-', ''), left(" ~ padded ~ ", length(" ~ padded ~ ") - number.scale), '.', right("
-      ~ padded ~ ", number.scale))))[0]") }}
+  {{ return("transform(array(" ~ delta_cdc._unscaled_and_scale(text, semantic, 0, delta_cdc._unscaled_of_any_length)
+      ~ "), number -> if(number.scale <= 0, " ~ whole ~ ", concat(if(startswith(number.digits, '-'), '-', ''), left("
+      ~ padded ~ ", length(" ~ padded ~ ") - number.scale), '.', right(" ~ padded ~ ", number.scale))))[0]") }}
 {% endmacro %}
 
 {#- Text with an exponent is no whole number to Spark. -#}
-{% macro _whole(text, type) %}{{ return(text if type in ('float', 'real', 'double') else 'try_cast(' ~ text ~ ' as decimal(38, 0))') }}{% endmacro %}
+{% macro _whole(text, type) %}
+  {{ return(text if type in ('float', 'real', 'double') else 'try_cast(' ~ text ~ ' as decimal(38, 0))') }}
+{% endmacro %}
 
 
 {#- Kafka Connect's Decimal: the unscaled value in base64, big-endian two's complement, here up to 16 bytes, as decimal text. -#}
@@ -378,11 +459,13 @@ if(startswith({{ text }}, '{'), transform(array(from_json({{ text }}, 'year int,
   {%- set parts = "regexp_extract_all(lpad(" ~ complement ~ ", cast(6 * ceil(length(bytes) / 6) as int), '0'), '.{6}', 0)" -%}
   {%- set part = "cast(conv(part, 16, 10) as bigint) + if(bytes >= '8' and place = size(" ~ parts ~ ") - 1, 1, 0)" -%}
   {%- set grown = "aggregate(limbs, struct(part as carry, cast(array() as array<bigint>) as done), (sum, limb) -> struct("
-      ~ "(limb * 16777216 + sum.carry) div 1000000000 as carry, array_append(sum.done, (limb * 16777216 + sum.carry) % 1000000000) as done),"
-      ~ " sum -> array_append(sum.done, sum.carry))" -%}
-  {%- set limbs = "aggregate(transform(" ~ parts ~ ", (part, place) -> " ~ part ~ "), array(0L), (limbs, part) -> " ~ grown ~ ")" -%}
+        ~ "(limb * 16777216 + sum.carry) div 1000000000 as carry, array_append(sum.done, (limb * 16777216 + sum.carry) % 1000000000) as done),"
+        ~ " sum -> array_append(sum.done, sum.carry))" -%}
+  {%- set limbs = "aggregate(transform(" ~ parts ~ ", (part, place) -> " ~ part
+        ~ "), array(0L), (limbs, part) -> " ~ grown ~ ")" -%}
   {%- set digits = "ltrim('0', array_join(transform(reverse(" ~ limbs ~ "), limb -> lpad(cast(limb as string), 9, '0')), ''))" -%}
-  {{ return("transform(array(hex(try_to_binary(" ~ base64_text ~ ", 'base64'))), bytes -> if(bytes is null, null, concat(if(bytes >= '8', '-', ''),"
+  {{ return("transform(array(hex(try_to_binary(" ~ base64_text
+      ~ ", 'base64'))), bytes -> if(bytes is null, null, concat(if(bytes >= '8', '-', ''),"
       ~ " coalesce(nullif(" ~ digits ~ ", ''), '0'))))[0]") }}
 {% endmacro %}
 

@@ -1,21 +1,24 @@
 {#-
-  AWS Database Migration Service's JSON for Kafka and Kinesis (https://docs.aws.amazon.com/dms/latest/userguide/CHAP_Target.Kafka.html):
-  `data`, `metadata` and, where the task has it enabled, `before-image`; or a table mapping with `add-before-image-columns` puts
-  the row before in `data`, as columns with BI_ before their names.
-  No row change: records of type `control`.
+  AWS Database Migration Service's JSON for Kafka and Kinesis
+  (https://docs.aws.amazon.com/dms/latest/userguide/CHAP_Target.Kafka.html): `data`, `metadata` and, where the task has it
+  enabled, `before-image`; or a table mapping with `add-before-image-columns` puts the row before in `data`, as columns with BI_
+  before their names. No row change: records of type `control`.
 -#}
 {% macro dms_changes(lines, settings) -%}
-{%- set is_before = "startswith(name, 'BI_') and lower(name) not in (" ~ delta_cdc._literals(delta_cdc._known_columns(settings) | map('lower') | list) ~ ")" -%}
+{%- set is_before = "startswith(name, 'BI_') and lower(name) not in ("
+      ~ delta_cdc._literals(delta_cdc._known_columns(settings) | map('lower') | list) ~ ")" -%}
 select
   batch_id, change_set, row_number, message, parsed, op_code,
   {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as before,
-  _timestamp, _commit_timestamp, coalesce(_commit_timestamp, _timestamp) as _occurred_at, _stream_position, _transaction_id, _transaction_record_id
+  _timestamp, _commit_timestamp, coalesce(_commit_timestamp, _timestamp) as _occurred_at, _stream_position,
+  _transaction_id, _transaction_record_id
 from (
   select batch_id, change_set, row_number, message,
     body.metadata.operation is not null as parsed, body.metadata.operation as op_code,
     coalesce({{ delta_cdc._columns_where('body.data', 'not (' ~ is_before ~ ')') }}, body.`before-image`) as row_values,
     coalesce(body.`before-image`, if(exists(map_keys(body.data), name -> {{ is_before }}),
-      transform_keys({{ delta_cdc._columns_where('body.data', is_before) }}, (name, value) -> substr(name, 4)), null)) as old_values,
+      transform_keys({{ delta_cdc._columns_where('body.data', is_before) }}, (name, value) -> substr(name, 4)), null))
+        as old_values,
     try_cast(body.metadata.`timestamp` as timestamp) as _timestamp,
     try_cast(body.metadata.`commit-timestamp` as timestamp) as _commit_timestamp,
     body.metadata.`stream-position` as _stream_position,
@@ -33,8 +36,10 @@ from (
 
 
 {#- schema.table -#}
-{% macro dms_tables(lines) %}{{ return(delta_cdc._tables_by_name(delta_cdc._dms_rows(lines), 'body.metadata.operation is not null',
-  ["nullif(body.metadata.`schema-name`, '')", 'body.metadata.`table-name`'])) }}{% endmacro %}
+{% macro dms_tables(lines) %}
+  {{ return(delta_cdc._tables_by_name(delta_cdc._dms_rows(lines), 'body.metadata.operation is not null',
+      ["nullif(body.metadata.`schema-name`, '')", 'body.metadata.`table-name`'])) }}
+{% endmacro %}
 
 
 {#- The messages with what they say, `body`; without those that change no row. -#}

@@ -5,7 +5,8 @@
   What the trail does not have of a row is absent: no field, or null with <column>_isMissing true.
 -#}
 {% macro goldengate_changes(lines, settings) -%}
-{%- set envelope = ['table', 'op_type', 'op_ts', 'current_ts', 'pos', 'primary_keys', 'tokens', 'csn', 'xid', 'before', 'after'] -%}
+{%- set envelope = ['table', 'op_type', 'op_ts', 'current_ts', 'pos', 'primary_keys', 'tokens', 'csn', 'xid', 'before',
+      'after'] -%}
 {%- set envelope = delta_cdc._literals(envelope | reject('in', delta_cdc._known_columns(settings)) | list) -%}
 select
   batch_id, change_set, row_number, message, parsed, op_code,
@@ -14,14 +15,18 @@ select
 from (
   select batch_id, change_set, row_number, message,
     body.op_type is not null as parsed, body.op_type as op_code,
-    {{ delta_cdc._goldengate_present("coalesce(body.after, body.before, map_filter(try_cast(operation as map<string, string>), (name, value) -> name not in (" ~ envelope ~ ")))") }} as row_values,
+    {{ delta_cdc._goldengate_present(
+        "coalesce(body.after, body.before, map_filter(try_cast(operation as map<string, string>), (name, value) -> name not in ("
+        ~ envelope ~ ")))") }} as row_values,
     {{ delta_cdc._goldengate_present('body.before') }} as old_values,
     -- the trail file's number and the place in it
-    try_cast(body.pos as decimal(38, 0)) as _pos, struct(batch_id as batch, row_number as row) as _arrival, try_cast(body.csn as decimal(38, 0)) as _csn, body.xid as _xid,
+    try_cast(body.pos as decimal(38, 0)) as _pos, struct(batch_id as batch, row_number as row) as _arrival,
+    try_cast(body.csn as decimal(38, 0)) as _csn, body.xid as _xid,
     {{ delta_cdc._goldengate_time('body.op_ts', 'timestamp') }} as _timestamp
   from (
     select *, try_cast(operation as struct<
-      op_type string, op_ts string, pos string, csn string, xid string, before map<string, string>, after map<string, string>>) as body
+      op_type string, op_ts string, pos string, csn string, xid string,
+      before map<string, string>, after map<string, string>>) as body
     from ({{ delta_cdc._goldengate_operations(lines) }})
   )
 )
@@ -30,13 +35,16 @@ from (
 
 {#- An image with the columns that it has. -#}
 {% macro _goldengate_present(image) -%}
-transform(array({{ image }}), image -> map_filter(image, (name, value) -> not name like '%\\_isMissing' and not image[name || '_isMissing'] <=> 'true'))[0]
+transform(array({{ image }}),
+  image -> map_filter(image, (name, value) -> not name like '%\\_isMissing' and not image[name || '_isMissing'] <=> 'true'))[0]
 {%- endmacro %}
 
 
 {#- Bytes are base64; times are written in two ways. -#}
 {% macro goldengate_value(text, type, settings, column) %}
-  {%- if type | lower | trim in ('date', 'timestamp', 'timestamp_ntz') -%}{{ return(delta_cdc._goldengate_time(text, type)) }}{%- endif -%}
+  {%- if type | lower | trim in ('date', 'timestamp', 'timestamp_ntz') -%}
+    {{ return(delta_cdc._goldengate_time(text, type)) }}
+  {%- endif -%}
   {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'base64')")) }}
 {% endmacro %}
 
@@ -49,13 +57,15 @@ transform(array({{ image }}), image -> map_filter(image, (name, value) -> not na
 {#- schema.table, with the catalog before it where there is one -#}
 {% macro goldengate_tables(lines) -%}
 select batch_id, change_set, row_number, message,
-  if(try_variant_get(operation, '$.op_type', 'string') is not null, try_variant_get(operation, '$.table', 'string'), null) as source_table
+  if(try_variant_get(operation, '$.op_type', 'string') is not null,
+    try_variant_get(operation, '$.table', 'string'), null) as source_table
 from ({{ delta_cdc._goldengate_operations(lines) }})
 {%- endmacro %}
 
 
 {#- The messages with the operation that they hold, as VARIANT; a row may have a column `payload`. -#}
 {% macro _goldengate_operations(lines) -%}
-select *, if(try_variant_get(json, '$.op_type', 'string') is null, coalesce(try_variant_get(json, '$.payload', 'variant'), json), json) as operation
+select *, if(try_variant_get(json, '$.op_type', 'string') is null,
+    coalesce(try_variant_get(json, '$.payload', 'variant'), json), json) as operation
 from (select *, try_parse_json(message) as json from {{ lines }})
 {%- endmacro %}

@@ -20,7 +20,9 @@ from (
         try_cast(regexp_extract(body.position, ':(\\d+)$', 1) as bigint) as offset), null) as _position,
       if(body.type <> 'bootstrap-insert', struct(batch_id as batch, row_number as row), null) as _arrival,  -- O5
       -- without a position it says nothing of the order; the last row of a transaction has none, but `commit`
-      if(body.type <> 'bootstrap-insert' and body.position is not null, coalesce(body.xoffset, if(body.`commit`, 9223372036854775807, null)), null) as _xoffset, body.xid as _xid, body.gtid as _gtid,
+      if(body.type <> 'bootstrap-insert' and body.position is not null,
+        coalesce(body.xoffset, if(body.`commit`, 9223372036854775807, null)), null) as _xoffset,
+      body.xid as _xid, body.gtid as _gtid,
       timestamp_micros(try_multiply(body.ts, 1000000L)) as _timestamp
     from ({{ delta_cdc._maxwell_rows(lines) }})
   )
@@ -29,12 +31,16 @@ from (
 
 
 {#- Bytes are base64. -#}
-{% macro maxwell_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'base64')")) }}{% endmacro %}
+{% macro maxwell_value(text, type, settings, column) %}
+  {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'base64')")) }}
+{% endmacro %}
 
 
 {#- database.table -#}
-{% macro maxwell_tables(lines) %}{{ return(delta_cdc._tables_by_name(delta_cdc._maxwell_rows(lines), 'body.type is not null',
-  ['body.database', 'body.`table`'])) }}{% endmacro %}
+{% macro maxwell_tables(lines) %}
+  {{ return(delta_cdc._tables_by_name(delta_cdc._maxwell_rows(lines), 'body.type is not null',
+      ['body.database', 'body.`table`'])) }}
+{% endmacro %}
 
 
 {#- The messages with what they say, `body`; without those that change no row. -#}

@@ -1,10 +1,14 @@
 {#-
   Rows of Oracle's change tables (DBMS_CDC_PUBLISH, up to 11.2) as one JSON object each, in the order of CSCN$ and RSID$.
-  The row before an update (`OPERATION$` UO or UU) and the row after it (UN) become one change. Columns whose names end in $ are control columns.
+  The row before an update (`OPERATION$` UO or UU) and the row after it (UN) become one change. Columns
+  whose names end in $ are control columns.
 -#}
-{% macro oracle_cdc_lines(lines) %}{{ return(delta_cdc._with_image_before(lines, "trim(try_variant_get(body, '$[\"OPERATION$\"]', 'string'))", ['UO', 'UU'], ['UN'],
-  ["try_variant_get(body, '$[\"CSCN$\"]', 'string')", "try_variant_get(body, '$[\"XIDUSN$\"]', 'string')", "try_variant_get(body, '$[\"XIDSLT$\"]', 'string')",
-   "try_variant_get(body, '$[\"XIDSEQ$\"]', 'string')"])) }}{% endmacro %}
+{% macro oracle_cdc_lines(lines) %}
+  {{ return(delta_cdc._with_image_before(lines, "trim(try_variant_get(body, '$[\"OPERATION$\"]', 'string'))",
+      ['UO', 'UU'], ['UN'],
+      ["try_variant_get(body, '$[\"CSCN$\"]', 'string')", "try_variant_get(body, '$[\"XIDUSN$\"]', 'string')",
+        "try_variant_get(body, '$[\"XIDSLT$\"]', 'string')", "try_variant_get(body, '$[\"XIDSEQ$\"]', 'string')"])) }}
+{% endmacro %}
 
 
 {#- The two images of an update are one line here, `__before` in the second (`oracle_cdc_lines`). -#}
@@ -27,4 +31,6 @@ from (
 
 
 {#- Bytes are hexadecimal digits. -#}
-{% macro oracle_cdc_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}{% endmacro %}
+{% macro oracle_cdc_value(text, type, settings, column) %}
+  {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}
+{% endmacro %}

@@ -10,12 +10,15 @@ select
   {{ delta_cdc._as_listed('new_values', settings) }} as after,
   if(row_values['DTL__CAPXACTION'] = 'U', {{ delta_cdc._as_listed('old_values', settings) }}, null) as before,
   upper(row_values['DTL__CAPXRESTART1']) as _sequence_token, row_values['DTL__CAPXUOW'] as _unit_of_work,
-  try_cast(regexp_replace(rpad(row_values['DTL__CAPXTIMESTAMP'], 20, '0'), r'^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d{6})$', '$1-$2-$3 $4:$5:$6.$7') as timestamp) as _timestamp
+  try_cast(regexp_replace(rpad(row_values['DTL__CAPXTIMESTAMP'], 20, '0'), r'^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d{6})$',
+      '$1-$2-$3 $4:$5:$6.$7') as timestamp) as _timestamp
 from (
   select *, {{ delta_cdc._columns_where('row_values', "not startswith(name, 'DTL__')") }} as new_values,
-    transform_keys({{ delta_cdc._columns_where('row_values', "startswith(name, 'DTL__BI_') and value is not null") }}, (name, value) -> substr(name, 9)) as old_values
+    transform_keys({{ delta_cdc._columns_where('row_values', "startswith(name, 'DTL__BI_') and value is not null") }},
+      (name, value) -> substr(name, 9)) as old_values
   from (
-    select * except (row_values), transform_keys(row_values, (name, value) -> if(lower(name) like r'dtl\_\_%', upper(name), name)) as row_values
+    select * except (row_values),
+      transform_keys(row_values, (name, value) -> if(lower(name) like r'dtl\_\_%', upper(name), name)) as row_values
     from {{ delta_cdc._flat_rows(lines) }}
   )
 )
@@ -23,4 +26,6 @@ from (
 
 
 {#- Bytes are hexadecimal digits. -#}
-{% macro powerexchange_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}{% endmacro %}
+{% macro powerexchange_value(text, type, settings, column) %}
+  {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}
+{% endmacro %}

@@ -6,10 +6,12 @@
 select
   batch_id, change_set, row_number, message,
   row_values is not null as parsed,
-  {{ delta_cdc._text_of(settings.operation, settings, 'row_values') if settings.get('operation') else "cast(null as string)" }} as op_code,
+  {{ delta_cdc._text_of(settings.operation, settings, 'row_values') if settings.get('operation') else "cast(null as string)" }}
+    as op_code,
   row_values as after,
   {%- if settings.get('old_keys') %}
-  {{ delta_cdc._columns_where(delta_cdc._old_keys_of_row(settings), 'value is not null') }} as before  -- null: the key is as it was
+  {{ delta_cdc._columns_where(delta_cdc._old_keys_of_row(settings), 'value is not null') }}
+    as before  -- null: the key is as it was
   {%- else %}
   cast(null as map<string, string>) as before
   {%- endif %}
@@ -18,15 +20,19 @@ from {{ delta_cdc._flat_rows(lines, settings) }}
 
 
 {% macro _old_keys_of_row(settings) -%}
-map({% for key, old in settings.old_keys.items() %}{{ delta_cdc.literal(key) }}, {{ delta_cdc._text_of(old, settings, 'row_values') }}{{ ', ' if not loop.last }}{% endfor %})
+map({% for key, old in settings.old_keys.items() -%}
+  {{ delta_cdc.literal(key) }}, {{ delta_cdc._text_of(old, settings, 'row_values') }}{{ ', ' if not loop.last }}
+{%- endfor %})
 {%- endmacro %}
 
 
-{#- Bytes of a Parquet or ORC file come in hexadecimal digits; those of text too where \\x or 0x says so, else they are the text's own. -#}
+{#- Bytes of a Parquet or ORC file come in hexadecimal digits; those of text too where \\x or 0x says
+    so, else they are the text's own. -#}
 {% macro rows_value(text, type, settings, column) %}
   {%- set hex = 'try_to_binary(' ~ text ~ ", 'hex')" -%}
   {%- if settings.get('file_format') not in ('parquet', 'orc', 'avro', 'delta') -%}
-    {%- set hex = 'if(' ~ text ~ " rlike r'^(\\\\x|0x)([0-9A-Fa-f]{2})*$', try_to_binary(substr(" ~ text ~ ", 3), 'hex'), try_cast(" ~ text ~ ' as binary))' -%}
+    {%- set hex = 'if(' ~ text ~ " rlike r'^(\\\\x|0x)([0-9A-Fa-f]{2})*$', try_to_binary(substr("
+          ~ text ~ ", 3), 'hex'), try_cast(" ~ text ~ ' as binary))' -%}
   {%- endif -%}
   {{ return(delta_cdc._plain_value(text, type, bytes=hex)) }}
 {% endmacro %}

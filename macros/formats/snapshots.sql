@@ -13,15 +13,19 @@ from {{ delta_cdc._flat_rows(lines, settings) }}
 
 
 {#- As flat rows have their values. -#}
-{% macro snapshots_value(text, type, settings, column) %}{{ return(delta_cdc.rows_value(text, type, settings, column)) }}{% endmacro %}
+{% macro snapshots_value(text, type, settings, column) %}
+  {{ return(delta_cdc.rows_value(text, type, settings, column)) }}
+{% endmacro %}
 
 
-{#- The day, or day and time, in the name of a file or folder (customer_20261120.csv, 2026-11-20T03-15-00.parquet), as a timestamp. -#}
+{#- The day, or day and time, in the name of a file or folder (customer_20261120.csv,
+    2026-11-20T03-15-00.parquet), as a timestamp. -#}
 {% macro _time_in_name(path) %}
   {%- set name = "element_at(split(" ~ path ~ ", '/'), -1)" -%}
-  {%- set found = "regexp_extract(" ~ name ~ ", r'(?<![0-9])((?:19|20)\\d\\d)[-_.]?([01]\\d)[-_.]?([0-3]\\d)(?:[-_.T ]?([0-2]\\d)[-_.:]?([0-5]\\d)(?:[-_.:]?([0-5]\\d))?)?', " -%}
+  {%- set found = "regexp_extract(" ~ name
+        ~ ", r'(?<![0-9])((?:19|20)\\d\\d)[-_.]?([01]\\d)[-_.]?([0-3]\\d)(?:[-_.T ]?([0-2]\\d)[-_.:]?([0-5]\\d)(?:[-_.:]?([0-5]\\d))?)?', " -%}
   {%- set parts = [] -%}
   {%- for place in range(1, 7) %}{% do parts.append(found ~ place ~ ')') %}{% endfor -%}
-  {{ return("try_to_timestamp(concat(" ~ parts[0] ~ ", '-', " ~ parts[1] ~ ", '-', " ~ parts[2] ~ ", ' ', lpad(" ~ parts[3] ~ ", 2, '0'), ':', lpad("
-      ~ parts[4] ~ ", 2, '0'), ':', lpad(" ~ parts[5] ~ ", 2, '0')), 'yyyy-MM-dd HH:mm:ss')") }}
+  {{ return("try_to_timestamp(concat(" ~ parts[0] ~ ", '-', " ~ parts[1] ~ ", '-', " ~ parts[2] ~ ", ' ', lpad(" ~ parts[3]
+      ~ ", 2, '0'), ':', lpad(" ~ parts[4] ~ ", 2, '0'), ':', lpad(" ~ parts[5] ~ ", 2, '0')), 'yyyy-MM-dd HH:mm:ss')") }}
 {% endmacro %}

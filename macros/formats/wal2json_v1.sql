@@ -24,12 +24,16 @@ from ({{ delta_cdc._wal2json_v1_rows(lines) }})
 
 
 {#- As in version 2. -#}
-{% macro wal2json_v1_value(text, type, settings, column) %}{{ return(delta_cdc.wal2json_v2_value(text, type, settings, column)) }}{% endmacro %}
+{% macro wal2json_v1_value(text, type, settings, column) %}
+  {{ return(delta_cdc.wal2json_v2_value(text, type, settings, column)) }}
+{% endmacro %}
 
 
 {#- schema.table -#}
-{% macro wal2json_v1_tables(lines) %}{{ return(delta_cdc._tables_by_name(delta_cdc._wal2json_v1_rows(lines), 'row_change.kind is not null',
-  ['row_change.schema', 'row_change.`table`'])) }}{% endmacro %}
+{% macro wal2json_v1_tables(lines) %}
+  {{ return(delta_cdc._tables_by_name(delta_cdc._wal2json_v1_rows(lines), 'row_change.kind is not null',
+      ['row_change.schema', 'row_change.`table`'])) }}
+{% endmacro %}
 
 
 {#- The messages with what they say, `body`, and their one change; without those that change no row. -#}

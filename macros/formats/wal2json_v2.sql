@@ -25,7 +25,9 @@ where not coalesce(body.action in ('B', 'C', 'M'), false)
 
 
 {#- Bytes are hexadecimal digits. -#}
-{% macro wal2json_v2_value(text, type, settings, column) %}{{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}{% endmacro %}
+{% macro wal2json_v2_value(text, type, settings, column) %}
+  {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'hex')")) }}
+{% endmacro %}
 
 
 {#- schema.table. The begin, commit and logical-message records change no row and are left out. -#}
@@ -33,6 +35,7 @@ where not coalesce(body.action in ('B', 'C', 'M'), false)
 select batch_id, change_set, row_number, message,
   case when action in ('I', 'U', 'D', 'T') then
     concat_ws('.', try_variant_get(body, '$.schema', 'string'), try_variant_get(body, '$.table', 'string')) end as source_table
-from (select *, try_variant_get(body, '$.action', 'string') as action from (select *, try_parse_json(message) as body from {{ lines }}))
+from (select *, try_variant_get(body, '$.action', 'string') as action
+  from (select *, try_parse_json(message) as body from {{ lines }}))
 where action is null or action not in ('B', 'C', 'M')
 {%- endmacro %}

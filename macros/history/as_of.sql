@@ -33,8 +33,8 @@
 {%- endmacro %}
 
 
-{#- As in history, a change or truncate counts from the highest time on that its entity has seen: time never runs backwards along the
-    order, so what counts is what came first. -#}
+{#- As in history, a change or truncate counts from the highest time on that its entity has seen: time never runs backwards along
+    the order, so what counts is what came first. -#}
 {% macro _final_as_of(settings, known, keys, until) -%}
 with changes as (
 {{ delta_cdc.changes_of_entities(settings, known, keys) }}
@@ -43,7 +43,8 @@ with changes as (
 {{ delta_cdc.with_truncates(settings, with_life=true) }},
 timed as (
   select *, max(_cdc_occurred_at) over (
-    partition by _cdc_entity order by {{ delta_cdc.order_of_states() }} rows between unbounded preceding and current row) as _cdc_time
+    partition by _cdc_entity
+      order by {{ delta_cdc.order_of_states() }} rows between unbounded preceding and current row) as _cdc_time
   from with_truncates
 ),
 until_then as (  -- of an entity's truncates those that count
@@ -56,7 +57,8 @@ of_moment as (
 ),
 {{ delta_cdc._present_of(settings, 'of_moment') }},
 newest_at_key as (  -- inside a transaction of several moments two rows may be at one key: the newest is the row (K7)
-  select *, row_number() over (partition by {{ delta_cdc.column_list(settings['keys']) }} order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_at_key
+  select *, row_number() over (partition by {{ delta_cdc.column_list(settings['keys']) }}
+      order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_at_key
   from present
 )
 select {{ delta_cdc._final_select(settings) }}
@@ -73,12 +75,16 @@ from newest_at_key where _cdc_newest_at_key = 1
       {%- if parent in graph.sources -%}{%- do found.update({'source': graph.sources[parent]}) -%}
       {%- elif parent in graph.nodes -%}
         {%- set layer = layers.get(graph.nodes[parent].name) -%}
-        {%- if layer in found -%}{%- do found.update({layer: graph.nodes[parent].relation_name, layer ~ '_table': delta_cdc._relation_of(graph.nodes[parent])}) -%}{%- endif -%}
+        {%- if layer in found -%}
+          {%- do found.update({layer: graph.nodes[parent].relation_name,
+                layer ~ '_table': delta_cdc._relation_of(graph.nodes[parent])}) -%}
+        {%- endif -%}
       {%- endif -%}
     {%- endfor -%}
     {%- if found.source is not none and found.staging is not none -%}{{ return(found) }}{%- endif -%}
   {%- endfor -%}
-  {%- do exceptions.raise_compiler_error("delta_cdc.as_of: " ~ table ~ " is not a final model of this project. Pass ref('final_<table>').") -%}
+  {%- do exceptions.raise_compiler_error("delta_cdc.as_of: " ~ table
+        ~ " is not a final model of this project. Pass ref('final_<table>').") -%}
 {% endmacro %}
 
 {% macro _moment(value) %}{{ return(value | string if value is number else delta_cdc.literal(value)) }}{% endmacro %}

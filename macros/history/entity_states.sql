@@ -1,17 +1,20 @@
 {#-
   The CTEs from `changes` (usable staged changes, with _cdc_entity and the key columns as they are after the change, and for a
-  row that a key change displaced an event with _cdc_ends = true and _cdc_after = 1) to `states`: one row a change, with the entity's columns as they
-  are after it. Partial images fold in order inside one life (P1, P2); a delete, a displacement or a truncate ends the life (P4).
+  row that a key change displaced an event with _cdc_ends = true and _cdc_after = 1) to `states`: one row a change, with
+  the entity's columns as they are after it. Partial images fold in order inside one life (P1, P2); a delete, a
+  displacement or a truncate ends the life (P4).
 -#}
 {% macro entity_states(settings, staging, with_life=false) -%}
 {%- set keys = settings['keys'] -%}
 {%- set made = settings.get('expressions') or {} -%}
 {#- an expression may name any column, published or not -#}
-{%- set values = ((settings.column_types.keys() | list if made else []) + settings['columns'] | reject('in', made) | list) | unique | reject('in', keys) | list -%}
+{%- set values = ((settings.column_types.keys() | list if made else []) + settings['columns'] | reject('in', made) | list)
+      | unique | reject('in', keys) | list -%}
 {{ delta_cdc.entity_lives(settings, staging) }},
 {{ 'folded' if made else 'states' }} as (
   select
-    _cdc_entity, _cdc_epoch, _cdc_after, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, _cdc_truncates{{ delta_cdc._of_life(settings) if with_life }},
+    _cdc_entity, _cdc_epoch, _cdc_after, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends,
+    _cdc_truncates{{ delta_cdc._of_life(settings) if with_life }},
     {{ delta_cdc.column_list(keys) }}
   {%- for column in values %},
     {{ delta_cdc.folded(settings, column) }}.{{ delta_cdc.quoted(column) }} as {{ delta_cdc.quoted(column) }}
@@ -23,7 +26,8 @@
 )
 {%- if made %},
 states as (
-  select _cdc_entity, _cdc_epoch, _cdc_after, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends, _cdc_truncates
+  select _cdc_entity, _cdc_epoch, _cdc_after, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at,
+    _cdc_ends, _cdc_truncates
     {%- if with_life %}{% for name in delta_cdc._names_of_life(settings) %}, {{ name }}{% endfor %}{% endif %},
     {{ delta_cdc._made(settings, keys + (settings['columns'] | reject('in', keys) | list)) }}
   from folded
@@ -32,7 +36,8 @@ states as (
 {%- endmacro %}
 
 
-{#- The CTEs from `changes` to `lives`: with the truncates below each change (`_cdc_epoch`), and the ends before it among those (`_cdc_life`). -#}
+{#- The CTEs from `changes` to `lives`: with the truncates below each change (`_cdc_epoch`), and the ends
+    before it among those (`_cdc_life`). -#}
 {% macro entity_lives(settings, staging) -%}
 truncates as (  -- few: one array, so that each change can count those below it
   select array_sort(collect_list(struct({{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at))) as _cdc_truncates
@@ -40,7 +45,9 @@ truncates as (  -- few: one array, so that each change can count those below it
 ),
 events as (
   select changes.*, truncates._cdc_truncates,
-    size(filter(truncates._cdc_truncates, t -> struct(t._cdc_sequence, t._cdc_ordinal, t._cdc_batch_id, t._cdc_row) < struct({{ delta_cdc.order_columns() | join(', ') }}))) as _cdc_epoch
+    size(filter(truncates._cdc_truncates, t ->
+      struct(t._cdc_sequence, t._cdc_ordinal, t._cdc_batch_id, t._cdc_row)
+        < struct({{ delta_cdc.order_columns() | join(', ') }}))) as _cdc_epoch
   from changes cross join truncates
 ),
 lives as (
@@ -53,8 +60,8 @@ lives as (
 {%- endmacro %}
 
 
-{#- The order of an entity's states. A truncate comes after all states of its epoch (`_cdc_after`), and so does the end of a row that was
-    displaced: it may have changed once more in that transaction, and never after it (K7). -#}
+{#- The order of an entity's states. A truncate comes after all states of its epoch (`_cdc_after`), and so does the end of a row
+    that was displaced: it may have changed once more in that transaction, and never after it (K7). -#}
 {% macro order_of_states(direction='') %}
   {{ return(delta_cdc.directed(['_cdc_epoch', '_cdc_after'] + delta_cdc.order_columns() + ['_cdc_ends'], direction)) }}
 {% endmacro %}
@@ -73,7 +80,9 @@ lives as (
 {%- else -%}
   select s.*, inline(array_compact(array(
       struct(coalesce(k.entity, {{ own }}) as _cdc_entity, s._cdc_op = 'D' as _cdc_ends, 0 as _cdc_after),
-      if(k.displaced_entity is null, null, struct(k.displaced_entity as _cdc_entity, true as _cdc_ends, 1 as _cdc_after))))) as (_cdc_entity, _cdc_ends, _cdc_after)
+      if(k.displaced_entity is null, null,
+        struct(k.displaced_entity as _cdc_entity, true as _cdc_ends, 1 as _cdc_after)))))
+      as (_cdc_entity, _cdc_ends, _cdc_after)
   from {{ delta_cdc.staged_rows(settings, staging) }} as s
   left join {{ keys_table }} as k on k._cdc_batch_id = s._cdc_batch_id and k._cdc_row = s._cdc_row
   where s._cdc_error is null and s._cdc_op <> 'T' and {{ where }} and coalesce(k.origin, '') not in ('absorbed', 'unknown_delete')

@@ -3,7 +3,8 @@
   valid_from inclusive, valid_to exclusive, null = open.
 
   A view; with `history: table` a table that equals it: the versions at the keys that new changes touch are worked out again, and
-  those that differ are merged (`_history_merged`). First build, a truncate, other columns, a table that somebody restored: all of it.
+  those that differ are merged (`_history_merged`). First build, a truncate, other columns, a table
+  that somebody restored: all of it.
   source_table   the source, by source(feed, table)
   staging        stg_<feed>__<table>, by ref
   keys           int_<feed>__<table>_keys, by ref, where keys change; none: they do not
@@ -15,11 +16,18 @@
   {%- set in_table = settings.get('history') == 'table' -%}
   {%- do delta_cdc.note_columns(settings, staged) -%}
   {%- set retired = delta_cdc._retired_columns(settings, staged.columns) -%}
-  {%- if retired %}{% do delta_cdc._publish_retired(settings, retired, delta_cdc.progress(this).columns if in_table else adapter.view_columns(this)) %}{% endif -%}
+  {%- if retired -%}
+    {%- do delta_cdc._publish_retired(settings, retired, delta_cdc.progress(this).columns if in_table
+          else adapter.view_columns(this)) -%}
+  {%- endif -%}
   {#- a view keeps the types that it was made with, and a table those that it has: both are made anew when one is widened -#}
   {%- set types = [] -%}
-  {%- for column in settings['columns'] if column in staged.columns %}{% do types.append(column ~ ' ' ~ staged.columns[column]) %}{% endfor -%}
-  {%- if not in_table -%}{{ return(delta_cdc._history_rows(settings, delta_cdc.unheld(settings, staging), keys, types)) }}{%- endif -%}
+  {%- for column in settings['columns'] if column in staged.columns -%}
+    {%- do types.append(column ~ ' ' ~ staged.columns[column]) -%}
+  {%- endfor -%}
+  {%- if not in_table -%}
+    {{ return(delta_cdc._history_rows(settings, delta_cdc.unheld(settings, staging), keys, types)) }}
+  {%- endif -%}
   {%- set readable, state = delta_cdc.let_through(settings, staging), delta_cdc.progress(this) -%}
   {%- set made_of = delta_cdc.made_of(staging, readable.staged) -%}
   {%- if is_incremental() -%}
@@ -27,21 +35,27 @@
     {%- do delta_cdc.refuse_other_staging(settings, state, staging, readable.staged) -%}
   {%- endif -%}
   {%- set staging, staged = readable.staging, readable.staged -%}
-  {%- for column in ('_cdc_sequence', '_cdc_occurred_at') %}{% do types.append(column ~ ' ' ~ staged.columns[column]) %}{% endfor -%}
-  {%- set shape = settings['keys'] ~ ' with ' ~ types ~ settings['columns'] ~ ' by ' ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert', 'filled_by_field', 'expressions']) -%}
+  {%- for column in ('_cdc_sequence', '_cdc_occurred_at') -%}
+    {%- do types.append(column ~ ' ' ~ staged.columns[column]) -%}
+  {%- endfor -%}
+  {%- set shape = settings['keys'] ~ ' with ' ~ types ~ settings['columns'] ~ ' by '
+        ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert', 'filled_by_field', 'expressions']) -%}
   {%- set reshaped = is_incremental() and state.notes.get('shape') != shape -%}
   {%- set anew = not is_incremental() or reshaped -%}
   {%- set reached = delta_cdc.resolved_batch_id(keys, staged) -%}
   {%- if not anew and not state.rebuild and delta_cdc.nothing_to_do(staged, state, reached) -%}
-    {%- do adapter.plan_write(this, {'skip': true, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
+    {%- do adapter.plan_write(this,
+          {'skip': true, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
     {{ return(delta_cdc._history_rows(settings, staging, none)) }}
   {%- endif -%}
   {%- set plan = delta_cdc.plan_of_load(settings, staging, keys, state, staged, anew, reached) -%}
   {%- set keys = plan['keys'] -%}
   {%- set report = delta_cdc.held_report(settings, readable.held) -%}
-  {%- do report.update({'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes, 'mode': plan.mode}) -%}
+  {%- do report.update({'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes,
+        'mode': plan.mode}) -%}
   {%- if not plan.skip %}{% do delta_cdc.gain_deletion_vectors(settings, state) %}{% endif -%}
-  {%- set notes = {'keys': settings['keys'], 'shape': shape, 'resolved_batch_id': reached, 'after': -1 if plan.mode == 'rebuild' else state.batch_id, 'made_of': made_of} -%}
+  {%- set notes = {'keys': settings['keys'], 'shape': shape, 'resolved_batch_id': reached,
+        'after': -1 if plan.mode == 'rebuild' else state.batch_id, 'made_of': made_of} -%}
   {%- do notes.update(delta_cdc.note_of_revision(staged)) -%}
   {%- do adapter.plan_write(this, {
         'skip': plan.skip,
@@ -52,7 +66,8 @@
         'report': report,
       }) -%}
   {%- if anew -%}{{ return(delta_cdc._history_rows(settings, staging, keys)) }}{%- endif -%}
-  {{ return(delta_cdc._history_merged(settings, staging, keys, none if plan.mode == 'rebuild' else state.batch_id, plan.revised)) }}
+  {{ return(delta_cdc._history_merged(settings, staging, keys,
+      none if plan.mode == 'rebuild' else state.batch_id, plan.revised)) }}
 {%- endmacro %}
 
 
@@ -90,8 +105,10 @@ history as (
 select *, false as _cdc_is_gone from history
 union all
 select {{ delta_cdc._history_columns(settings, of_table=true) }}, true
-from {{ this }} as _cdc_past left semi join touched_keys on {{ delta_cdc.same_columns(settings['keys'], '_cdc_past', 'touched_keys') }}
-where not exists (select 1 from history where history._cdc_entity = _cdc_past._cdc_entity and history.valid_from <=> _cdc_past.valid_from)
+from {{ this }} as _cdc_past
+left semi join touched_keys on {{ delta_cdc.same_columns(settings['keys'], '_cdc_past', 'touched_keys') }}
+where not exists (select 1 from history
+  where history._cdc_entity = _cdc_past._cdc_entity and history.valid_from <=> _cdc_past.valid_from)
 {%- endif -%}
 {%- endmacro %}
 
@@ -111,12 +128,14 @@ with_truncates as (
   union all
   select * except (_cdc_newest_first), true from (
     select
-      _cdc_entity, _cdc_epoch, 1 as _cdc_after, _cdc_truncates[_cdc_epoch]._cdc_sequence as _cdc_sequence, _cdc_truncates[_cdc_epoch]._cdc_ordinal as _cdc_ordinal,
+      _cdc_entity, _cdc_epoch, 1 as _cdc_after, _cdc_truncates[_cdc_epoch]._cdc_sequence as _cdc_sequence,
+      _cdc_truncates[_cdc_epoch]._cdc_ordinal as _cdc_ordinal,
       _cdc_truncates[_cdc_epoch]._cdc_batch_id as _cdc_batch_id, _cdc_truncates[_cdc_epoch]._cdc_row as _cdc_row,
       _cdc_truncates[_cdc_epoch]._cdc_occurred_at as _cdc_occurred_at, true as _cdc_ends, _cdc_truncates,
       {%- if with_life %}{% for name in delta_cdc._names_of_life(settings) %} {{ name }},{% endfor %}{% endif %}
       {{ delta_cdc.column_list(settings['keys'] + (settings['columns'] | reject('in', settings['keys']) | list)) }},
-      row_number() over (partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_first
+      row_number()
+        over (partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_first
     from states where _cdc_epoch < size(_cdc_truncates)
   ) where _cdc_newest_first = 1
 )
@@ -147,7 +166,9 @@ moments as (  -- of several states at one moment the last one counts: a version 
 ),
 marked as (  -- where what is tracked differs from the state before, a version begins, and with each life
   select *,
-    if(_cdc_ends, null, struct({{ delta_cdc.comparables(settings, tracked) | join(', ') }})) is distinct from lag(if(_cdc_ends, null, struct({{ delta_cdc.comparables(settings, tracked) | join(', ') }}))) over entity
+    if(_cdc_ends, null, struct({{ delta_cdc.comparables(settings, tracked) | join(', ') }}))
+        is distinct from
+        lag(if(_cdc_ends, null, struct({{ delta_cdc.comparables(settings, tracked) | join(', ') }}))) over entity
       or _cdc_lives_before is distinct from lag(_cdc_lives_before) over entity as _cdc_begins
   from moments
   window entity as (partition by _cdc_entity order by {{ delta_cdc.order_of_states() }})
@@ -160,13 +181,15 @@ numbered as (
 ),
 versions as (
   select *, first_value(_cdc_time) over version_in_order as _cdc_began,
-    row_number() over (partition by _cdc_entity, _cdc_version order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_first
+    row_number()
+      over (partition by _cdc_entity, _cdc_version order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_first
   from numbered
   window version_in_order as (partition by _cdc_entity, _cdc_version order by {{ delta_cdc.order_of_states() }}
     rows between unbounded preceding and unbounded following)
 ),
 spans as (
-  select *, lead(_cdc_began) over (partition by _cdc_entity order by _cdc_version) as _cdc_ended, lead(_cdc_version) over (partition by _cdc_entity order by _cdc_version) is null as _cdc_is_last
+  select *, lead(_cdc_began) over (partition by _cdc_entity order by _cdc_version) as _cdc_ended,
+    lead(_cdc_version) over (partition by _cdc_entity order by _cdc_version) is null as _cdc_is_last
   from versions where _cdc_newest_first = 1
 )
 {%- endmacro %}

@@ -1,9 +1,10 @@
 {#- What a load's changes are, in one row: {rows_read, quarantined, truncates, removals, partial, late}.
     changes    a relation with staging's `_cdc_` columns
     highest    SQL of the highest position staged before (none: nothing was): changes at or below it are late
-    to_stage   settings of the table that they are to be staged in: adds {repeated, keys_may_move, undeclared, undeclared_columns, time_type, highest, highest_type, late_range,
-               late_range_type}, where repeated counts those that say again what another of them says (O4). Of a key change that comes as delete and insert (K6), a half
-               that comes alone is late -#}
+    to_stage   settings of the table that they are to be staged in: adds {repeated, keys_may_move, undeclared,
+               undeclared_columns, time_type, highest, highest_type, late_range, late_range_type}, where repeated counts
+               those that say again what another of them says (O4). Of a key change that comes as delete and insert
+               (K6), a half that comes alone is late -#}
 {% macro about_changes(changes, highest, to_stage=none) -%}
 {%- set position = 'if(_cdc_error is null, struct(_cdc_sequence, _cdc_ordinal), null)' -%}
 {%- set new_highest = 'greatest(max(' ~ position ~ '), ' ~ highest ~ ')' if highest else 'max(' ~ position ~ ')' -%}
@@ -21,12 +22,15 @@ select
   {#- beside other aggregates, each distinct hash has states of them all: too much where there are many -#}
   {{ '(select ' ~ repeated ~ ' from ' ~ changes ~ ')' if to_stage.get('kept_changes') else repeated }} as repeated,
   count_if(_cdc_key_before is not null and _cdc_error is null) > 0
-  {%- if to_stage.split_key_changes %} or {{ 'count_if(_cdc_error is null and _cdc_sequence <= ' ~ highest ~ '._cdc_sequence)' if highest else '0' }} > 0 or (count_if(_cdc_op = 'D') > 0 and count_if(_cdc_op = 'I') > 0){% endif %} as keys_may_move,
+  {%- if to_stage.split_key_changes %}
+    or {{ 'count_if(_cdc_error is null and _cdc_sequence <= ' ~ highest ~ '._cdc_sequence)' if highest else '0' }} > 0
+    or (count_if(_cdc_op = 'D') > 0 and count_if(_cdc_op = 'I') > 0){% endif %} as keys_may_move,
   typeof(any_value(_cdc_occurred_at)) as time_type,
   count(_cdc_undeclared) as undeclared,
   array_sort(array_distinct(flatten(collect_set(map_keys(_cdc_undeclared))))) as undeclared_columns,
   {%- if highest %}
-  {%- set part = 'if(' ~ position ~ ' <= ' ~ highest ~ ', ' ~ '_cdc_sequence.' ~ delta_cdc.quoted(delta_cdc._sequence_name(to_stage.sequence_by[0], 1)) ~ ', null)' %}
+  {%- set part = 'if(' ~ position ~ ' <= ' ~ highest ~ ', '
+        ~ '_cdc_sequence.' ~ delta_cdc.quoted(delta_cdc._sequence_name(to_stage.sequence_by[0], 1)) ~ ', null)' %}
   {%- set late_range = 'struct(min(' ~ part ~ ') as lowest, max(' ~ part ~ ') as highest)' %}
   {{ delta_cdc.json_of(late_range) }} as late_range,
   typeof({{ late_range }}) as late_range_type,
@@ -53,29 +57,36 @@ from {{ changes }}
 {#- Whether a position's JSON can be read back as it was: names that need no quotes, types whose JSON is exact, no year of five
     digits and none below zero (a moment that cannot be read would be null, and nothing late any more). -#}
 {% macro can_be_noted(type, json) %}
-  {{ return(delta_cdc._is_exact(json, type, '^struct<_cdc_sequence:struct<([A-Za-z_][A-Za-z0-9_]*:EXACT,?)+>,_cdc_ordinal:bigint>$')) }}
+  {{ return(delta_cdc._is_exact(json, type,
+      '^struct<_cdc_sequence:struct<([A-Za-z_][A-Za-z0-9_]*:EXACT,?)+>,_cdc_ordinal:bigint>$')) }}
 {% endmacro %}
 
 {% macro _is_exact(json, type, shape) %}
-  {%- set shape = shape.replace('EXACT', '(tinyint|smallint|int|bigint|string|date|boolean|timestamp|timestamp_ntz|decimal\\(\\d+,\\d+\\))') -%}
+  {%- set shape = shape.replace('EXACT',
+        '(tinyint|smallint|int|bigint|string|date|boolean|timestamp|timestamp_ntz|decimal\\(\\d+,\\d+\\))') -%}
   {{ return(modules.re.search('"[+-]', json or '') is none and modules.re.match(shape, type or '') is not none) }}
 {% endmacro %}
 
 
-{#- SQL: those rows of staging that a late or quarantined change of a load may repeat. Equal changes have equal positions and errors, so
-    Delta need not read the files that hold other positions only. state: of staging. plan: `about_changes` of the load. -#}
+{#- SQL: those rows of staging that a late or quarantined change of a load may repeat. Equal changes have equal
+    positions and errors, so Delta need not read the files that hold other positions only. state: of staging.
+    plan: `about_changes` of the load. -#}
 {% macro may_be_repeated(staging, state, plan) %}
   {%- set part, wanted = '_cdc_sequence.' ~ delta_cdc.quoted(state.columns['_cdc_sequence'].fields[0].name), [] -%}
   {%- if plan.quarantined %}{% do wanted.append('_cdc_error is not null') %}{% endif -%}
   {%- if plan.late -%}
-    {%- if not delta_cdc._is_exact(plan.late_range, plan.late_range_type, '^struct<lowest:EXACT,highest:EXACT>$') %}{{ return(staging) }}{% endif -%}
+    {%- if not delta_cdc._is_exact(plan.late_range, plan.late_range_type, '^struct<lowest:EXACT,highest:EXACT>$') -%}
+      {{ return(staging) }}
+    {%- endif -%}
     {%- set range = delta_cdc.position_of(plan.late_range, plan.late_range_type) -%}
     {%- do wanted.append(part ~ ' between ' ~ range ~ '.lowest and ' ~ range ~ '.highest or ' ~ part ~ ' is null') -%}
   {%- endif -%}
   {{ return('(select * from ' ~ staging ~ ' where ' ~ wanted | join(' or ') ~ ')') }}
 {% endmacro %}
 
-{#- SQL: the rows of a relation at whose position a change of another one stands: of many rows those that need to be compared in full. -#}
+{#- SQL: the rows of a relation at whose position a change of another one stands: of many rows those
+    that need to be compared in full. -#}
 {% macro at_positions_of(changes, relation) %}
-  {{ return('(select s.* from ' ~ relation ~ ' as s left semi join ' ~ changes ~ ' as c on c._cdc_sequence <=> s._cdc_sequence)') }}
+  {{ return('(select s.* from ' ~ relation ~ ' as s left semi join ' ~ changes
+      ~ ' as c on c._cdc_sequence <=> s._cdc_sequence)') }}
 {% endmacro %}

@@ -505,7 +505,7 @@ def test_R2_what_comes_again_of_an_erased_key_is_blanked() -> None:
 def test_R2_keys_that_a_person_had_are_told_by_key_changes_only() -> None:
     assert "_cdc_key_before.`id`" in MACROS["_keys_of_row"](SETTINGS)
     sql = MACROS["_keys_of_row"]({**SETTINGS, "key_changes": False})
-    assert "select k.`id`, _cdc_sequence, _cdc_ordinal from cdc_changes_of_row cross join cdc_named_key as k" in sql
+    assert "select k.`id`, _cdc_sequence, _cdc_ordinal\n  from cdc_changes_of_row cross join cdc_named_key as k" in sql
 
 
 def test_R2_a_table_that_a_person_was_erased_from_keeps_its_keys() -> None:
