@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from delta_cdc import model_files
 from delta_cdc.config import FORMATS, Feed, Project, setting_defaults, settings_naming_columns
@@ -23,6 +24,7 @@ from delta_cdc.versions import PACKAGE
 
 DEFAULTS_FILE = "macros/config/_defaults.sql"
 OPERATION_CODES_FILE = "seeds/cdc_operation_codes.csv"
+LINE_LENGTH = 130
 
 
 # --------------------------------------------------------------------------------
@@ -89,13 +91,30 @@ def defaults_file(root: Path) -> GeneratedFile:
     lines += ["{% macro _defaults() %}", "  {{ return({"]
     for group, entries in values.items():
         lines.append(f"    {jinja(group)}: {{")
-        lines += [f"      {jinja(name)}: {jinja(value)}," for name, value in entries.items()]
+        lines += [line for name, value in entries.items() for line in _entry(name, value, "      ")]
         lines.append("    },")
-    lines.append(f"    'naming_columns': {jinja(settings_naming_columns())},")
+    lines += _entry("naming_columns", settings_naming_columns(), "    ")
     nameless = [name for name, known in FORMATS.items() if not known.names_tables]
-    lines.append(f"    'formats_without_tables': {jinja(nameless)},")
+    lines += _entry("formats_without_tables", nameless, "    ")
     lines += ["  }) }}", "{% endmacro %}"]
     return GeneratedFile(DEFAULTS_FILE, "\n".join(lines) + "\n")
+
+
+def _entry(name: str, value: Any, indent: str) -> Iterator[str]:
+    """The lines of an entry of a mapping in Jinja: one, or where that is too long so many items a line as fit."""
+    line = f"{indent}{jinja(name)}: {jinja(value)},"
+    if len(line) > LINE_LENGTH:
+        is_mapping = isinstance(value, dict)
+        yield f"{indent}{jinja(name)}: {'{' if is_mapping else '['}"
+        line = f"{indent} "
+        for item in (f"{jinja(k)}: {jinja(v)}" for k, v in value.items()) if is_mapping else map(jinja, value):
+            if len(f"{line} {item},") > LINE_LENGTH:
+                yield line
+                line = f"{indent} "
+            line += f" {item},"
+        yield line
+        line = f"{indent}{'}' if is_mapping else ']'},"
+    yield line
 
 
 def operation_codes(path: Path) -> dict[str, dict[str, str]]:
