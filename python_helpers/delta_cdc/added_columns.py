@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from delta_cdc.config import Column, PartitionColumn, Table, sequence_name, sql_name
+from delta_cdc.project import Column, PartitionColumn, Table, sequence_name
+from delta_cdc.sql_names import sql_name
 
 # name, type (None: depends on the feed), description
 AddedColumns = tuple[tuple[str, str | None, str], ...]

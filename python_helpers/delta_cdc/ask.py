@@ -11,8 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from delta_cdc.config import Project, Table
 from delta_cdc.operations import plain
+from delta_cdc.project import Project, Table
 from delta_cdc.screen import grid, tell
 
 Row = Mapping[str, Any]

@@ -21,9 +21,10 @@ from delta_cdc import pause as pauses
 from delta_cdc import plan as plans
 from delta_cdc import report as reports
 from delta_cdc import run as runs
-from delta_cdc.config import Project, load_project
+from delta_cdc.config_reader import load_project
 from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError, counted
 from delta_cdc.message_readers import READERS
+from delta_cdc.project import Project
 from delta_cdc.screen import grid
 from delta_cdc.settings_block import is_plain_secret
 from delta_cdc.settings_page import reference_page

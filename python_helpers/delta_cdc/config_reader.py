@@ -1,4 +1,7 @@
-"""Reads a project's source files into feeds and tables, and collects everything that is wrong with them."""
+"""Reads a project's source files into feeds and tables, and collects everything that is wrong with them.
+
+    load_project(Path("."))  ->  Project, or ConfigError with every problem there is
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from delta_cdc.config import (
-    FORMATS,
-    IDENTIFIER,
-    Column,
-    Feed,
-    Project,
-    Settings,
-    Table,
-    format_of,
-    setting_defaults,
-    settings_naming_columns,
-)
 from delta_cdc.errors import ConfigError, Problem
 from delta_cdc.feed_check import FeedCheck
+from delta_cdc.formats import FORMATS, format_of
+from delta_cdc.project import Column, Feed, Project, Table
+from delta_cdc.settings import Settings, setting_defaults, settings_naming_columns
 from delta_cdc.settings_block import Block, read_settings, shown
 from delta_cdc.source_files import (
     DbtProject,
@@ -33,6 +27,7 @@ from delta_cdc.source_files import (
     read_source_files,
 )
 from delta_cdc.spark_types import why_not_a_type
+from delta_cdc.sql_names import IDENTIFIER
 from delta_cdc.table_check import TableCheck
 from delta_cdc.versions import CHECKOUT
 
@@ -41,18 +36,24 @@ CONTROL_MODELS = ("cdc_change_sets", "cdc_runs", "cdc_quarantine", "cdc_holds", 
 _WORDS_OF_OTHERS = {"columns", "format", "history", "location", "ordinal", "paused", "ready", "tags", "transaction", "unit"}
 
 
-def read(root: Path, variables: Mapping[str, Any] | None = None) -> Project:
+def load_project(root: Path | str, variables: Mapping[str, Any] | None = None) -> Project:
     """Read and check the feeds of a dbt project. Raises ConfigError with every problem found. variables: beside those of
     dbt_project.yml."""
-    project, problems = survey(root, variables)
+    project, problems = _survey(Path(root), variables)
     if problems:
         raise ConfigError(problems)
     return project
 
 
-def survey(root: Path, variables: Mapping[str, Any] | None = None, *, last: str = "") -> tuple[Project, list[Problem]]:
-    """The feeds of a dbt project as far as they can be read, and every problem found. last: of two feeds that want a name for a
-    model, this one is told."""
+def survey_project(root: Path | str, feed: str, variables: Mapping[str, Any] | None = None) -> tuple[Project, list[Problem]]:
+    """The feeds of a dbt project as far as they can be read, and what is wrong with one of them."""
+    project, problems = _survey(Path(root), variables, last=feed)
+    return project, [problem for problem in problems if problem.feed == feed]
+
+
+def _survey(root: Path, variables: Mapping[str, Any] | None, *, last: str = "") -> tuple[Project, list[Problem]]:
+    """The feeds as far as they can be read, and every problem found. last: of two feeds that want a name for a model, this one
+    is told."""
     project = read_project(root.resolve())
     project = replace(project, variables={**project.variables, **(variables or {})})
     problems: list[Problem] = []
@@ -61,7 +62,7 @@ def survey(root: Path, variables: Mapping[str, Any] | None = None, *, last: str 
         reader.read_file(file)
     reader.feeds.sort(key=lambda feed: feed.name == last)
     reader.check_names()
-    read = Project(
+    found = Project(
         root=project.root,
         name=project.name,
         model_path=project.model_paths[0],
@@ -69,7 +70,7 @@ def survey(root: Path, variables: Mapping[str, Any] | None = None, *, last: str 
         variables=variables or {},
         disabled=tuple(sorted(reader.disabled)),
     )
-    return read, sorted(problems, key=lambda problem: (problem.file or "", problem.line or 0))
+    return found, sorted(problems, key=lambda problem: (problem.file or "", problem.line or 0))
 
 
 def known_formats(project: DbtProject) -> list[str]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from delta_cdc import flat_files
-from delta_cdc.config import FORMATS
 from delta_cdc.discover import Discovery, FoundTable, discover
 from delta_cdc.errors import OperationError
+from delta_cdc.formats import FORMATS
 from delta_cdc.message_readers import READERS
 
 MESSAGES = 20_000

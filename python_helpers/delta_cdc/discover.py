@@ -20,10 +20,10 @@ from typing import Any
 
 import yaml
 
-from delta_cdc.config import IDENTIFIER
 from delta_cdc.errors import OperationError
 from delta_cdc.message_readers import READERS, Sighting
 from delta_cdc.source_types import wider
+from delta_cdc.sql_names import IDENTIFIER
 from delta_cdc.value_types import Looks
 
 

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from delta_cdc.config import format_of, which_format
 from delta_cdc.errors import Problem, did_you_mean, nearest
+from delta_cdc.formats import format_of, which_format
 from delta_cdc.settings_block import LANDED_BY, Block, plain_secrets
 
 # Column lists that a feed may give for all its tables at once.

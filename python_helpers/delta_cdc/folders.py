@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
 
-from delta_cdc.config import Feed, Project
 from delta_cdc.errors import nearest
+from delta_cdc.project import Feed, Project
 
 
 def empty_folders(project: Project, *, whole_feeds: bool = False) -> list[str]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from delta_cdc.config import Project
 from delta_cdc.errors import OperationError, did_you_mean
+from delta_cdc.project import Project
 from delta_cdc.screen import tell
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from delta_cdc.added_columns import SURROGATE, final_columns, key_columns
-from delta_cdc.config import Column, Feed, Table, sequence_name, sql_name
+from delta_cdc.project import Column, Feed, Table, sequence_name
 from delta_cdc.spark_types import has_statistics
+from delta_cdc.sql_names import sql_name
 
 
 def raw_model(feed: Feed) -> str:

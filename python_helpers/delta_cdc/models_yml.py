@@ -16,8 +16,8 @@ from delta_cdc.added_columns import (
     added,
     final_columns,
 )
-from delta_cdc.config import Column, Feed, Table
 from delta_cdc.model_files import final_is, source
+from delta_cdc.project import Column, Feed, Table
 
 
 def models_yml(feed: Feed) -> str:

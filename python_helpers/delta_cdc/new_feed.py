@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from delta_cdc import delta_tables, discover, flat_files, scaffold
-from delta_cdc.config import FORMATS, IDENTIFIER, Project, which_format
 from delta_cdc.errors import ConfigError, OperationError, counted
+from delta_cdc.formats import FORMATS, which_format
 from delta_cdc.operations import Dbt
+from delta_cdc.project import Project
+from delta_cdc.sql_names import IDENTIFIER
 from delta_cdc.table_list import read_table_list
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import click
 
-from delta_cdc.config import Project, Table, load_project, survey_project
+from delta_cdc.config_reader import load_project, survey_project
 from delta_cdc.errors import OperationError, Problem, ProjectError, did_you_mean, nearest
+from delta_cdc.project import Project, Table
 from delta_cdc.versions import mismatch
 
 

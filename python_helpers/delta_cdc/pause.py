@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from delta_cdc.config import Project, Table
 from delta_cdc.errors import OperationError
+from delta_cdc.project import Project, Table
 from delta_cdc.source_files import Lined, content_of, is_template, one_line
 
 _Entry = tuple[yaml.Node, yaml.Node]

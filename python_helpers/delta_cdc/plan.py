@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from delta_cdc import run as runs
-from delta_cdc.config import Project
 from delta_cdc.land import landed_feeds
+from delta_cdc.project import Project
 from delta_cdc.screen import tell
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 

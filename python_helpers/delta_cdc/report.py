@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from delta_cdc import ask
-from delta_cdc.config import Project
+from delta_cdc.project import Project
 
 Row = Mapping[str, Any]
 _CHART = (760, 120)  # width and height of the bars; the page stretches a chart to its own width

@@ -18,11 +18,12 @@ from rich.console import Console
 from rich.text import Text
 
 from delta_cdc import land as landing
-from delta_cdc.config import Project, Table, load_project
+from delta_cdc.config_reader import load_project
 from delta_cdc.errors import CdcError, OperationError, nearest
 from delta_cdc.folders import empty_folders
 from delta_cdc.models_yml import EACH_RUN
 from delta_cdc.operations import plain
+from delta_cdc.project import Project, Table
 from delta_cdc.screen import grid, tell
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 

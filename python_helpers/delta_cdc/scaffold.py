@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from delta_cdc import model_files
-from delta_cdc.config import FORMATS, Feed, Project, setting_defaults, settings_naming_columns
 from delta_cdc.errors import GeneratedFilesError, OperationError, counted
+from delta_cdc.formats import FORMATS
 from delta_cdc.model_files import jinja
 from delta_cdc.models_yml import models_yml
+from delta_cdc.project import Feed, Project
+from delta_cdc.settings import setting_defaults, settings_naming_columns
 from delta_cdc.versions import PACKAGE
 
 DEFAULTS_FILE = "macros/config/_defaults.sql"

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from delta_cdc.config import CsvOptions, Jdbc, Kafka, Settings, setting_level, setting_meant, wants, which_setting
 from delta_cdc.errors import did_you_mean, nearest
+from delta_cdc.settings import CsvOptions, Jdbc, Kafka, Settings, setting_level, setting_meant, wants, which_setting
 from delta_cdc.source_files import Lined, Renderer, is_template
 
 LANDED_BY: Mapping[str, Any] = {"kafka": Kafka, "jdbc": Jdbc}

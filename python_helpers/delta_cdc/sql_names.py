@@ -1,5 +1,5 @@
-"""What can be told of an SQL expression without Spark: whether its quotes and brackets are closed, and which names in it
-must be columns. Whatever is not sure to be a column's name is left to Spark."""
+"""What can be told of an SQL expression without Spark: whether it is a name, whether its quotes and brackets are closed, and
+which names in it must be columns. Whatever is not sure to be a column's name is left to Spark."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+IN_BACKTICKS = re.compile(r"`((?:[^`]|``)+)`")
 _TOKEN = re.compile(
     r"""(?P<text>\b[rR]'[^']*'|\b[rR]"[^"]*"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
       | (?P<gap>--[^\n]*|/\*.*?\*/|\s+)
@@ -28,6 +30,22 @@ _WORD = re.compile(
 # of what follows these the names may be others than columns: tables, collations, fields of a type
 _NOT_LOOKED_INTO = {"collate", "over", "select", "with"}
 _CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
+
+
+def unquoted(expression: str) -> str | None:
+    """The name that an SQL expression consists of, or None if it is more than a name.
+
+    >>> unquoted("lsn"), unquoted("`commit time`"), unquoted("a + b")
+    ('lsn', 'commit time', None)
+    """
+    quoted = IN_BACKTICKS.fullmatch(expression.strip())
+    if quoted:
+        return quoted[1].replace("``", "`")
+    return expression.strip() if IDENTIFIER.fullmatch(expression.strip()) else None
+
+
+def sql_name(name: str) -> str:
+    return name if IDENTIFIER.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 def why_not_sql(sql: str) -> str | None:

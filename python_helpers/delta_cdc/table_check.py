@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterable, Sequence
 
 from delta_cdc.added_columns import HISTORY_COLUMNS
-from delta_cdc.config import FORMATS, IDENTIFIER, Table, sequence_name, unquoted, wants
 from delta_cdc.errors import Problem, did_you_mean, nearest
 from delta_cdc.feed_check import COLUMN_LISTS, column_list, may_be_misspelled
+from delta_cdc.formats import FORMATS
+from delta_cdc.project import Table, sequence_name
+from delta_cdc.settings import wants
 from delta_cdc.settings_block import Block, shown
 from delta_cdc.spark_types import can_be_compared, has_statistics
-from delta_cdc.sql_names import names_in, why_not_sql
+from delta_cdc.sql_names import IDENTIFIER, names_in, unquoted, why_not_sql
 from delta_cdc.table_list import parts
 
 _OF_HISTORY = {name for name, _, _ in HISTORY_COLUMNS if not name.startswith("_cdc_")}

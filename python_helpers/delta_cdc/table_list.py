@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
-from delta_cdc.config import Settings, which_setting
 from delta_cdc.errors import OperationError, did_you_mean
+from delta_cdc.settings import Settings, which_setting
 
 
 def read_table_list(path: Path, found: Collection[str] | None = None) -> dict[str, dict[str, Any]]:

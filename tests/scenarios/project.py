@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from delta_cdc import scaffold
-from delta_cdc.config import load_project
+from delta_cdc.config_reader import load_project
 from delta_cdc.errors import ConfigError, Problem
 
 # A process runs for minutes: the second compiler pays. It has hundreds of tables, and Delta keeps 4 MB for each that it has read.

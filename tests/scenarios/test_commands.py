@@ -23,7 +23,7 @@ from rich.console import Console
 from dbt.adapters.sparkdelta.delta_log import _LocalLog
 from delta_cdc import run as runs
 from delta_cdc.cli import main
-from delta_cdc.config import load_project
+from delta_cdc.config_reader import load_project
 from tests.scenarios.project import UserProject
 
 COLUMNS = {"op": "string", "at": "timestamp", "id": "int", "old_id": "int", "n": "int", "note": "string"}

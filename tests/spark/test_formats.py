@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from tests.unit.macros import load
 
-from delta_cdc.config import FORMATS
+from delta_cdc.formats import FORMATS
 
 FEEDS = Path(__file__).parents[1] / "cases" / "feeds"
 MACROS = load(adapter=SimpleNamespace(misfits=lambda text, value, type_: f"{text} is not null and {value} is null"))

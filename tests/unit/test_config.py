@@ -11,21 +11,13 @@ import pytest
 import yaml
 from tests.projects import COLUMNS, FEED, TABLE, project, source
 
-from delta_cdc.config import (
-    FORMATS,
-    Column,
-    Project,
-    Settings,
-    load_project,
-    partition_column,
-    setting_defaults,
-    setting_level,
-    unquoted,
-    wants,
-)
+from delta_cdc.config_reader import load_project
 from delta_cdc.errors import CdcError, ConfigError, ProjectError, did_you_mean, nearest
+from delta_cdc.formats import FORMATS
+from delta_cdc.project import Column, Project, partition_column
+from delta_cdc.settings import Settings, setting_defaults, setting_level, wants
 from delta_cdc.spark_types import why_not_a_type
-from delta_cdc.sql_names import names_in, why_not_sql
+from delta_cdc.sql_names import names_in, unquoted, why_not_sql
 from delta_cdc.table_check import _named_in
 
 ROOT = Path(__file__).parents[2]

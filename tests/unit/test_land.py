@@ -14,7 +14,7 @@ from tests.projects import TABLE, project, source
 
 from dbt.adapters.sparkdelta.database import Environment
 from delta_cdc import land
-from delta_cdc.config import load_project
+from delta_cdc.config_reader import load_project
 from delta_cdc.errors import OperationError
 from delta_cdc.warm_dbt import WarmDbt
 

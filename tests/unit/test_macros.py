@@ -12,7 +12,7 @@ from tests.unit.macros import CompilerError, load
 
 from dbt.adapters.sparkdelta.columns import evolved
 from dbt.adapters.sparkdelta.delta_log import no_state
-from delta_cdc.config import sequence_name
+from delta_cdc.project import sequence_name
 
 MACROS = load()
 SETTINGS = {

@@ -18,9 +18,10 @@ from tests.projects import FEED, TABLE, project, source
 from delta_cdc import run as runs
 from delta_cdc.ask import show_status, status_rows
 from delta_cdc.cli import main
-from delta_cdc.config import Project, load_project
+from delta_cdc.config_reader import load_project
 from delta_cdc.errors import OperationError
 from delta_cdc.operations import Dbt, error_of, find_table, plain
+from delta_cdc.project import Project
 from delta_cdc.run import Busy, Summary, TableReport, locked, summarize
 
 

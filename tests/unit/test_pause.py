@@ -13,7 +13,7 @@ from tests.projects import FEED, TABLE, project, source
 
 from delta_cdc import pause as pauses
 from delta_cdc.cli import main
-from delta_cdc.config import load_project
+from delta_cdc.config_reader import load_project
 from delta_cdc.errors import OperationError
 from delta_cdc.source_files import content_of
 

@@ -11,7 +11,7 @@ import pytest
 from tests.projects import project
 
 from delta_cdc import report
-from delta_cdc.config import load_project
+from delta_cdc.config_reader import load_project
 
 VOID = {"meta", "line", "rect", "br"}
 

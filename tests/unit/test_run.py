@@ -16,7 +16,7 @@ from tests.projects import TABLE, project, source
 
 from delta_cdc import run as runs
 from delta_cdc.cli import main
-from delta_cdc.config import load_project
+from delta_cdc.config_reader import load_project
 from delta_cdc.operations import plain
 from delta_cdc.warm_dbt import WarmDbt
 

@@ -13,7 +13,9 @@ import yaml
 from tests.projects import COLUMNS, FEED, TABLE, project, source
 
 from delta_cdc import model_files, scaffold
-from delta_cdc.config import FORMATS, load_project, setting_defaults, settings_naming_columns
+from delta_cdc.config_reader import load_project
+from delta_cdc.formats import FORMATS
+from delta_cdc.settings import setting_defaults, settings_naming_columns
 from delta_cdc.settings_page import reference_page
 
 ROOT = Path(__file__).parents[2]
