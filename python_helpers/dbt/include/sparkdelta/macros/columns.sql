@@ -60,7 +60,8 @@
     {%- do run_query('alter table ' ~ relation ~ ' add columns (' ~ columns | join(', ') ~ ')') -%}
   {%- endif -%}
   {%- if remove_columns -%}
-    {%- do run_query('alter table ' ~ relation ~ ' drop columns (' ~ remove_columns | map(attribute='quoted') | join(', ') ~ ')') -%}
+    {%- do run_query('alter table ' ~ relation ~ ' drop columns ('
+          ~ remove_columns | map(attribute='quoted') | join(', ') ~ ')') -%}
   {%- endif -%}
 {% endmacro %}
 

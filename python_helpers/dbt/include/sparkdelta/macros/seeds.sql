@@ -27,7 +27,8 @@
 {#- The first batch of rows makes the table anew, the others are appended: a seed of one batch is one commit. -#}
 {% macro sparkdelta__load_csv_rows(model, agate_table) %}
   {%- set sqls = [] -%}
-  {%- for rows in adapter.seed_rows(agate_table, model['config'].get('delimiter') or ',', model['config'].get('column_types')) | batch(get_batch_size()) -%}
+  {%- for rows in adapter.seed_rows(agate_table, model['config'].get('delimiter') or ',', model['config'].get('column_types'))
+        | batch(get_batch_size()) -%}
     {%- set select = sparkdelta_seed_select(model, agate_table, rows) -%}
     {%- set sql = create_table_as(False, this, select) if loop.first else 'insert into ' ~ this ~ '\n' ~ select -%}
     {% do adapter.add_query(sql, abridge_sql_log=True) %}

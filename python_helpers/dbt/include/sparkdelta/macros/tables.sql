@@ -74,9 +74,12 @@ as
 {% endmacro %}
 
 
-{#- Of a snapshot's staging view the columns that only tell its rows apart are none of the snapshot's (dbt-spark knows one such). -#}
+{#- Of a snapshot's staging view the columns that only tell its rows apart are none of the
+    snapshot's (dbt-spark knows one such). -#}
 {% macro sparkdelta__create_columns(relation, columns) %}
   {%- set own = [] -%}
-  {%- for column in columns if not modules.re.match('(?i)dbt_unique_key_[0-9]+$', column.name) %}{% do own.append(column) %}{% endfor -%}
+  {%- for column in columns if not modules.re.match('(?i)dbt_unique_key_[0-9]+$', column.name) -%}
+    {%- do own.append(column) -%}
+  {%- endfor -%}
   {%- do spark__create_columns(relation, own) -%}
 {% endmacro %}

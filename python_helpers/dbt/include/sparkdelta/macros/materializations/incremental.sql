@@ -25,7 +25,8 @@
     {%- do persist_constraints(target_relation, model) -%}
     {%- set narrowed = [] -%}
     {%- if plan.narrow and not plan.delete_unmatched -%}
-      {%- set narrowed = adapter.narrowed(target_relation, source, sparkdelta_list(config.get('unique_key')), 'DBT_INTERNAL_DEST') -%}
+      {%- set narrowed = adapter.narrowed(target_relation, source, sparkdelta_list(config.get('unique_key')),
+            'DBT_INTERNAL_DEST') -%}
     {%- endif -%}
     {%- set sql = strategy({
         'target_relation': target_relation,

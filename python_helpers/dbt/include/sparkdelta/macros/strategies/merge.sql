@@ -44,12 +44,15 @@ when matched{% if matched %} and {{ matched | join(' and ') }}{% endif %} then u
   {%- endfor %}
 {%- endif %}
 {%- if not config.get('skip_not_matched_step', false) %}
-when not matched{% if config.get('not_matched_condition') %} and ({{ config.get('not_matched_condition') }}){% endif %} then insert
+when not matched
+  {%- if config.get('not_matched_condition') %} and ({{ config.get('not_matched_condition') }}){% endif %} then insert
   ({{ columns | map(attribute='quoted') | join(', ') }})
   values ({{ source }}.{{ columns | map(attribute='quoted') | join(', ' ~ source ~ '.') }})
 {%- endif %}
 {%- if by_source_action %}
-when not matched by source{% if config.get('not_matched_by_source_condition') %} and ({{ config.get('not_matched_by_source_condition') }}){% endif %} then {{ by_source_action }}
+when not matched by source
+  {%- if config.get('not_matched_by_source_condition') %} and ({{ config.get('not_matched_by_source_condition') }}){% endif %}
+  then {{ by_source_action }}
 {%- endif %}
 {%- endmacro %}
 
