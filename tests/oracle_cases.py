@@ -43,7 +43,7 @@ def changes_of(case):
                 "key_before": before,
                 "sequence": (row[case["sequence"]],),
                 "ordinal": row.get(case.get("ordinal")),
-                "transaction": str(row[case["transaction"]]) if case.get("transaction") else None,
+                "transaction": None if row.get(case.get("transaction")) is None else str(row[case["transaction"]]),
                 "batch": batch,
                 "set": 0,
                 "row": number,

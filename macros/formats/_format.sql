@@ -64,7 +64,13 @@
   {%- if word == 'variant' -%}
     {{ return("coalesce(try_parse_json(" ~ text ~ "), try_cast(" ~ text ~ " as variant))") }}
   {%- endif -%}
-  {{ return("try_cast(" ~ text ~ " as " ~ type ~ ")") }}
+  {%- set value = 'try_cast(' ~ text ~ ' as ' ~ type ~ ')' -%}
+  {#- Spark makes a time without a day one of today, and a number that is too large infinite -#}
+  {%- if word == 'timestamp' -%}{{ return("if(" ~ text ~ " rlike r'^\s*T?\d{1,2}:', null, " ~ value ~ ")") }}{%- endif -%}
+  {%- if word in ('float', 'real', 'double') -%}
+    {{ return("if(" ~ text ~ " rlike '[0-9]' and abs(" ~ value ~ ") = double('infinity'), null, " ~ value ~ ")") }}
+  {%- endif -%}
+  {{ return(value) }}
 {% endmacro %}
 
 

@@ -198,9 +198,7 @@ transform(array(map_filter(coalesce({{ images | join(', ') }}), (name, value) ->
           ~ " when contains(message, '\"iodebeziumop') then " ~ delta_cdc._debezium_of_cloud_event(row) ~ ' else payload end' %}
     select * from (
       select batch_id, change_set, row_number, message, message_is_json, record_key, old_key, envelope,
-        {{ delta_cdc._map_of('columns.field',
-            'transform(columns, column -> struct(column.name as type, try_cast(column.parameters.scale as int) as scale))'
-          ) }} as semantic_types
+        {{ delta_cdc._map_of('columns.field', delta_cdc._types_of_schema('columns')) }} as semantic_types
       from (
         {{ delta_cdc._lines_with('(' ~ delta_cdc._debezium_payloads(lines) ~ ')', 'envelope', envelope) }}
       )
@@ -214,24 +212,37 @@ transform(array(map_filter(coalesce({{ images | join(', ') }}), (name, value) ->
         envelope is null or is_variant_null(envelope)  -- a tombstone
         or (try_variant_get(envelope, '$.status', 'string') in ('BEGIN', 'END')
             and {{ has.format('$.event_count') }})  -- transaction metadata
-        or (({{ has.format('$.ddl') }} or {{ has.format('$.tableChanges') }})
+        or (({{ has.format('$.ddl') }} or {{ has.format('$.tableChanges') }} or {{ has.format('$.historyRecord') }})
             and ({{ has.format('$.source') }} or {{ has.format('$.databaseName') }}))  -- a schema change
         or map_keys(try_cast(envelope as map<string, variant>)) in (array('ts_ms'), array('resolved'))),  -- a heartbeat
       false))
 {%- endmacro %}
 
 
+{#- Of each field of a schema the {type, scale} of its values; of a cell, {value, set}, those of what is in it. -#}
+{% macro _types_of_schema(fields) -%}
+transform({{ fields }}, column -> transform(
+          array(get(filter(column.fields, part -> part.field = 'value' and exists(column.fields, other -> other.field = 'set')), 0)),
+          cell -> struct(coalesce(cell.name, column.name) as type,
+            try_cast(coalesce(cell.parameters.scale, column.parameters.scale) as int) as scale))[0])
+{%- endmacro %}
+
+
 {#- The messages with `payload`: what they hold beside its schema, or as a Kafka record's value.
     is_row: whether that is a row alone. -#}
 {% macro _debezium_payloads(lines) -%}
-{%- set fields = "'array<struct<field string, name string, parameters struct<scale string>>>'" -%}
+{%- set parts = 'field string, name string, parameters struct<scale string>' -%}
+{%- set fields = 'array<struct<' ~ parts ~ ', fields array<struct<' ~ parts ~ '>>>>' -%}
 select batch_id, change_set, row_number, message, record is not null as message_is_json, is_row,
   if(is_bare_row, value, coalesce(try_variant_get(value, '$.payload', 'variant'), value)) as payload,
   {{ delta_cdc._without_schema('record_key') }} as record_key, {{ delta_cdc._without_schema('old_key') }} as old_key,
-  case when is_row then try_variant_get(value, '$.schema.fields', {{ fields }})
-    when try_variant_get(value, '$.schema.fields[0].field', 'string') = 'after'
-      then try_variant_get(value, '$.schema.fields[0].fields', {{ fields }})
-    else try_variant_get(value, '$.schema.fields[1].fields', {{ fields }}) end as columns
+  case when is_row then try_variant_get(value, '$.schema.fields', '{{ fields }}')
+    {%- for place in (0, 1) %}  {#- where most have it: the others' fields need not be read #}
+    when try_variant_get(value, '$.schema.fields[{{ place }}].field', 'string') = 'after'
+      then try_variant_get(value, '$.schema.fields[{{ place }}].fields', '{{ fields }}')
+    {%- endfor %}
+    else get(filter(try_variant_get(value, '$.schema.fields', 'array<struct<field string, fields {{ fields }}>>'),
+      part -> part.field = 'after'), 0).fields end as columns
 from (
   select *, is_bare_row or {{ delta_cdc._debezium_is_row('value', '$.payload') }} as is_row,
     if(is_record, {{ delta_cdc._parsed("try_variant_get(record, '$.key', 'variant')") }}, null) as record_key,

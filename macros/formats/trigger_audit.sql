@@ -38,14 +38,14 @@ from ({{ delta_cdc._audit_rows(lines) }})
 {#- The rows with what they say, `body`, under supa_audit's names; an audit table made by hand has others. -#}
 {% macro _audit_rows(lines) -%}
 select *, struct(
-    coalesce(row.id, row.seq) as id, coalesce(row.transaction_id, row.txid) as transaction_id, row.op,
+    coalesce(row.id, row.seq) as id, coalesce(row.transaction_id, row.txid, row.xact_id) as transaction_id, row.op,
     coalesce(row.ts, row.at) as ts, row.table_schema, coalesce(row.table_name, row.tbl) as table_name,
     coalesce(row.record, row.new_row) as record, coalesce(row.old_record, row.old_row) as old_record) as body
 from (
   select *, try_cast(try_parse_json(message) as struct<
     id bigint, transaction_id string, op string, ts string,
     table_schema string, table_name string, record variant, old_record variant,
-    seq bigint, txid string, at string, tbl string, new_row variant, old_row variant>) as row
+    seq bigint, txid string, xact_id string, at string, tbl string, new_row variant, old_row variant>) as row
   from {{ lines }}
 )
 {%- endmacro %}

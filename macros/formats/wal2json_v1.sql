@@ -16,8 +16,11 @@ select
   {{ delta_cdc._map_of('row_change.oldkeys.keynames', 'row_change.oldkeys.keyvalues') }} as before,
   -- X/Y in hexadecimal: where the transaction's commit ends in the write-ahead log, as one number
   {{ delta_cdc._lsn('body.nextlsn') }} as _lsn,
+  struct(batch_id as batch, row_number as row) as _arrival,
   coalesce(body.place, 0) as _place,
-  cast(body.xid as string) as _xid,
+  -- without both, as wal2json writes it by default, the message is the transaction: the number of its first line
+  coalesce(cast(body.xid as string),
+    if(body.nextlsn is null, concat_ws('-', batch_id, row_number - coalesce(body.place, 0)), null)) as _xid,
   try_cast(body.`timestamp` as timestamp) as _timestamp
 from ({{ delta_cdc._wal2json_v1_rows(lines) }})
 {%- endmacro %}

@@ -39,7 +39,9 @@ FORMATS: dict[str, Format] = {
     ),
     "wal2json_v2": Format(
         settings={"sequence_by": ["_lsn"], "transaction": "_xid", "occurred_at": "_timestamp", "key_changes": True},
-        fields={"_lsn": "bigint", "_xid": "string", "_timestamp": "timestamp"},
+        fields={
+            "_lsn": "bigint", "_arrival": "struct<batch: bigint, row: bigint>", "_xid": "string", "_timestamp": "timestamp",
+        },
     ),
     "debezium": Format(
         settings={
@@ -101,7 +103,10 @@ FORMATS: dict[str, Format] = {
         settings={
             "sequence_by": ["_lsn"], "ordinal": "_place", "transaction": "_xid", "occurred_at": "_timestamp", "key_changes": True,
         },
-        fields={"_lsn": "bigint", "_place": "int", "_xid": "string", "_timestamp": "timestamp"},
+        fields={
+            "_lsn": "bigint", "_arrival": "struct<batch: bigint, row: bigint>", "_place": "int", "_xid": "string",
+            "_timestamp": "timestamp",
+        },
     ),
     "aliyun": Format(
         settings={"sequence_by": ["_sequence_id"], "occurred_at": "_timestamp", "key_changes": True},

@@ -33,10 +33,12 @@ def _wal2json_v2(message: Message) -> Iterator[Sighting]:
     types = {c["name"]: postgres_type(c["type"]) if "type" in c else None for c in columns}
     named = [c["name"] for c in message.get("pk") or []]
     identity = not named and message["action"] == "D"
-    yield Sighting(_qualified(message, "schema"), types, list(types) if identity else named, identity)
+    order = {} if message.get("lsn") else _by_arrival("_timestamp" if message.get("timestamp") else None)
+    yield Sighting(_qualified(message, "schema"), types, list(types) if identity else named, identity, settings=order)
 
 
 def _wal2json_v1(message: Message) -> Iterator[Sighting]:
+    order = {} if message.get("nextlsn") else _by_arrival("_timestamp" if message.get("timestamp") else None)
     for change in message["change"]:
         if change["kind"] not in ("insert", "update", "delete"):
             continue
@@ -47,7 +49,8 @@ def _wal2json_v1(message: Message) -> Iterator[Sighting]:
         identity = not named and change["kind"] == "delete"
         told = len(types) == len(names)
         columns = {name: postgres_type(types[place]) if told else None for place, name in enumerate(names)}
-        yield Sighting(_qualified(change, "schema"), columns, old.get("keynames", []) if identity else named, identity)
+        keys = old.get("keynames", []) if identity else named
+        yield Sighting(_qualified(change, "schema"), columns, keys, identity, settings=order)
 
 
 def _debezium(message: Message) -> Iterator[Sighting]:

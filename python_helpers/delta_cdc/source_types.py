@@ -110,16 +110,16 @@ def is_connect_decimal(described: Mapping[str, Any]) -> bool:
 
 
 _DMS = by_word({
-    "boolean": "BOOLEAN",
+    "boolean": "BOOLEAN, BOOL",
     "tinyint": "INT1",
     "smallint": "INT2, INT16, UINT1",
     "int": "INT4, INT32, UINT2",
     "bigint": "INT8, INT64, UINT4",
     "decimal(20,0)": "UINT8",
-    "float": "REAL4",
-    "double": "REAL8",
-    "date": "DATE",
-    "timestamp_ntz": "DATETIME",
+    "float": "REAL4, FLOAT",
+    "double": "REAL8, DOUBLE",
+    "date": "DATE, DATE32",
+    "timestamp_ntz": "DATETIME, TIMESTAMP",
     "binary": "BYTES, BLOB",
 })
 

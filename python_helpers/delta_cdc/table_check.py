@@ -296,6 +296,10 @@ class TableCheck:
                 elif re.match(r"\s*(array|map|struct|variant)\b", self.types.get(name, ""), re.IGNORECASE):
                     message = f"`partition_by` names `{name}`, which is {self.types[name]}. Spark takes simple types there."
                     self.problem(message, "partition_by")
+                elif self.types.get(name, "").strip().lower() == "binary":
+                    remedy = f"Partition by a text made of it, e.g. [hex({name}) as {name}_hex]."
+                    message = f"`partition_by` names `{name}`, which is binary. Delta names partitions by text. {remedy}"
+                    self.problem(message, "partition_by")
             elif IDENTIFIER.fullmatch(partition.expression) and self.names:
                 hint = did_you_mean(partition.expression, self.names)
                 message = f"`partition_by` names `{partition.expression}`, which is no column. {hint}"

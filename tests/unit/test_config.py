@@ -406,6 +406,9 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
     columns = [{"name": "tags", "data_type": "array<string>"}]
     found = problems(tmp_path, source(tables={"invoice": TABLE | {"partition_by": ["tags"]}}, columns=[*COLUMNS[:4], *columns]))
     assert "`partition_by` names `tags`, which is array<string>. Spark takes simple types there." in found[0]
+    columns = [{"name": "hash", "data_type": "binary"}]
+    found = problems(tmp_path, source(tables={"invoice": TABLE | {"partition_by": ["hash"]}}, columns=[*COLUMNS[:4], *columns]))
+    assert "`partition_by` names `hash`, which is binary." in found[0]
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,7 @@ def test_a_column_of_few_or_no_decimal_places_is_a_decimal() -> None:
 
 SHOP = {"database": "d", "table": "t"}
 MAXWELL = {**SHOP, "type": "insert", "data": {"id": 1}, "ts": 1}
+INSERT = {"kind": "insert", "schema": "d", "table": "t"}
 CANAL = {**SHOP, "type": "INSERT", "data": [{"id": "1"}]}
 DEBEZIUM = {"op": "c", "after": {"id": 1}, "source": {"db": "d", "table": "t"}}
 
@@ -150,6 +151,9 @@ DEBEZIUM = {"op": "c", "after": {"id": 1}, "source": {"db": "d", "table": "t"}}
 @pytest.mark.parametrize(
     ("message_format", "message", "order"),
     [
+        ("wal2json_v2", {"action": "I", "schema": "d", "table": "t"}, ["_arrival"]),
+        ("wal2json_v1", {"timestamp": "2024-01-01", "change": [INSERT]}, ["_timestamp", "_arrival"]),
+        ("wal2json_v1", {"nextlsn": "0/1", "change": [INSERT]}, None),
         ("maxwell", MAXWELL, ["_timestamp", "_arrival"]),
         ("maxwell", {**MAXWELL, "position": "master.000006:1"}, None),
         ("maxwell", {**MAXWELL, "type": "bootstrap-insert"}, None),
@@ -335,7 +339,7 @@ def test_the_command_writes_a_source_that_needs_only_what_the_messages_do_not_te
 def wal2json(name: str, id: int) -> str:
     columns = [{"name": "id", "type": "integer", "value": id}, {"name": "n", "type": "text", "value": "x"}]
     keys = [{"name": "id", "type": "integer"}]
-    return json.dumps({"action": "I", "schema": "public", "table": name, "columns": columns, "pk": keys})
+    return json.dumps({"action": "I", "schema": "public", "table": name, "lsn": "0/1", "columns": columns, "pk": keys})
 
 
 @pytest.fixture
