@@ -42,7 +42,7 @@ def changes_of(case):
                 "key": key,
                 "key_before": before,
                 "sequence": (row[case["sequence"]],),
-                "ordinal": row.get(case.get("ordinal")),
+                "ordinal": None if row[case["sequence"]] is None else row.get(case.get("ordinal")),
                 "transaction": None if row.get(case.get("transaction")) is None else str(row[case["transaction"]]),
                 "batch": batch,
                 "set": 0,

@@ -468,7 +468,7 @@ checked as (
     cast(null as string)
     {%- endif %} as _cdc_key_before,
     _cdc_sequence,
-    {{ delta_cdc._ordinal(settings) }} as _cdc_ordinal,
+    {{ delta_cdc._place_inside(settings) }} as _cdc_ordinal,
     {{ 'cast(' ~ settings.transaction ~ ' as string)' if settings.get('transaction') else 'cast(null as string)' }}
       as _cdc_transaction,
     if(_cdc_op = 'R' and _cdc_sequence is null, null,
@@ -535,7 +535,13 @@ checked as (
 {% endmacro %}
 
 {% macro _position(settings) %}
-  {{ return('struct(_cdc_sequence, ' ~ delta_cdc._ordinal(settings) ~ ' as _cdc_ordinal)') }}
+  {{ return('struct(_cdc_sequence, ' ~ delta_cdc._place_inside(settings) ~ ' as _cdc_ordinal)') }}
+{% endmacro %}
+
+{#- The ordinal of a change that has a sequence; of reads without one the later counts (O5), whatever place they tell. -#}
+{% macro _place_inside(settings) %}
+  {%- set ordinal = delta_cdc._ordinal(settings) -%}
+  {{ return('if(_cdc_sequence is null, null, ' ~ ordinal ~ ')' if settings.get('ordinal') else ordinal) }}
 {% endmacro %}
 
 
