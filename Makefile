@@ -68,10 +68,11 @@ docs: $(STAMP) ## dbt's documentation of sources, models and lineage, in target/
 validate: $(STAMP) ## check the configuration of the feeds
 	@$(VENV)/bin/delta-cdc validate
 
-generate: $(STAMP) ## write the models of the feeds, the macros' defaults and docs/configuration.md
+generate: $(STAMP) ## write the models of the feeds, the macros' defaults, docs/configuration.md and docs/rules.md
 	@$(VENV)/bin/delta-cdc generate
 	@$(VENV)/bin/delta-cdc generate --project-dir integration_tests
 	@$(VENV)/bin/delta-cdc settings --write docs/configuration.md
+	@$(PY) -m tests.rules
 
 lint: $(STAMP) ## ruff, mypy, generated files, and sqlfluff with Jinja's and dbt's templater (dbt's starts Spark)
 	@$(VENV)/bin/ruff check python_helpers tests bench
