@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tests.rules import rules
 from tests.scenarios.mutants import CASES, MUTANTS, PACKAGE, Mutant
-from tests.unit.test_contract import rules
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.rule)
