@@ -18,13 +18,17 @@ The tests whose names carry a rule of [semantics.md](semantics.md), and the case
 """
 
 
+def is_rule(word: str) -> bool:
+    return re.fullmatch(r"[A-Z]\d+", word) is not None
+
+
 def rules() -> list[str]:
     """The ids, as the contract has them in bold."""
     found = []
     for bold in re.findall(r"\*\*(.+?)\*\*", CONTRACT.read_text()):
         if span := re.fullmatch(r"([A-Z])(\d+) to [A-Z](\d+)", bold):
             found += [f"{span[1]}{number}" for number in range(int(span[2]), int(span[3]) + 1)]
-        elif re.fullmatch(r"[A-Z]\d+", bold):
+        elif is_rule(bold):
             found.append(bold)
     return found
 
@@ -33,7 +37,7 @@ def tests_of_rules() -> Mapping[str, Mapping[Path, Sequence[str]]]:
     """{rule: {file: the names of its tests}}"""
     found: dict[str, dict[Path, list[str]]] = defaultdict(lambda: defaultdict(list))
     for file, name in _tests():
-        for rule in dict.fromkeys(part for part in name.split("_") if re.fullmatch(r"[A-Z]\d+", part)):
+        for rule in dict.fromkeys(filter(is_rule, name.split("_"))):
             found[rule][file.relative_to(PROJECT)].append(name)
     return found
 
@@ -71,8 +75,7 @@ def page() -> str:
 
 def _sentence(name: str) -> str:
     """What a test's name says, without the rules that it carries."""
-    words = [word for word in name.removeprefix("test_").split("_") if not re.fullmatch(r"[A-Z]\d+", word)]
-    return " ".join(words)
+    return " ".join(word for word in name.removeprefix("test_").split("_") if not is_rule(word))
 
 
 if __name__ == "__main__":

@@ -64,14 +64,22 @@
   {%- if word == 'variant' -%}
     {{ return("coalesce(try_parse_json(" ~ text ~ "), try_cast(" ~ text ~ " as variant))") }}
   {%- endif -%}
-  {%- set value = 'try_cast(' ~ text ~ ' as ' ~ type ~ ')' -%}
-  {#- Spark makes a time without a day one of today, and a number that is too large infinite -#}
-  {%- if word == 'timestamp' -%}{{ return("if(" ~ text ~ " rlike r'^\s*T?\d{1,2}:', null, " ~ value ~ ")") }}{%- endif -%}
-  {%- if word in ('float', 'real', 'double') -%}
+  {%- if word in ('float', 'real', 'double') -%}  {#- Spark makes a number that is too large infinite -#}
+    {%- set value = 'try_cast(' ~ text ~ ' as ' ~ type ~ ')' -%}
     {{ return("if(" ~ text ~ " rlike '[0-9]' and abs(" ~ value ~ ") = double('infinity'), null, " ~ value ~ ")") }}
   {%- endif -%}
-  {{ return(value) }}
+  {{ return(delta_cdc._cast_text(text, type)) }}
 {% endmacro %}
+
+{#- Text to a type. Of a time without a day Spark makes a timestamp of today: it is none. -#}
+{% macro _cast_text(text, type) %}
+  {%- set value = 'try_cast(' ~ text ~ ' as ' ~ type ~ ')' -%}
+  {{ return("if(" ~ text ~ " rlike r'^\\s*T?\\d{1,2}:', null, " ~ value ~ ")" if type | lower | trim == 'timestamp' else value) }}
+{% endmacro %}
+
+
+{#- The place at which a row came. -#}
+{% macro _arrival() %}{{ return('struct(batch_id as batch, row_number as row)') }}{% endmacro %}
 
 
 {#- Milliseconds since 1970, a bigint, as a timestamp; null where no timestamp is so far off. -#}

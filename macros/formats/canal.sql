@@ -18,7 +18,7 @@ from (
     select batch_id, change_set, row_number, message,
       body.type is not null as parsed, body.type as op_code,
       get(body.data, 0) as row_values, get(body.old, 0) as old_values,
-      body.ts as _message_time, body.id as _message_id, struct(batch_id as batch, row_number as row) as _arrival,
+      body.ts as _message_time, body.id as _message_id, {{ delta_cdc._arrival() }} as _arrival,
       coalesce(body.place, 0) as _place, nullif(body.gtid, '') as _gtid,
       {{ delta_cdc._of_millis('body.es') }} as _timestamp
     from ({{ delta_cdc._canal_rows(lines) }})

@@ -19,7 +19,7 @@ select
       is_there) }} as before,
   case when coalesce(pg_position, offset) is not null or log <> ''
     then struct(log, coalesce(pg_position, offset) as offset, log_row as row) end as _position,
-  struct(batch_id as batch, row_number as row) as _arrival,
+  {{ delta_cdc._arrival() }} as _arrival,
   coalesce(source.txId, source.gtid,
     regexp_replace(event.transaction.id, '^([0-9]+):[0-9]+$', '$1')) as _txid,  -- PostgreSQL: id:lsn
   event.transaction.total_order as _total_order,
@@ -369,7 +369,7 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
     {%- set written = "regexp_replace(" ~ text ~ ", '^([^T ]+)Z$', '$1T00:00:00Z')" -%}
     {%- set parts = delta_cdc._of_parts(text) -%}
     {{ return("coalesce(" ~ (delta_cdc._in_utc(micros) if type == 'timestamp_ntz' else micros)
-        ~ ", try_cast(" ~ written ~ " as " ~ type ~ "), "
+        ~ ", " ~ delta_cdc._cast_text(written, type) ~ ", "
         ~ (delta_cdc._in_utc(parts) if type == 'timestamp_ntz' else parts) ~ ")") }}
   {%- elif type == 'binary' -%}
     {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.data.Bits', unhex(" ~ delta_cdc._bits(text)

@@ -20,7 +20,7 @@ from (
         ~ envelope ~ ")))") }} as row_values,
     {{ delta_cdc._goldengate_present('body.before') }} as old_values,
     -- the trail file's number and the place in it
-    try_cast(body.pos as decimal(38, 0)) as _pos, struct(batch_id as batch, row_number as row) as _arrival,
+    try_cast(body.pos as decimal(38, 0)) as _pos, {{ delta_cdc._arrival() }} as _arrival,
     try_cast(body.csn as decimal(38, 0)) as _csn, body.xid as _xid,
     {{ delta_cdc._goldengate_time('body.op_ts', 'timestamp') }} as _timestamp
   from (
@@ -50,7 +50,7 @@ transform(array({{ image }}),
 
 {#- Trails write 2013-06-02:22:14:41 beside 2013-06-02 22:14:41. -#}
 {% macro _goldengate_time(text, type) %}
-  {{ return("try_cast(regexp_replace(" ~ text ~ ", '^(\\\\d{4}-\\\\d{2}-\\\\d{2}):', '$1 ') as " ~ type ~ ")") }}
+  {{ return(delta_cdc._cast_text("regexp_replace(" ~ text ~ ", '^(\\\\d{4}-\\\\d{2}-\\\\d{2}):', '$1 ')", type)) }}
 {% endmacro %}
 
 

@@ -18,7 +18,7 @@ from (
       if(body.type <> 'bootstrap-insert' and body.position rlike '\\.\\d+:\\d+$', struct(
         try_cast(regexp_extract(body.position, '\\.(\\d+):', 1) as bigint) as log,
         try_cast(regexp_extract(body.position, ':(\\d+)$', 1) as bigint) as offset), null) as _position,
-      if(body.type <> 'bootstrap-insert', struct(batch_id as batch, row_number as row), null) as _arrival,  -- O5
+      if(body.type <> 'bootstrap-insert', {{ delta_cdc._arrival() }}, null) as _arrival,  -- O5
       -- without a position it says nothing of the order; the last row of a transaction has none, but `commit`
       if(body.type <> 'bootstrap-insert' and body.position is not null,
         coalesce(body.xoffset, if(body.`commit`, 9223372036854775807, null)), null) as _xoffset,

@@ -16,7 +16,7 @@ select
   {{ delta_cdc._map_of('row_change.oldkeys.keynames', 'row_change.oldkeys.keyvalues') }} as before,
   -- X/Y in hexadecimal: where the transaction's commit ends in the write-ahead log, as one number
   {{ delta_cdc._lsn('body.nextlsn') }} as _lsn,
-  struct(batch_id as batch, row_number as row) as _arrival,
+  {{ delta_cdc._arrival() }} as _arrival,
   coalesce(body.place, 0) as _place,
   -- without both, as wal2json writes it by default, the message is the transaction: the number of its first line
   coalesce(cast(body.xid as string),

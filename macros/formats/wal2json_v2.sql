@@ -17,7 +17,7 @@ select
   {{ delta_cdc._map_of('body.identity.name', 'transform(body.identity, column -> cast(column.value as string))') }} as before,
   -- X/Y in hexadecimal: the position in the write-ahead log, as one number
   {{ delta_cdc._lsn('body.lsn') }} as _lsn,
-  struct(batch_id as batch, row_number as row) as _arrival,
+  {{ delta_cdc._arrival() }} as _arrival,
   cast(body.xid as string) as _xid,
   try_cast(body.`timestamp` as timestamp) as _timestamp
 from ({{ delta_cdc._lines_as(lines, type) }})

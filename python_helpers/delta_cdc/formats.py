@@ -26,6 +26,8 @@ class Format:
     """Settings that have no place: its messages tell that themselves."""
 
 
+ARRIVAL = "struct<batch: bigint, row: bigint>"  # the macro `_arrival`
+
 FORMATS: dict[str, Format] = {
     "rows": Format(names_tables=False, takes_no=()),
     "snapshots": Format(
@@ -39,9 +41,7 @@ FORMATS: dict[str, Format] = {
     ),
     "wal2json_v2": Format(
         settings={"sequence_by": ["_lsn"], "transaction": "_xid", "occurred_at": "_timestamp", "key_changes": True},
-        fields={
-            "_lsn": "bigint", "_arrival": "struct<batch: bigint, row: bigint>", "_xid": "string", "_timestamp": "timestamp",
-        },
+        fields={"_lsn": "bigint", "_arrival": ARRIVAL, "_xid": "string", "_timestamp": "timestamp"},
     ),
     "debezium": Format(
         settings={
@@ -49,9 +49,8 @@ FORMATS: dict[str, Format] = {
             "key_changes": True, "split_key_changes": True,
         },
         fields={
-            "_position": "struct<log: string, offset: decimal(38,0), row: bigint>",
-            "_arrival": "struct<batch: bigint, row: bigint>", "_txid": "string", "_total_order": "bigint",
-            "_timestamp": "timestamp",
+            "_position": "struct<log: string, offset: decimal(38,0), row: bigint>", "_arrival": ARRIVAL,
+            "_txid": "string", "_total_order": "bigint", "_timestamp": "timestamp",
         },
     ),
     "canal": Format(
@@ -60,7 +59,7 @@ FORMATS: dict[str, Format] = {
             "key_changes": True,
         },
         fields={
-            "_message_time": "bigint", "_message_id": "bigint", "_arrival": "struct<batch: bigint, row: bigint>", "_place": "int",
+            "_message_time": "bigint", "_message_id": "bigint", "_arrival": ARRIVAL, "_place": "int",
             "_gtid": "string", "_timestamp": "timestamp",
         },
     ),
@@ -70,7 +69,7 @@ FORMATS: dict[str, Format] = {
             "key_changes": True,
         },
         fields={
-            "_position": "struct<log: bigint, offset: bigint>", "_arrival": "struct<batch: bigint, row: bigint>",
+            "_position": "struct<log: bigint, offset: bigint>", "_arrival": ARRIVAL,
             "_xoffset": "bigint", "_xid": "string", "_gtid": "string", "_timestamp": "timestamp",
         },
     ),
@@ -84,7 +83,7 @@ FORMATS: dict[str, Format] = {
         },
         fields={
             "_pos": "decimal(38,0)",
-            "_arrival": "struct<batch: bigint, row: bigint>",
+            "_arrival": ARRIVAL,
             "_csn": "decimal(38,0)",
             "_xid": "string",
             "_timestamp": "timestamp",
@@ -103,10 +102,7 @@ FORMATS: dict[str, Format] = {
         settings={
             "sequence_by": ["_lsn"], "ordinal": "_place", "transaction": "_xid", "occurred_at": "_timestamp", "key_changes": True,
         },
-        fields={
-            "_lsn": "bigint", "_arrival": "struct<batch: bigint, row: bigint>", "_place": "int", "_xid": "string",
-            "_timestamp": "timestamp",
-        },
+        fields={"_lsn": "bigint", "_arrival": ARRIVAL, "_place": "int", "_xid": "string", "_timestamp": "timestamp"},
     ),
     "aliyun": Format(
         settings={"sequence_by": ["_sequence_id"], "occurred_at": "_timestamp", "key_changes": True},

@@ -33,12 +33,12 @@ def _wal2json_v2(message: Message) -> Iterator[Sighting]:
     types = {c["name"]: postgres_type(c["type"]) if "type" in c else None for c in columns}
     named = [c["name"] for c in message.get("pk") or []]
     identity = not named and message["action"] == "D"
-    order = {} if message.get("lsn") else _by_arrival("_timestamp" if message.get("timestamp") else None)
+    order = _order(message.get("lsn"), "_timestamp", message.get("timestamp"))
     yield Sighting(_qualified(message, "schema"), types, list(types) if identity else named, identity, settings=order)
 
 
 def _wal2json_v1(message: Message) -> Iterator[Sighting]:
-    order = {} if message.get("nextlsn") else _by_arrival("_timestamp" if message.get("timestamp") else None)
+    order = _order(message.get("nextlsn"), "_timestamp", message.get("timestamp"))
     for change in message["change"]:
         if change["kind"] not in ("insert", "update", "delete"):
             continue
@@ -79,7 +79,7 @@ def _debezium(message: Message) -> Iterator[Sighting]:
         return  # a decoded logical message
     if "collection" in source and isinstance(row, str):
         document = json.loads(row)
-        order = {} if source.get("ord") is not None and source.get("ts_ms") else _by_arrival("_timestamp")
+        order = _order(source.get("ord") is not None and source.get("ts_ms"), "_timestamp", True)
         yield Sighting(_debezium_table(source), dict.fromkeys(document), ["_id"], settings=order)
         return
     if not isinstance(row, dict):
@@ -141,12 +141,13 @@ def _debezium_order(op: Any, source: Message, envelope: Message) -> dict[str, An
     if re.fullmatch(r'\[[^,]*,\s*"?\d+"?\]', str(source.get("sequence"))):
         return {}
     has_time = any(source.get(name) for name in ("ts_us", "ts_ms", "ts_ns")) or envelope.get("ts_ms")
-    return _by_arrival("_timestamp" if has_time else None)
+    return _order(False, "_timestamp", has_time)
 
 
-def _by_arrival(first: str | None) -> dict[str, Any]:
-    """The order of arrival, after the time or number that the messages have, if they have one."""
-    return {"sequence_by": [*filter(None, [first]), "_arrival"]}
+def _order(has_position: Any, first: str, has_first: Any) -> dict[str, Any]:
+    """Settings of the order: none where a message has a position, else that of arrival, after the time or number `first`, if
+    it has that."""
+    return {} if has_position else {"sequence_by": [first, "_arrival"] if has_first else ["_arrival"]}
 
 
 def _is_flattened(message: Message) -> bool:
@@ -160,7 +161,7 @@ def _canal(message: Message) -> Iterator[Sighting]:
         if not isinstance(row, dict):
             raise TypeError("`data` holds no rows")
         named = {name: types.get(name.lower()) for name in row}
-        order = {} if message.get("ts") and message.get("id") else _by_arrival("_message_time" if message.get("ts") else None)
+        order = _order(message.get("ts") and message.get("id"), "_message_time", message.get("ts"))
         yield Sighting(_qualified(message, "database"), named, message.get("pkNames") or [], settings=order)
 
 
@@ -168,7 +169,7 @@ def _maxwell(message: Message) -> Iterator[Sighting]:
     row = message.get("data")
     if row and message["type"] in ("insert", "update", "delete", "bootstrap-insert"):
         is_ordered = "position" in message or message["type"] == "bootstrap-insert"
-        order = {} if is_ordered else _by_arrival("_timestamp" if message.get("ts") else None)
+        order = _order(is_ordered, "_timestamp", message.get("ts"))
         keys = message.get("primary_key_columns") or []
         yield Sighting(_qualified(message, "database"), dict.fromkeys(row), keys, settings=order, values=row)
 
@@ -188,7 +189,7 @@ def _goldengate(message: Message) -> Iterator[Sighting]:
         images = [{name: value for name, value in message.items() if name not in _GOLDENGATE}]
     columns = {name: types.get(name) for image in images for name in image if not name.endswith("_isMissing")}
     if columns and message["op_type"]:
-        order = {} if message.get("pos") else _by_arrival("_timestamp" if message.get("op_ts") else None)
+        order = _order(message.get("pos"), "_timestamp", message.get("op_ts"))
         yield Sighting(message.get("table"), columns, message.get("primary_keys") or [], settings=order)
 
 

@@ -151,6 +151,24 @@ def test_a_moment_as_a_number_is_read_or_quarantined(spark, format_, message, ty
         assert error or row["at"].replace(tzinfo=None) == dt.datetime(2020, 5, 24, 10, 14, 29)
 
 
+@pytest.mark.parametrize(
+    ("format_", "message"),
+    [
+        ("rows", {"op": "I", "id": 1, "at": "%s"}),
+        ("aliyun", {"payload": {"op": "INSERT", "sequenceId": "1", "after": {"dataColumn": {"id": 1, "at": "%s"}}}}),
+        ("debezium", {"op": "c", "after": {"id": 1, "at": "%s"}, "source": {"lsn": 1}}),
+        ("goldengate", {"op_type": "I", "pos": "1", "after": {"id": 1, "at": "%s"}}),
+    ],
+)
+def test_Q1_a_time_without_a_day_is_no_moment(spark, format_, message):
+    settings = {"sequence_by": ["id"], "operation": "op"} if format_ == "rows" else {}
+    for text, error in (("2020-05-24 10:14:29", None), ("10:14:29", "cast:at"), ("T10:14", "cast:at")):
+        sent = json.loads(json.dumps(message).replace("%s", text))
+        (row,) = staged(spark, format_, [sent], {"id": "int", "at": "timestamp"}, **settings)
+        assert row["_cdc_error"] == error
+        assert (row["at"] is None) == (error is not None)
+
+
 def test_rows_bytes_of_text_are_its_own_or_hexadecimal_digits(spark):
     rows = [{"id": id, "b": text} for id, text in enumerate((r"\x00fF", "0x00ff", "0x0", "ab"))]
     found = staged(spark, "rows", rows, {"id": "int", "b": "binary"}, sequence_by=["id"])
