@@ -288,10 +288,16 @@ select {{ as_new | join(', ') }} from (
 {% endmacro %}
 
 
-{#- Of a multiset a new column is part of the row before, too. -#}
+{#- Of a multiset a new column, and a new field of a struct, is part of the row before, too. -#}
 {% macro _grow_rows_before(settings, state) %}
-  {%- set there = delta_cdc._field_names(state.columns.get('_cdc_key_before')) -%}
-  {%- if there %}{% do delta_cdc._grow_key_before(settings, (settings.get('values') or []) | reject('in', there)) %}{% endif -%}
+  {%- set before, types = {'_cdc_key_before': state.columns.get('_cdc_key_before')}, [] -%}
+  {%- for column in settings.get('values') or [] -%}
+    {%- do types.append(delta_cdc.quoted(column) ~ ': ' ~ settings.column_types[column]) -%}
+  {%- endfor -%}
+  {%- if types and before._cdc_key_before is mapping -%}
+    {%- set new = adapter.evolved(before, {'_cdc_key_before': 'struct<' ~ types | join(', ') ~ '>'}).add -%}
+    {%- if new %}{% do delta_cdc.write_before('alter table ' ~ this ~ ' add columns (' ~ new | join(', ') ~ ')') %}{% endif -%}
+  {%- endif -%}
 {% endmacro %}
 
 {#- New fields of the key before, with the types of their columns. -#}

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from dbt.adapters.sparkdelta import narrowing, tuning
 from tests.histories import drawn, histories, wild_changes
 from tests.history_files import Delivered, text
+from tests.keyless_histories import keyless_case
 from tests.scenarios.project import UserProject
 from tests.scenarios.rows_cases import FEED, MIXED, RowsCase, difference, run_cases
 from tests.scenarios.values import exact_json
@@ -127,14 +128,31 @@ def smallest(delivered: Delivered, folder: Path, lake: Path) -> tuple[RowsCase, 
     return found
 
 
-def test_O2_P2_H1_random_histories_give_what_the_oracle_gives(
-    project: UserProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(narrowing, "LARGE", {"merge": 0, "read": 0})  # merges and look-ups as those in large tables,
-    monkeypatch.setitem(tuning.MUCH, "table", 0)  # and all that is done where a table is not small
+def keyless_case_of(number: int) -> RowsCase:
+    content, table = keyless_case(number, runs=RUNS), f"k{number:04d}"
+    mixed = content.pop("mixed")
+    if mixed:
+        content["batches"] = [[message | {"table": table} for message in batch] for batch in content["batches"]]
+    return RowsCase(Path(f"keyless_{number:04d}.json"), table, content, feed=MIXED if mixed else FEED)
+
+
+@pytest.fixture(scope="module")
+def loaded(project: UserProject) -> Iterator[tuple[list[Delivered], list[RowsCase], list[RowsCase]]]:
+    """Histories of tables with a key, their cases, and those of tables without one; all loaded by the same runs."""
     many = random_histories()
     cases = [case_of(delivered, number) for number, delivered in enumerate(many)]
-    run_cases(project, cases, runs=RUNS)
+    keyless = [keyless_case_of(number) for number in range(max(COUNT // 4, 5))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(narrowing, "LARGE", {"merge": 0, "read": 0})  # merges and look-ups as those in large tables,
+        patch.setitem(tuning.MUCH, "table", 0)  # and all that is done where a table is not small
+        run_cases(project, [*cases, *keyless], runs=RUNS)
+        yield many, cases, keyless
+
+
+def test_O2_P2_H1_random_histories_give_what_the_oracle_gives(
+    project: UserProject, loaded: tuple[list[Delivered], list[RowsCase], list[RowsCase]], tmp_path: Path
+) -> None:
+    many, cases, _ = loaded
     failing = [
         (delivered, why)
         for case, delivered in zip(cases, many, strict=True)
@@ -147,3 +165,17 @@ def test_O2_P2_H1_random_histories_give_what_the_oracle_gives(
             f"{len(failing)} of {len(many)} histories differ: {', '.join(delivered.style for delivered, _ in failing)}\n"
             f"The first, made smaller, differs in {what}\n{exact_json(case.content)}"
         )
+
+
+def test_N1_N2_random_histories_without_a_key_give_what_the_oracle_gives(
+    project: UserProject, loaded: tuple[list[Delivered], list[RowsCase], list[RowsCase]]
+) -> None:
+    failing = [
+        (case, why)
+        for case in loaded[2]
+        if (why := "\n".join(case.refusals) or case.difference(project.rows(case.query)))
+    ]
+    if failing:
+        case, why = min(failing, key=lambda each: sum(map(len, each[0].content["batches"])))
+        differ = f"{len(failing)} of {len(loaded[2])} differ. The smallest (- expected, + found):"
+        pytest.fail(f"{differ}\n{why}\n{exact_json(case.content)}")
