@@ -21,6 +21,7 @@
     {%- do delta_cdc._refuse_other_keys(settings, state) -%}
     {%- do delta_cdc.refuse_other_staging(settings, state, staging, readable.staged) -%}
   {%- endif -%}
+  {%- do delta_cdc.refuse_before_staging(settings, readable.staged) -%}
   {%- set staging, staged = readable.staging, readable.staged -%}
   {%- set evolution = delta_cdc._final_evolution(settings, staging, staged, state) -%}
   {%- if settings.surrogate == 'hash' %}{% do delta_cdc.note_surrogate(settings) %}{% endif -%}
@@ -132,7 +133,8 @@
     application's: Delta would take it for done. -#}
 {% macro transaction(state, staged, anew) %}
   {%- set again = state.exists and staged.committed <= state.committed -%}
-  {{ return({'app_id': state.next_app_id if anew or again else state.app_id, 'version': [staged.committed, 0] | max}) }}
+  {{ return({'app_id': state.next_app_id if anew or again else state.app_id, 'version': [staged.committed, 0] | max,
+      'after': state.committed}) }}
 {% endmacro %}
 
 

@@ -52,6 +52,7 @@
   {%- if settings.spelled %}{% do plan.notes.update({'spelled': true}) %}{% endif -%}
   {%- do delta_cdc._refuse_other_times(settings, state, plan, evolved) -%}
   {%- do delta_cdc._tell_of_columns(settings, plan) -%}
+  {%- do delta_cdc._tell_of_source_names(settings, state, plan) -%}
   {%- if state.notes.get('revised_in') -%}{%- do plan.notes.update({'revised_in': state.notes.revised_in}) -%}{%- endif -%}
   {%- if settings.get('erased_in') and plan.quarantined and not delta_cdc.reads_files(settings) -%}
     {%- do delta_cdc._erase_again_from_raw(settings, changes_from,
@@ -65,7 +66,7 @@
         'skip': plan.rows_read == 0 and not evolved.rewrite,
         'rebuild': evolved.rewrite | length > 0,
         'columns': evolved.types if evolved.add or evolved.widen else none,
-        'txn': {'app_id': state.next_app_id if evolved.rewrite else state.app_id, 'version': last},
+        'txn': {'app_id': state.next_app_id if evolved.rewrite else state.app_id, 'version': last, 'after': state.committed},
         'notes': plan.notes,
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': plan.rows_read,
                    'rows_late': plan.late, 'rows_repeated': plan.repeated, 'rows_quarantined': plan.quarantined,
@@ -97,9 +98,10 @@
   {%- endif -%}
   {%- if raw.batch_id <= state.batch_id %}{{ return({'last': none, 'lines': none}) }}{% endif -%}
   {%- do settings.update({'reads_much': adapter.tune_for([changes_from] if not state.exists else [], rows=raw.rows)}) -%}
-  {%- set are_there = not state.exists or delta_cdc._has_lines(changes_from, settings, state.batch_id) -%}
+  {%- do settings.update({'source_names': delta_cdc._source_names(changes_from, settings, state.batch_id)}) -%}
   {{ return({'last': raw.batch_id,
-      'lines': delta_cdc._lines_of_table(changes_from, settings, state.batch_id) if are_there else none}) }}
+      'lines': delta_cdc._lines_of_table(changes_from, settings, state.batch_id)
+        if settings.source_names or not state.exists else none}) }}
 {% endmacro %}
 
 
@@ -149,15 +151,27 @@
   {{ return('source_table = ' ~ name if '.' in settings.source_table else "split_part(source_table, '.', -1) = " ~ name) }}
 {% endmacro %}
 
-{#- Whether a mixed feed has anything for this table above a batch: one query for all tables that have come equally far. -#}
-{% macro _has_lines(raw, settings, done) %}
-  {%- set found = adapter.cached_query(raw,
-        'select distinct source_table from ' ~ raw ~ ' where batch_id > ' ~ done ~ ' and source_table is not null') -%}
+{#- Under which names a mixed feed has anything for this table above a batch: one query for all tables that have come equally far. -#}
+{% macro _source_names(raw, settings, done) %}
+  {%- set found, names = adapter.cached_query(raw,
+        'select distinct source_table from ' ~ raw ~ ' where batch_id > ' ~ done ~ ' and source_table is not null'), [] -%}
   {%- for row in found if row['source_table'] == settings.source_table
         or ('.' not in settings.source_table and row['source_table'].split('.')[-1] == settings.source_table) -%}
-    {{ return(true) }}
+    {%- do names.append(row['source_table']) -%}
   {%- endfor -%}
-  {{ return(false) }}
+  {{ return(names) }}
+{% endmacro %}
+
+{#- Tells that a table which is named without its schema takes the messages of several. -#}
+{% macro _tell_of_source_names(settings, state, plan) %}
+  {%- set known = state.notes.get('source_names', []) -%}
+  {%- set names = (known + settings.get('source_names', [])) | unique | sort -%}
+  {%- if names | length > 1 and names != known -%}
+    {%- do exceptions.warn(delta_cdc.about_table(settings) ~ 'its messages are those of ' ~ names | join(' and ')
+          ~ ', which it takes for one table. If they are several, give it the one that is meant, `source_table: ' ~ names[0]
+          ~ '`, take back what came of the others (delta-cdc retract), and configure those as tables of their own.') -%}
+  {%- endif -%}
+  {%- if names -%}{%- do plan.notes.update({'source_names': names}) -%}{%- endif -%}
 {% endmacro %}
 
 
@@ -167,6 +181,7 @@
     truncates      whether any may be a truncate
     after          the batch that the commit before had come to: where this one brings no rows, nothing is new above that
     spelled        that the feed spells columns in another case than the table
+    source_names   of a mixed feed: the names under which the table's messages came
     keys           the table's keys (K8), and how its rows are told apart and ordered (`_notes_of_rows`)
     Kept for history and final too, which ask the same of the same changes when they have come as far as staging had. -#}
 {% macro _staging_plan(settings, lines, state, last) %}

@@ -1,10 +1,11 @@
 {#-
   How far a table has come, read without a Spark job: {exists, id, app_id, batch_id, committed, rows, rebuild, version, notes,
-  columns, properties}.
+  columns, properties, next_app_id}. relation: the table.
   batch_id: the highest batch that the table has done (-1: none): the version of its own Delta transaction (rules S2, S8), or a
   later batch that the closing commit of a run (`cdc_runs`) noted as holding nothing for it (S7). committed: the highest batch
   that it committed. rows: how many rows that commit wrote; none if that is not known. rebuild: the table holds data of unknown
-  progress: created, restored or replaced by somebody else (S8). relation: the table.
+  progress: created, restored or replaced by somebody else (S8). next_app_id: that of a write
+  which makes the table anew.
 -#}
 {% macro progress(relation) %}
   {%- set state = adapter.table_state(relation, relation.identifier) -%}
@@ -34,23 +35,27 @@
 {% endmacro %}
 
 
-{#- Which staging table a commit of history or final was made of: by its version and id one is known
-    that was dropped and made anew. -#}
+{#- Which staging table a commit of history or final was made of: by its id, version and transactions one is known that was dropped
+    and made anew. Written anew, for another type (E4), it has another id too, and a later generation of transactions. -#}
 {% macro made_of(staging, staged) %}
-  {{ return({'schema': staging.schema, 'name': staging.identifier, 'id': staged.id, 'version': staged.version}) }}
+  {{ return({'schema': staging.schema, 'name': staging.identifier, 'id': staged.id, 'version': staged.version,
+      'app_id': staged.app_id}) }}
 {% endmacro %}
 
 {#- What such a table has of batches that it would take for done, and of rows that staging no longer has, nobody can tell. -#}
 {% macro refuse_other_staging(settings, state, staging, staged) %}
   {%- set of = state.notes.get('made_of') -%}
   {%- if of and staged.exists and of.schema == staging.schema
-        and (of.name != staging.identifier or (of.id != staged.id and staged.version <= of.version)) -%}
+        and (of.name != staging.identifier or (of.id != staged.id and (staged.version <= of.version
+          or (of.app_id and delta_cdc._generation(staged.app_id) <= delta_cdc._generation(of.app_id))))) -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ this ~ ' was made of ' ~ of.name
           ~ (', which was dropped and made anew since' if of.name == staging.identifier
             else ' and is to be made of ' ~ staging.identifier)
           ~ '. Where that holds all, make it anew: delta-cdc rebuild ' ~ settings.feed ~ '.' ~ settings.table) -%}
   {%- endif -%}
 {% endmacro %}
+
+{% macro _generation(app_id) %}{{ return(app_id.split('@')[-1] | int) }}{% endmacro %}
 
 
 {#- Whether staging holds no change above a batch: it has come no further, or its newest commit found only duplicates. -#}

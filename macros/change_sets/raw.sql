@@ -15,7 +15,7 @@
   {%- endfor -%}
   {%- do adapter.plan_write(this, {
         'skip': not pending,
-        'txn': {'app_id': state.app_id, 'version': report.get('last_batch_id', 0)},
+        'txn': {'app_id': state.app_id, 'version': report.get('last_batch_id', 0), 'after': state.committed},
         'notes': {'withheld': withheld} if withheld else none,
         'report': report}) -%}
   {%- if not pending -%}{{ return(delta_cdc._empty_raw()) }}{%- endif -%}

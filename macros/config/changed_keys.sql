@@ -13,6 +13,24 @@
 {% endmacro %}
 
 
+{#- The keys by which staging tells rows apart: those that it took over last, or was loaded with. state: its progress. -#}
+{% macro keys_of_staging(settings, state) %}
+  {%- set taken = state.properties.get('delta_cdc.keys') -%}
+  {{ return(fromjson(taken) if taken else state.notes.get('keys', settings['keys'])) }}
+{% endmacro %}
+
+{#- What is made by key anew, before staging has marked the rows that lack a key, would keep these. -#}
+{% macro refuse_before_staging(settings, staged) %}
+  {%- set before = delta_cdc.keys_of_staging(settings, staged) -%}
+  {%- if staged.exists and delta_cdc._are_other_keys(before, settings['keys']) -%}
+    {%- do exceptions.raise_compiler_error(
+        delta_cdc.about_table(settings) ~ '`keys` are [' ~ settings['keys'] | join(', ') ~ '], and staging still has ['
+        ~ before | join(', ') ~ ']. Nothing was loaded. Let it take them over first: dbt run --full-refresh --select stg_'
+        ~ settings.feed ~ '__' ~ settings.table ~ '+') -%}
+  {%- endif -%}
+{% endmacro %}
+
+
 {#- To Spark, case makes no difference. -#}
 {% macro _are_other_keys(before, keys) %}{{ return(before | map('lower') | list != keys | map('lower') | list) }}{% endmacro %}
 
@@ -38,10 +56,11 @@
   {%- if not state.exists or not keys -%}{{ return('') }}{%- endif -%}
   {%- set fields = delta_cdc._fields_of_key_before(settings, state) -%}
   {%- set new = keys | reject('in', fields) | list -%}
-  {%- if delta_cdc._are_other_keys(state.notes.get('keys', keys), keys) -%}
+  {%- set before = delta_cdc.keys_of_staging(settings, state) -%}
+  {%- if delta_cdc._are_other_keys(before, keys) -%}
     {%- if state.properties.get('delta_cdc.erased') -%}
       {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ', table ' ~ settings.table
-            ~ ': `keys` were [' ~ state.notes['keys'] | join(', ') ~ '] and are now ['
+            ~ ': `keys` were [' ~ before | join(', ') ~ '] and are now ['
             ~ keys | join(', ') ~ '], and a person was erased from it, who is known by the former. Put them back.') -%}
     {%- endif -%}
     {%- if delta_cdc._are_other_keys(delta_cdc._keys_of_final() or [], keys) -%}
@@ -50,7 +69,7 @@
     {%- do delta_cdc._gain_key_columns(settings, state) -%}
     {%- do delta_cdc._grow_key_before(settings, new) -%}
     {%- set told = [] -%}  {#- what an old key does not tell is as in the new one -#}
-    {%- for key in keys if key not in state.notes['keys'] -%}
+    {%- for key in keys if key not in before -%}
       {%- set name, old = delta_cdc.quoted(key), settings.renamed_columns.get(key) -%}
       {%- do told.append('_cdc_key_before.' ~ name ~ ' = coalesce(_cdc_key_before.' ~ name ~ ', '
             ~ ('_cdc_key_before.' ~ delta_cdc.quoted(old) ~ ', ' if old in fields) ~ name ~ ')') -%}
@@ -66,6 +85,7 @@
     {#- a row that was refused when it was loaded has its raw text -#}
     {%- do delta_cdc.write_before('update ' ~ this ~ ' set _cdc_error = ' ~ error ~ " where _cdc_op <> 'T' and _cdc_raw is null"
           ~ " and (_cdc_error is null or _cdc_error = 'null_key') and _cdc_error is distinct from " ~ error) -%}
+    {%- do delta_cdc.note_property('delta_cdc.keys', keys) -%}  {#- there may be nothing new whose commit would note it -#}
   {%- endif -%}
   {%- do delta_cdc._note_key_fields(settings, fields + new) -%}
 {% endmacro %}

@@ -12,6 +12,15 @@
     {%- do exceptions.raise_compiler_error("delta_cdc: " ~ source_relation
           ~ " is not a source of this project. Pass source('<feed>', '<table>').") -%}
   {%- endif -%}
+  {%- if found | length > 1 -%}  {#- the tables of two feeds may have one name -#}
+    {%- set of_model = found | selectattr('unique_id', 'in', model.depends_on.nodes) | list -%}
+    {%- if of_model | length != 1 -%}
+      {%- do exceptions.raise_compiler_error('delta_cdc: ' ~ source_relation ~ ' is a table of '
+            ~ found | map(attribute='source_name') | join(' and ') ~ ', and ' ~ model.name ~ ' reads '
+            ~ ('both' if of_model else 'neither') ~ '. Give one of them another `schema` or `identifier` in its source.') -%}
+    {%- endif -%}
+    {%- set found = of_model -%}
+  {%- endif -%}
   {{ return(delta_cdc._table_settings(found[0])) }}
 {% endmacro %}
 

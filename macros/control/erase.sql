@@ -79,7 +79,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- set settings = table.settings -%}
   {%- set keys = settings['keys'] -%}
   {%- if settings.get('alternate_keys') -%}{%- do delta_cdc._refuse_alternate_keys(settings) -%}{%- endif -%}
-  {%- set noted = delta_cdc.progress(table.staging).notes.get('keys', keys) -%}
+  {%- set noted = delta_cdc.keys_of_staging(settings, delta_cdc.progress(table.staging)) -%}
   {%- if noted != keys -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name
           ~ ': staging was loaded with other `keys`: ' ~ noted | join(', ') ~ '. Run `dbt run`, then erase again.') -%}

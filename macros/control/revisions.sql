@@ -256,8 +256,9 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
   {%- if delta_cdc.withheld_until(delta_cdc.progress(reader), settings) > staged.batch_id -%}
     {%- set reader = table.staging -%}
   {%- endif -%}
-  {%- if delta_cdc._are_other_keys(staged.notes.get('keys', settings['keys']), settings['keys']) -%}
-    {{ return('table ' ~ table.name ~ ': staging was loaded with other `keys`: ' ~ staged.notes['keys'] | join(', ') ~ '.') }}
+  {%- set keys = delta_cdc.keys_of_staging(settings, staged) -%}
+  {%- if delta_cdc._are_other_keys(keys, settings['keys']) -%}
+    {{ return('table ' ~ table.name ~ ': staging was loaded with other `keys`: ' ~ keys | join(', ') ~ '.') }}
   {%- endif -%}
   {%- if table.grows -%}
     {{ return('table ' ~ table.name
@@ -266,7 +267,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
   {%- set pending = adapter.query_rows(delta_cdc._change_sets_above(ledger, delta_cdc.progress(reader).batch_id,
         settings.feed, root)) -%}
   {%- if not pending and reader != table.staging -%}
-    {%- if delta_cdc._has_lines(reader, settings, staged.batch_id) -%}
+    {%- if delta_cdc._source_names(reader, settings, staged.batch_id) -%}
       {%- set pending = [{'batch_id': staged.batch_id + 1, 'change_set': reader | string}] -%}
     {%- endif -%}
   {%- endif -%}

@@ -34,6 +34,7 @@
     {%- do delta_cdc._refuse_other_keys(settings, state) -%}
     {%- do delta_cdc.refuse_other_staging(settings, state, staging, readable.staged) -%}
   {%- endif -%}
+  {%- do delta_cdc.refuse_before_staging(settings, readable.staged) -%}
   {%- set staging, staged = readable.staging, readable.staged -%}
   {%- for column in ('_cdc_sequence', '_cdc_occurred_at') -%}
     {%- do types.append(column ~ ' ' ~ staged.columns[column]) -%}

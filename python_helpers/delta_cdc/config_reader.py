@@ -62,6 +62,7 @@ def _survey(root: Path, variables: Mapping[str, Any] | None, *, last: str = "") 
         reader.read_file(file)
     reader.feeds.sort(key=lambda feed: feed.name == last)
     reader.check_names()
+    reader.check_source_tables()
     found = Project(
         root=project.root,
         name=project.name,
@@ -316,6 +317,23 @@ class _Reader:
             for table in feed.tables:
                 another = f"Give one of them another `final_name`, e.g. final_{feed.name}_{table.name}."
                 claim(table.final_name, another, feed, table)
+
+    def check_source_tables(self) -> None:
+        """In a feed that mixes tables a name without a schema is that of every schema's table."""
+        for feed in self.feeds:
+            if not feed.raw_name:
+                continue
+            called = {table.name: table.settings.source_table or table.name for table in feed.tables}
+            in_full = {name.rsplit(".", 1)[1]: (table, name) for table, name in called.items() if "." in name}
+            for table in feed.tables:
+                short = called[table.name]
+                if short in in_full:
+                    other, name = in_full[short]
+                    message = (
+                        f"it would take the messages of every schema's {short}, also of {name}, which table {other} takes. "
+                        f"Name this one in full too, e.g. `source_table: public.{short}`."
+                    )
+                    self.problems.append(Problem(message, feed.name, table.name, table.file, table.line))
 
 
 def _as_spelled(settings: dict[str, Any], names: list[str]) -> dict[str, Any]:

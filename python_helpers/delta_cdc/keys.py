@@ -50,9 +50,9 @@ def key_changes(
     rekeyed = state["exists"] and state["notes"].get("keys", keys) != keys  # what is beside it stops until it is rebuilt (K8)
     # columns that were widened in staging (E4): nothing here is only here, so it is worked out anew
     retyped = state["exists"] and _types(state["columns"], "key_after") != _types(staged["columns"], *keys)
-    made_of = {"schema": dbt.schema_of(staging), "id": staged["id"], "version": staged["version"]}
-    of = state["notes"].get("made_of", made_of)  # staging may have been dropped and loaded anew
-    remade = of["schema"] == made_of["schema"] and of["id"] != staged["id"] and staged["version"] <= of["version"]
+    made_of = {"schema": dbt.schema_of(staging), "id": staged["id"], "version": staged["version"], "app_id": staged["app_id"]}
+    of = {**made_of, **state["notes"].get("made_of", {})}  # staging may have been dropped and loaded anew
+    remade = of["schema"] == made_of["schema"] and of["id"] != staged["id"] and not _goes_on(of, staged)
     anew = rekeyed or retyped or remade or (state["exists"] and not dbt.is_incremental)  # the last: `delta-cdc rebuild`
     exists = state["exists"] and not anew
     continued = exists and state["txn_version"] is not None and not state["replaced"]
@@ -104,6 +104,12 @@ def key_changes(
     report |= {"rounds": resolution.rounds, "unresolved": resolution.unresolved}
     txn = {"app_id": app_id, "version": newest}
     return Write(rows, rebuild=anew or revised, txn=txn, notes=notes, report=report)
+
+
+def _goes_on(of: dict[str, Any], staged: dict[str, Any]) -> bool:
+    """Whether staging, written anew, is still the same: its versions and the generations of its transactions grow (E4)."""
+    was, now = (int((each["app_id"] or "@0").rsplit("@", 1)[1]) for each in (of, staged))
+    return bool(staged["version"] > of["version"] and now > was)
 
 
 def _counted(changes: DataFrame, linked: DataFrame) -> tuple[int, int]:

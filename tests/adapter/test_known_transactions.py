@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import catalog, delta_log, known_transactions
 from dbt.adapters.sparkdelta.session import settings_on
@@ -42,6 +43,8 @@ class Table:
         return delta_log.delta_log(self.session, self.uri)[1]
 
     def transactions(self) -> dict[str, int]:
+        # which a statement is run by: another test of this process may have had one of its own
+        self.session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.session._jsparkSession)
         known, each = {}, self.snapshot.transactions().iterator()
         while each.hasNext():
             pair = each.next()
@@ -51,6 +54,18 @@ class Table:
     def worked_out(self) -> dict[str, int]:
         """By Delta's query."""
         return delta_log.versions_of(self.snapshot.setTransactions())
+
+    def without_checksums(self, *, there: bool = False) -> None:
+        """Takes the checksum files away, or what they say of transactions."""
+        log: Path | None = catalog.local_path(self.uri)
+        assert log is not None
+        for file in (log / "_delta_log").glob("0*.crc"):
+            (file.parent / f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's own, of the file's bytes
+            if there:
+                file.write_text(file.read_text().replace('"setTransactions"', '"others"'))
+            else:
+                file.unlink()
+        self.forget()
 
     def forget(self) -> None:
         """Delta reads the log anew, as another process does."""
@@ -96,6 +111,21 @@ def test_a_commit_in_between_counts(table: Table) -> None:
     assert known.version() + 1 == table.snapshot.version()
 
 
+@pytest.mark.parametrize("checksum", ["there", "gone"])
+def test_S2_what_another_run_has_loaded_meanwhile_is_not_loaded_again(table: Table, checksum: str) -> None:
+    """A transaction of a later version says nothing of the batches below it, and an INSERT reads nothing that could conflict."""
+    schema, name = table.name.split(".")
+    assert table.insert(6)
+    assert table.insert(7)  # the other run
+    if checksum == "gone":
+        table.without_checksums()
+    refused = {"app_id": "app", "version": 8, "after": 6}
+    with pytest.raises(DbtRuntimeError, match=r"\[DELTA_CONCURRENT_LOAD\] .* has loaded batch 7 .* when 6 was the last"):
+        known_transactions.refuse_overtaken(table.session, schema, name, refused)
+    for other in ({"after": 7}, {"version": 7}, {"app_id": "new"}):
+        known_transactions.refuse_overtaken(table.session, schema, name, refused | other)
+
+
 def test_over_checkpoints(table: Table) -> None:
     for version in range(1, 13):
         assert table.from_checksum()
@@ -122,15 +152,7 @@ def test_they_are_those_of_delta_after(table: Table, statement: str) -> None:
 @pytest.mark.parametrize("checksum", ["gone", "without"])
 def test_without_a_checksum_delta_works_them_out(table: Table, checksum: str) -> None:
     assert table.insert(1)
-    log: Path | None = catalog.local_path(table.uri)
-    assert log is not None
-    for file in (log / "_delta_log").glob("0*.crc"):
-        (file.parent / f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's own, of the file's bytes
-        if checksum == "gone":
-            file.unlink()
-        else:
-            file.write_text(file.read_text().replace('"setTransactions"', '"others"'))
-    table.forget()
+    table.without_checksums(there=checksum == "without")
     assert not table.from_checksum()
     assert not table.insert(1)
     assert table.transactions() == {"app": 1}

@@ -1,4 +1,4 @@
-{#- True when no usable change was staged from two change sets (O4).
+{#- True when no usable change was staged from two change sets (O4), and none twice from one (S2).
     source_table, touched_only: as `part_to_test`. -#}
 {% test each_change_once(model, source_table=none, touched_only=false) %}
 {%- call(part) delta_cdc.tested(model, source_table, touched_only) -%}
@@ -7,10 +7,10 @@
 {%- set content = adapter.get_columns_in_relation(model) | map(attribute='name') | reject('in', arrival) | list -%}
 select {{ delta_cdc.column_list(content) }}
 from (
-  select {{ delta_cdc.comparable_columns({'staged_types': delta_cdc.progress(model).columns}, content) }}, _cdc_batch_id
+  select {{ delta_cdc.comparable_columns({'staged_types': delta_cdc.progress(model).columns}, content) }}, _cdc_batch_id, _cdc_row
   from {{ delta_cdc.tested_rows(part, model) }} where _cdc_error is null
 )
 group by {{ delta_cdc.column_list(content) }}
-having count(distinct _cdc_batch_id) > 1
+having count(distinct _cdc_batch_id) > 1 or count(*) > count(distinct _cdc_batch_id, _cdc_row)
 {%- endcall -%}
 {% endtest %}

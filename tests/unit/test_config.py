@@ -695,6 +695,15 @@ def test_final_tables_of_one_name(tmp_path: Path) -> None:
     )
 
 
+def test_a_name_without_schema_beside_another_tables_full_name(tmp_path: Path) -> None:
+    tables = {"invoice": TABLE, "old": TABLE | {"source_table": "archive.invoice"}}
+    (problem,) = problems(tmp_path, source(feed={"format": "debezium", "location": "landing"}, tables=tables))
+    assert problem == (
+        "feed shop, table invoice: it would take the messages of every schema's invoice, also of archive.invoice, which table "
+        "old takes. Name this one in full too, e.g. `source_table: public.invoice`."
+    )
+
+
 def test_other_models_of_one_name(tmp_path: Path) -> None:
     found = problems(tmp_path, source("a__b", tables={"c": TABLE}), source("a", tables={"b__c": TABLE}))
     assert "its model stg_a__b__c is also a model of feed a__b, table c. Rename one of them" in found[0]

@@ -223,6 +223,39 @@ def test_E2_a_column_is_read_under_all_the_names_that_it_had() -> None:
     assert "map('b', 'c', 'a', 'c')[name]" in sql
 
 
+def test_S1_a_model_has_the_settings_of_the_feed_that_it_reads() -> None:
+    """Two feeds may have tables of one name in one schema."""
+    def source(feed: str) -> SimpleNamespace:
+        cdc = {"format": "rows", "location": feed, "keys": ["id"], "sequence_by": ["id"]}
+        return SimpleNamespace(
+            unique_id=feed, source_name=feed, name="customer", relation_name="landing.customer", columns={},
+            meta={}, config={"meta": {}}, source_meta={"cdc": cdc},
+        )  # fmt: skip
+
+    graph = SimpleNamespace(sources={"eu": source("eu"), "us": source("us")}, nodes={})
+    for reads in (["eu"], ["us"], ["eu", "us"], []):
+        model = SimpleNamespace(name="stg", depends_on=SimpleNamespace(nodes=[*reads, "ledger"]))
+        settings = load(graph=graph, model=model, flags=SimpleNamespace(WHICH="run", EMPTY=False))["settings"]
+        if len(reads) == 1:
+            assert settings("landing.customer")["location"] == reads[0]
+        else:
+            said = "landing.customer is a table of eu and us, and stg reads " + ("both" if reads else "neither")
+            with pytest.raises(CompilerError, match=said):
+                settings("landing.customer")
+
+
+def test_S3_a_table_without_its_schema_says_whose_messages_it_takes() -> None:
+    said: list[str] = []
+    tell = load(exceptions=SimpleNamespace(warn=said.append))["_tell_of_source_names"]
+    settings = {**SETTINGS, "feed": "f", "table": "t"}
+    for known, new, told in (([], ["a.t"], 0), (["a.t"], ["a.t"], 0), (["a.t"], ["b.t"], 1), (["a.t", "b.t"], ["b.t"], 0)):
+        plan: dict = {"notes": {}}
+        tell({**settings, "source_names": new}, {"notes": {"source_names": known}}, plan)
+        assert plan["notes"] == {"source_names": sorted({*known, *new})}
+        assert len(said) == told
+        said.clear()
+
+
 def test_H4_as_of_takes_the_changes_up_to_a_moment() -> None:
     macros = load()
     settings = {**SETTINGS, "columns": ["id", "a"], "partition_by": []}
@@ -259,7 +292,10 @@ def test_K8_staging_takes_other_keys_only_where_they_changed() -> None:
     assert ran[0] == "alter table s.stg add columns (_cdc_key_before.`a` int)"
     assert ran[1] == "update s.stg set _cdc_key_before.`a` = coalesce(_cdc_key_before.`a`, `a`) where _cdc_key_before is not null"
     assert "set _cdc_error = if(`id` is null or `a` is null, 'null_key', null)" in ran[2]
+    assert "set tblproperties ('delta_cdc.keys' = " in ran[3]
     assert settings.get("key_fields") is None
+    taken = {"delta_cdc.keys": '["id", "a"]'}  # by a run that found nothing new
+    assert adopted(["id", "a"], ["id", "a"], {"keys": ["id"]}, **taken)[1] == []
     settings, _ = adopted(["a"], ["id"], {"keys": ["id"]})
     assert settings["key_fields"] == ["id", "a"]
     ran = adopted(["n"], ["id"], {"keys": ["id"]})[1]  # one that staging has not got yet, for it was renamed

@@ -213,7 +213,7 @@ def rows_of_commit(session: SparkSession, schema: str, identifier: str, app_id: 
             transactions.append((action["appId"], action["version"]))
         elif kind not in ("", "commitInfo", *(("protocol", "metaData") if version == 0 else ())):
             return None
-    if transactions != [(app_id, txn_version)]:
+    if transactions != [(app_id, txn_version)] or not put_in:  # `run --plan` hands a transaction over without its rows
         return None
     jvm = jvm_of(session)
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # which reads them

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dbt_common.exceptions import DbtRuntimeError
+
 from dbt.adapters.sparkdelta import catalog, delta_log
 from dbt.adapters.sparkdelta.java import jvm_of
 
@@ -50,6 +52,24 @@ def from_checksum(session: SparkSession, schema: str, identifier: str) -> bool:
     lazy.value.set(snapshot, _map_of(session, delta_log.versions_of(checksum.get().setTransactions().get())))
     lazy.have.set(snapshot, have | lazy.bit)
     return True
+
+
+def refuse_overtaken(session: SparkSession, schema: str, identifier: str, txn: Mapping[str, Any]) -> None:
+    """Raise DbtRuntimeError where a table has had a version of the transaction's application since the write was planned
+    (`WritePlan.txn`), but not the one that is to be committed. Delta would take an INSERT all the same: it reads nothing."""
+    uri = catalog.location(session, schema, identifier)
+    if uri is None or "after" not in txn:
+        return
+    checksum = delta_log.delta_log(session, uri)[1].checksumOpt()
+    if checksum.isDefined() and checksum.get().setTransactions().isDefined():
+        found = delta_log.versions_of(checksum.get().setTransactions().get()).get(txn["app_id"])
+    else:
+        found = delta_log.open_log(session, uri).transaction_version(txn["app_id"])
+    if found is not None and txn["after"] < found < txn["version"]:
+        raise DbtRuntimeError(
+            f"[DELTA_CONCURRENT_LOAD] {schema}.{identifier}: another run has loaded batch {found} since this one looked, when "
+            f"{txn['after']} was the last. Nothing was written; the next run goes on from there."
+        )
 
 
 def _found(jvm: Any, log: Any, snapshot: Any) -> _Lazy | None:

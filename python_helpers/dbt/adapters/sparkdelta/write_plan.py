@@ -22,7 +22,8 @@ class WritePlan:
     skip: nothing is new: run no statement, unless the table does not exist yet.
     rebuild: create or replace the table, although it exists.
     txn: `{"app_id": str, "version": int}`; Delta ignores the write when it has already committed that
-        version, or a later one, of that application.
+        version, or a later one, of that application. With `after`, the version that the table had when the write was planned
+        (-1: none), an INSERT is refused where another run has committed one in between: what it loaded would be there twice.
     notes: a small mapping that the commit keeps, for the next run: `newest_notes` hands it back, `table_state` that of a txn.
     predicates: SQL conditions, joined by AND: for merge added to its ON clause (aliases DBT_INTERNAL_DEST and
         DBT_INTERNAL_SOURCE), for replace_where the rows to replace (no alias).
@@ -58,7 +59,7 @@ class WritePlan:
             txn = dict(self.txn) if isinstance(self.txn, Mapping) else {}
             version = txn.get("version")
             if (
-                set(txn) != {"app_id", "version"}
+                {*txn} - {"after"} != {"app_id", "version"}
                 or not isinstance(txn.get("app_id"), str)
                 or not txn["app_id"]
                 or not isinstance(version, int)
@@ -87,7 +88,8 @@ class WritePlan:
         settings = {}
         if self.txn is not None:
             settings = {TXN_APP_ID: self.txn["app_id"], TXN_VERSION: str(self.txn["version"])}
-        said = {**(self.txn or {}), **({"notes": dict(self.notes)} if self.notes else {})}
+        said = {name: self.txn[name] for name in ("app_id", "version")} if self.txn else {}
+        said |= {"notes": dict(self.notes)} if self.notes else {}
         return {**settings, USER_METADATA: json.dumps(said)} if said else {}
 
 
