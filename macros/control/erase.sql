@@ -171,10 +171,12 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {%- endmacro %}
 
 {#- SQL: whether a key was erased and nothing newer than what was erased is said of it; `position`
-    none: whether it was ever erased. -#}
+    none: whether it was ever erased. The parameter hides a column of its name, in backticks too: no
+    column of a feed has this one. -#}
 {% macro _is_erased(values, position) %}
-  {{ return("exists(_cdc_erased_keys, e -> e.hash = " ~ delta_cdc._keyed_hash(values, "split_part(e.hash, ':', 1)")
-      ~ (' and ' ~ position ~ ' <= e.at' if position else '') ~ ')') }}
+  {{ return("exists(_cdc_erased_keys, _cdc_e -> _cdc_e.hash = "
+      ~ delta_cdc._keyed_hash(values, "split_part(_cdc_e.hash, ':', 1)")
+      ~ (' and ' ~ position ~ ' <= _cdc_e.at' if position else '') ~ ')') }}
 {% endmacro %}
 
 

@@ -492,7 +492,7 @@ def test_Q2_R1_tables_that_use_no_operation_have_the_same_sql() -> None:
 def test_R2_what_comes_again_of_an_erased_key_is_blanked() -> None:
     macros = load(env_var=lambda name, default: "secret")
     sql = macros["_staging_ctes"]({**SETTINGS, "erased_in": "s.staging"}, "lines_view")
-    assert "case\n      when not _cdc_parsed then 'unparsable'\n      when exists(_cdc_erased_keys, e -> e.hash = " in sql
+    assert "case\n      when not _cdc_parsed then 'unparsable'\n      when exists(_cdc_erased_keys, _cdc_e -> _cdc_e.hash = " in sql
     assert "from keyed cross join (select collect_list(" in sql
     assert "if(_cdc_error <=> 'erased', null, `a`) as `a`" in sql
     assert "if(_cdc_error is null or _cdc_error = 'erased', cast(null as string), _cdc_message) as _cdc_raw" in sql
@@ -500,6 +500,15 @@ def test_R2_what_comes_again_of_an_erased_key_is_blanked() -> None:
     known = macros["_keyed_hash"](macros["all_quoted"](["id"]))
     assert "'secret'" in known
     assert "struct(`id` as `1`)" in known
+
+
+def test_R2_no_column_is_hidden_where_keys_are_compared_with_the_erased_ones() -> None:
+    """The parameter of a lambda hides the column of its name; names with _cdc_ are no column's."""
+    types = {**SETTINGS["column_types"], "e": "int"}
+    sql = MACROS["_staging_ctes"]({**SETTINGS, "keys": ["e"], "column_types": types, "erased_in": "s.staging"}, "lines_view")
+    (parameter,) = set(re.findall(r"exists\(_cdc_erased_keys, (\w+) -> ", sql))
+    assert parameter.startswith("_cdc_")
+    assert "struct(`e` as `1`)" in sql
 
 
 def test_R2_keys_that_a_person_had_are_told_by_key_changes_only() -> None:
