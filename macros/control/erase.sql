@@ -223,6 +223,6 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 
 {% macro _delete_from_raw(raw, rows) %}
   {%- do adapter.create_kept_view('cdc_erase_messages', rows) -%}
-  {%- do run_query('merge into ' ~ raw
+  {%- do delta_cdc.write_before('merge into ' ~ raw
         ~ ' as t using cdc_erase_messages as s on t.batch_id = s._cdc_batch_id and t.row_number = s._cdc_row when matched then delete') -%}
 {% endmacro %}

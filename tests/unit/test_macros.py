@@ -511,6 +511,15 @@ def test_R2_no_column_is_hidden_where_keys_are_compared_with_the_erased_ones() -
     assert "struct(`e` as `1`)" in sql
 
 
+@pytest.mark.parametrize(("command", "writes"), [("run", 1), ("run-operation", 1), ("compile", 0), ("show", 0), ("generate", 0)])
+def test_R2_what_only_reads_takes_nothing_out_of_raw(command: str, writes: int) -> None:
+    ran: list[str] = []
+    adapter = SimpleNamespace(create_kept_view=lambda name, sql: None)
+    macros = load(adapter=adapter, flags=SimpleNamespace(WHICH=command), run_query=ran.append)
+    macros["_erase_again_from_raw"]({**SETTINGS, "erased_in": "s.staging"}, "s.raw_f", "lines_view")
+    assert [sql.partition(" as t")[0] for sql in ran] == ["merge into s.raw_f"] * writes
+
+
 def test_R2_keys_that_a_person_had_are_told_by_key_changes_only() -> None:
     assert "_cdc_key_before.`id`" in MACROS["_keys_of_row"](SETTINGS)
     sql = MACROS["_keys_of_row"]({**SETTINGS, "key_changes": False})
