@@ -201,8 +201,9 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
   {%- if keyed -%}
     {%- set rows = rows ~ ' left semi join cdc_named_key as k on ' ~ delta_cdc.same_columns(settings['keys'], 'r', 'k') -%}
   {%- endif -%}
+  {#- with the alias: a key may be named row #}
   {%- set shown = adapter.query_rows('select ' ~ delta_cdc.json_of('struct(r.*)') ~ ' as row from ' ~ rows ~ ' order by '
-        ~ (delta_cdc.column_list(settings['keys'] or []) or '1') ~ ' limit ' ~ limit) | map(attribute='row') | list -%}
+        ~ (delta_cdc.column_list(settings['keys'] or [], 'r.') or '1') ~ ' limit ' ~ limit) | map(attribute='row') | list -%}
   {%- set number = shown | length if shown | length < limit else adapter.query_rows('select count(*) as n from ' ~ rows)[0].n -%}
   {%- do print(tojson({'rows': shown, 'number': number})) -%}
 {% endmacro %}

@@ -812,6 +812,19 @@ def test_R2_what_erase_looks_at_before_it_asks_is_only_read(batches: list[int], 
     assert all(sql.startswith("select ") for sql in asked)
 
 
+def test_H4_rows_of_a_moment_stand_in_the_order_of_their_keys_whatever_these_are_named() -> None:
+    asked: list[str] = []
+    namespace = SimpleNamespace()
+    adapter = SimpleNamespace(query_rows=lambda sql: asked.append(sql) or [])
+    macros = load(delta_cdc=namespace, adapter=adapter, print=lambda text: None)
+    table = SimpleNamespace(settings={"keys": ["row", "k"]}, staging="stg")
+    fakes = {"_staging_table": table, "_model_of": "s.final"}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    macros["final_as_of"]("stg")
+    assert asked[0].endswith(" as row from s.final as r order by r.`row`, r.`k` limit 20")
+
+
 STAGED = {"txn_version": 7, "app_id": "stg_f__t@0", "notes": {"after": 5, "keys_may_move": False, "truncates": False}}
 FINAL = {"txn_version": 7, "app_id": "final_t@0", "notes": {"after": 4}}
 
