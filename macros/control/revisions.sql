@@ -372,14 +372,14 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {% endmacro %}
 
 
-{#- The one record that a person names by path, name or batch id. -#}
+{#- The one record that a person names by path (its end, or all of it, with scheme and host or without), name or batch id. -#}
 {% macro _named_change_set(ledger, given) %}
   {%- set text = delta_cdc.literal(given) -%}
   {%- set sets = '(select *, element_at(split(change_set, \'/\'), -1) as name from ' ~ ledger
         ~ " where unit in ('file', 'folder'))" -%}
   {%- set found = adapter.query_rows('select * from ' ~ sets ~ ' where change_set = ' ~ text
-        ~ ' or endswith(change_set, concat(\'/\', ' ~ text ~ ')) or cast(batch_id as string) = '
-        ~ text ~ ' order by batch_id') -%}
+        ~ ' or endswith(change_set, concat(\'/\', ' ~ text ~ ')) or regexp_replace(change_set, \'^[^:/]+:(//[^/]*)?\', \'\') = '
+        ~ text ~ ' or cast(batch_id as string) = ' ~ text ~ ' order by batch_id') -%}
   {%- if found | length == 1 -%}{{ return(found[0]) }}{%- endif -%}
   {%- set near = found or adapter.query_rows('select * from ' ~ sets
         ~ ' order by least(levenshtein(name, ' ~ text ~ '), levenshtein(change_set, ' ~ text ~ ')), batch_id desc limit 3') -%}

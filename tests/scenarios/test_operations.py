@@ -268,7 +268,7 @@ def test_A8_S9_Q3_a_truncate_may_be_replayed_and_what_came_again_outlives_a_retr
     feed.deliver("emptied", "0002", feed.row(None, op="wipe"), feed.row(7), twice)
     feed.run("emptied")
     assert feed.final("emptied") == {1: 1, 7: 1}
-    said = feed.done("retract", "emptied/0001.jsonl")
+    said = feed.done("retract", feed.folder / "emptied/0001.jsonl")
     assert "table ops.emptied: 2 rows marked, 1 restored from later change sets." in said
     feed.configure(operation_codes={"put": "U", "odd": "U"})
     assert "table ops.emptied: 1 changes replayed" in feed.done("replay", "emptied")

@@ -812,6 +812,18 @@ def test_R2_what_erase_looks_at_before_it_asks_is_only_read(batches: list[int], 
     assert all(sql.startswith("select ") for sql in asked)
 
 
+@pytest.mark.parametrize(("recorded", "given"), [
+    ("file:/srv/landing/x/1.jsonl", "/srv/landing/x/1.jsonl"), ("hdfs://nn:8020/srv/x/1.jsonl", "/srv/x/1.jsonl"),
+    ("s3a://bucket/x/a:b.jsonl", "/x/a:b.jsonl"),
+])  # fmt: skip
+def test_S9_a_change_set_is_named_by_its_path_without_the_scheme_too(recorded: str, given: str) -> None:
+    asked: list[str] = []
+    adapter = SimpleNamespace(query_rows=lambda sql: asked.append(sql) or [{"change_set": recorded}])
+    assert load(adapter=adapter)["_named_change_set"]("s.ledger", given) == {"change_set": recorded}
+    (pattern,) = re.findall(r"regexp_replace\(change_set, '(.*?)', ''\) = '" + re.escape(given), asked[0])
+    assert re.sub(pattern, "", recorded) == given
+
+
 def test_H4_rows_of_a_moment_stand_in_the_order_of_their_keys_whatever_these_are_named() -> None:
     asked: list[str] = []
     namespace = SimpleNamespace()
