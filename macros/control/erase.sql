@@ -28,7 +28,7 @@
 
   {%- do adapter.create_kept_view('cdc_erase_hashes', 'select _cdc_position, ' ~ delta_cdc._keyed_hash(delta_cdc.all_quoted(keys))
         ~ ' as _cdc_erased from (select *, uuid() as _cdc_salt from cdc_keys_of_row)') -%}
-  {%- set revision = delta_cdc._record_revision(ledger, [table], 'erase', settings.feed, table.name) -%}
+  {%- set revision = delta_cdc._record_revision_of(ledger, table, 'erase') -%}
   {%- set sql -%}
 merge into {{ table.staging }} as t
 using (

@@ -150,7 +150,7 @@ where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(
     {%- elif problem -%}
       {%- do problems.append(problem) -%}
     {%- else -%}
-      {%- set revision = delta_cdc._record_revision(ledger, [table], 'replay', table.settings.feed, table.name) -%}
+      {%- set revision = delta_cdc._record_revision_of(ledger, table, 'replay') -%}
       {%- set columns = delta_cdc._staging_columns(table.settings) -%}
       {%- set sql -%}
 merge into {{ table.staging }} as t
@@ -242,7 +242,20 @@ when matched then update set status = 'retracted', retracted_at = coalesce(t.ret
 when not matched then insert (feed, change_set, unit, batch_id, discovered_at, status)
   values ({{ delta_cdc.literal(feed) }}, s.change_set, {{ delta_cdc.literal(unit) }}, s.batch_id, current_timestamp(), 'recorded')
   {%- endset -%}
-  {%- do delta_cdc._write(ledger, sql, {'txn': {'app_id': ledger.identifier ~ '@0', 'version': revision}}) -%}
+  {%- set done = delta_cdc._write(ledger, sql, {'txn': {'app_id': ledger.identifier ~ '@0', 'version': revision}}) -%}
+  {%- if not done.rows_affected -%}  {#- it adds a row, or Delta had that transaction already -#}
+    {%- do exceptions.raise_compiler_error('another run or operation took batch ' ~ revision
+          ~ ' meanwhile, and this one did not get it. Run it again.') -%}
+  {%- endif -%}
+  {{ return(revision) }}
+{% endmacro %}
+
+{#- The same for one table, which had loaded all that was recorded when that was asked: what a run recorded since has a lower
+    number, and staging would take it for done. -#}
+{% macro _record_revision_of(ledger, table, unit) %}
+  {%- set revision = delta_cdc._record_revision(ledger, [table], unit, table.settings.feed, table.name) -%}
+  {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
+  {%- if waiting %}{% do exceptions.raise_compiler_error(waiting ~ ' Run `dbt run`, then ' ~ unit ~ ' again.') %}{% endif -%}
   {{ return(revision) }}
 {% endmacro %}
 

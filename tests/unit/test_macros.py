@@ -492,7 +492,7 @@ def test_Q2_R1_tables_that_use_no_operation_have_the_same_sql() -> None:
 def test_R2_what_comes_again_of_an_erased_key_is_blanked() -> None:
     macros = load(env_var=lambda name, default: "secret")
     sql = macros["_staging_ctes"]({**SETTINGS, "erased_in": "s.staging"}, "lines_view")
-    assert "case\n      when not _cdc_parsed then 'unparsable'\n      when exists(_cdc_erased_keys, _cdc_e -> _cdc_e.hash = " in sql
+    assert "case\n      when not _cdc_parsed then 'unparsable'\n      when exists(_cdc_erased_keys, _cdc_e -> " in sql
     assert "from keyed cross join (select collect_list(" in sql
     assert "if(_cdc_error <=> 'erased', null, `a`) as `a`" in sql
     assert "if(_cdc_error is null or _cdc_error = 'erased', cast(null as string), _cdc_message) as _cdc_raw" in sql
@@ -822,6 +822,25 @@ def test_S9_a_change_set_is_named_by_its_path_without_the_scheme_too(recorded: s
     assert load(adapter=adapter)["_named_change_set"]("s.ledger", given) == {"change_set": recorded}
     (pattern,) = re.findall(r"regexp_replace\(change_set, '(.*?)', ''\) = '" + re.escape(given), asked[0])
     assert re.sub(pattern, "", recorded) == given
+
+
+@pytest.mark.parametrize(("affected", "waiting", "refused"), [
+    (1, "", None), (0, "", "another run or operation took batch 8 meanwhile, and this one did not get it. Run it again."),
+    (1, "table f.t: batch 7 is recorded and not loaded yet.", "not loaded yet. Run `dbt run`, then replay again."),
+])  # fmt: skip
+def test_Q3_R2_an_operation_takes_no_run_s_number_and_jumps_over_none(affected: int, waiting: str, refused: str | None) -> None:
+    namespace = SimpleNamespace()
+    adapter = SimpleNamespace(
+        table_state=lambda *_: {}, plan_write=lambda *_: None, take_write_plan=lambda _: None,
+        execute_write=lambda sql, plan: SimpleNamespace(rows_affected=affected))
+    macros = load(delta_cdc=namespace, adapter=adapter)
+    fakes = {"_highest_recorded_batch": 7, "_highest_batch_of_tables": 7, "progress": SimpleNamespace(batch_id=7),
+             "_not_loaded": waiting}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    table = SimpleNamespace(name="f.t", settings={"feed": "f"}, staging="stg")
+    with pytest.raises(CompilerError, match=refused) if refused else nullcontext():
+        assert macros["_record_revision_of"](SimpleNamespace(identifier="cdc_change_sets"), table, "replay") == 8
 
 
 def test_H4_rows_of_a_moment_stand_in_the_order_of_their_keys_whatever_these_are_named() -> None:
