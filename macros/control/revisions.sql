@@ -340,14 +340,15 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {% endmacro %}
 
 
-{#- The staging tables that exist: [{name, settings, staging, raw}]. names: of these only; setting: of tables that have
-    it; the others are not looked at. -#}
+{#- The staging tables that exist: [{name, settings, staging, raw}]. names: of these models only, whatever their aliases are;
+    setting: of tables that have it; the others are not looked at. -#}
 {% macro _staging_tables(feed=none, names=none, setting=none) %}
   {%- set out = [] -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and feed in (none, node.source_name) -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
     {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
-    {%- set wanted = (names is none or staging.identifier in names) and (setting is none or settings.get(setting)) -%}
+    {%- set wanted = (names is none or delta_cdc.model_name(settings, 'staging') in names)
+          and (setting is none or settings.get(setting)) -%}
     {%- set state = adapter.table_state(staging, staging.identifier) if wanted else {'exists': false} -%}
     {%- if state.exists -%}
       {%- set progress = delta_cdc.progress(staging) -%}

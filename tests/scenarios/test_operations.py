@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from deltalake import DeltaTable
 
@@ -104,6 +105,9 @@ class Feed:
 
 @pytest.fixture(scope="module")
 def feed(project: UserProject) -> Iterator[Feed]:
+    aliased = {"user_project": {"ops": {"staging": {"stg_ops__nested": {"+alias": "changes_of_nested"}}}}}
+    file = project.path / "dbt_project.yml"
+    file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "models": aliased}))
     feed = Feed(project, {
         "errors": {**MOVING, "max_errors": 0.5},
         "twin": MOVING,

@@ -843,6 +843,35 @@ def test_Q3_R2_an_operation_takes_no_run_s_number_and_jumps_over_none(affected: 
         assert macros["_record_revision_of"](SimpleNamespace(identifier="cdc_change_sets"), table, "replay") == 8
 
 
+def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
+    asked: list[str] = []
+    holds = [{"table": "changes", "batch_id": 7}, {"table": "of_a_table_that_is_gone", "batch_id": 8}]
+
+    def table_state(relation: Relation, name: str) -> dict:
+        asked.append(name)
+        return {**no_state(), "exists": name == "cdc_holds"}
+
+    nodes = [
+        SimpleNamespace(name=name, alias=alias, resource_type="model", database=None, schema="s")
+        for name, alias in (("cdc_change_sets", "cdc_change_sets"), ("stg_f__t", "changes"), ("final_t", "final_t"))
+    ]
+    source = feed_table("f", "t")
+    macros = load(
+        graph=SimpleNamespace(sources={"f.t": source}, nodes={node.name: node for node in nodes}),
+        adapter=SimpleNamespace(table_state=table_state, query_rows=lambda sql: holds),
+        api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
+        delta_cdc=(namespace := SimpleNamespace()),
+    )
+    fakes = {"_ledger": "ledger", "_table_settings": {"feed": "f", "table": "t"}}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    macros["_staging_tables"](names=["changes"])
+    assert asked == []
+    macros["_staging_tables"](names=["stg_f__t"])
+    assert asked == ["changes"]
+    assert [hold["table"] for hold in macros["_status"]()["holds"]] == ["stg_f__t", "of_a_table_that_is_gone"]
+
+
 def test_H4_rows_of_a_moment_stand_in_the_order_of_their_keys_whatever_these_are_named() -> None:
     asked: list[str] = []
     namespace = SimpleNamespace()
