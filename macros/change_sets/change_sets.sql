@@ -168,8 +168,7 @@ change_sets as (
 {%- endfor %}
 ),
 wanted as (
-  select *, try_cast(regexp_extract(name, '(\\d+)\\D*$', 1) as bigint) as number,
-    is_whole
+  select *, {{ delta_cdc._number_in('name') }} as number, is_whole
     {%- for feed in feeds.values() if feed.settle_seconds %}
     and (feed <> {{ delta_cdc.literal(feed.feed) }} or modified_at <= {{ now }} - interval {{ feed.settle_seconds }} seconds)
     {%- endfor %} as is_ready
@@ -213,7 +212,7 @@ in_line as (
       number - row_number() over (partition by feed, folder, is_new, number <= highest order by number) as gap_free_base
     from (
       select *,
-        max(if(is_new, null, try_cast(regexp_extract(element_at(split(change_set, '/'), -1), '(\\d+)\\D*$', 1) as bigint)))
+        max(if(is_new, null, {{ delta_cdc._number_in("element_at(split(change_set, '/'), -1)") }}))
         over (partition by feed, folder) as highest
       from met
     )
@@ -230,6 +229,12 @@ select
   coalesce(discovered_at, current_timestamp()) as discovered_at,
   coalesce(status, 'recorded') as status, retracted_at, folder, is_new
 from {{ 'in_line' if contiguous else 'met\nwhere ' ~ wanted }}
+{%- endmacro %}
+
+
+{#- The last number in a change set's name: that of a kind of compression is none of it. -#}
+{% macro _number_in(name) -%}
+try_cast(regexp_extract(regexp_replace({{ name }}, '(?i)\\.(bz2|lz4|lz4raw)(?=\\.|$)', ''), '(\\d+)\\D*$', 1) as bigint)
 {%- endmacro %}
 
 

@@ -654,6 +654,16 @@ def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
     assert "current_timestamp() -" not in sql
 
 
+@pytest.mark.parametrize(("name", "number"), [
+    ("set-07.jsonl", "07"), ("0001.jsonl.bz2", "0001"), ("12.BZ2", "12"), ("a3.lz4.parquet", "3"),
+    ("2026-01-02_05.json.gz", "05"), ("sets.bz2", None), ("n7lz4", "4"),
+])  # fmt: skip
+def test_S4_the_number_of_a_change_set_is_none_of_its_compression_s(name: str, number: str | None) -> None:
+    without, wanted = re.findall(r"'(.+?)'", MACROS["_number_in"]("name").replace("''", "").replace("\\\\", "\\"))
+    found = re.search(wanted, re.sub(without, "", name))
+    assert (found and found[1]) == number
+
+
 class Ledger:
     """The adapter as the ledger's model sees it: what the table's log says, and the rows of its query."""
 
