@@ -197,10 +197,15 @@ met as (
     if(known.batch_id is null, found.modified_at, known.modified_at) as modified_at,
     known.batch_id, known.discovered_at, known.status, known.retracted_at, known.batch_id is null as is_new
   from ready as found
-  full outer join {{ known if known is not string else '(' ~ known ~ ')' }} as known
+  full outer join (
+    -- how it was recorded last counts, and where that was retracted, how it was before, too: it may be put back so
+    select *, count_if(status <> 'retracted') over (
+      partition by feed, change_set order by batch_id desc rows between unbounded preceding and 1 preceding) = 0 as is_newest
+    from {{ known if known is not string else '(' ~ known ~ ')' }}
+  ) as known
     on known.feed = found.feed and known.change_set = found.change_set
     -- rewritten since: another size or time makes it a new change set; a ledger rebuilt from the tables knows neither
-    and (known.size is null or (known.size = found.size and known.modified_at = found.modified_at))
+    and (known.size is null or (known.is_newest and known.size = found.size and known.modified_at = found.modified_at))
 )
 {%- set wanted = 'is_new' if above is none else '(is_new or batch_id > ' ~ above ~ ')' -%}
 {%- set contiguous = feeds.values() | selectattr('expect_contiguous') | map(attribute='feed') | list %}
