@@ -175,8 +175,7 @@ wanted as (
   from change_sets
   where not startswith(name, '_') and not startswith(name, '.')
   {%- for feed in feeds.values() if feed.start_from %}
-    and (feed <> {{ delta_cdc.literal(feed.feed) }}
-        or {{ 'change_set' if '/' in feed.start_from | string else 'name' }} >= {{ delta_cdc.literal(feed.start_from) }})
+    and (feed <> {{ delta_cdc.literal(feed.feed) }} or {{ delta_cdc._from_start(feed) }})
   {%- endfor %}
 ),
 {%- set ascending = feeds.values() | selectattr('list_after') | map(attribute='feed') | list %}
@@ -235,6 +234,30 @@ select
   coalesce(status, 'recorded') as status, retracted_at, folder, is_new
 from {{ 'in_line' if contiguous else 'met\nwhere ' ~ wanted }}
 {%- endmacro %}
+
+
+{#- SQL: whether a change set does not lie below `start_from`: by its name; or by its path as the ledger spells it, where a path is
+    given, in one of the feed's folders or below each of them. An absolute one elsewhere would hide all or nothing: the feed's
+    tables are stopped as if it could not be listed. -#}
+{% macro _from_start(feed) %}
+  {%- set start = feed.start_from | string -%}
+  {%- if '/' not in start %}{{ return('name >= ' ~ delta_cdc.literal(start)) }}{% endif -%}
+  {%- set unlisted = adapter.recall('unlisted') -%}
+  {%- if feed.feed in unlisted %}{{ return('false') }}{% endif -%}
+  {%- set path, below = adapter.qualified_path(start), [] -%}
+  {%- for table in (feed.tables if '{table}' in feed.location else ['']) -%}
+    {%- set folder = delta_cdc._folder_of_change_sets(feed, table) -%}
+    {%- set root = adapter.qualified_path(folder) -%}
+    {%- if (path ~ '/').startswith(root ~ '/') %}{{ return('change_set >= ' ~ delta_cdc.literal(path)) }}{% endif -%}
+    {%- do below.append('startswith(change_set, ' ~ delta_cdc.literal(root ~ '/') ~ ') and change_set >= '
+          ~ delta_cdc.literal(adapter.qualified_path(folder ~ '/' ~ start))) -%}
+  {%- endfor -%}
+  {%- if modules.re.match('/|[A-Za-z][A-Za-z0-9+.-]*:', start) -%}
+    {%- do unlisted.update({feed.feed: '`start_from` is ' ~ start ~ ', which is in none of its folders.'}) -%}
+    {{ return('false') }}
+  {%- endif -%}
+  {{ return(below | join(' or ')) }}
+{% endmacro %}
 
 
 {#- The last number in a change set's name: that of a kind of compression is none of it. -#}

@@ -654,6 +654,31 @@ def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
     assert "current_timestamp() -" not in sql
 
 
+@pytest.mark.parametrize("location", ["landing/shop/{table}", "/p/landing/shop/{table}/"])
+@pytest.mark.parametrize(("start", "sql"), [
+    ("2026", "name >= '2026'"),
+    ("landing/shop/a/2026/11/", "change_set >= 'file:/p/landing/shop/a/2026/11'"),
+    ("/p/landing/shop/b", "change_set >= 'file:/p/landing/shop/b'"),
+    ("file:/p/landing/shop/a/2026", "change_set >= 'file:/p/landing/shop/a/2026'"),
+    ("2026/11", "startswith(change_set, 'file:/p/landing/shop/a/') and change_set >= 'file:/p/landing/shop/a/2026/11'"
+     " or startswith(change_set, 'file:/p/landing/shop/b/') and change_set >= 'file:/p/landing/shop/b/2026/11'"),
+    ("/q/landing/shop/a/2026", None), ("file:/p/landing", None), ("/p/landing/shop/ab", None),
+])  # fmt: skip
+def test_S4_a_feed_starts_from_a_path_as_the_ledger_spells_it(location: str, start: str, sql: str | None) -> None:
+    def qualified(path: str) -> str:
+        path = path.removeprefix("file:").rstrip("/")
+        return f"file:{path if path.startswith('/') else '/p/' + path}"
+
+    unlisted: dict[str, str] = {}
+    adapter = SimpleNamespace(qualified_path=qualified, recall={"unlisted": unlisted}.get)
+    feed = {"feed": "f", "location": location, "tables": ["a", "b"], "start_from": start, "file_format": "json"}
+    macros = load(adapter=adapter)
+    assert macros["_from_start"](feed) == (sql or "false")
+    assert unlisted == ({} if sql else {"f": f"`start_from` is {start}, which is in none of its folders."})
+    if sql is None:  # nothing of a feed that cannot be listed is recorded
+        assert macros["_from_start"]({**feed, "start_from": "2026/11"}) == "false"
+
+
 @pytest.mark.parametrize(("name", "number"), [
     ("set-07.jsonl", "07"), ("0001.jsonl.bz2", "0001"), ("12.BZ2", "12"), ("a3.lz4.parquet", "3"),
     ("2026-01-02_05.json.gz", "05"), ("sets.bz2", None), ("n7lz4", "4"),
