@@ -236,9 +236,9 @@ from {{ 'in_line' if contiguous else 'met\nwhere ' ~ wanted }}
 {%- endmacro %}
 
 
-{#- SQL: whether a change set does not lie below `start_from`: by its name; or by its path as the ledger spells it, where a path is
-    given, in one of the feed's folders or below each of them. An absolute one elsewhere would hide all or nothing: the feed's
-    tables are stopped as if it could not be listed. -#}
+{#- SQL: whether a change set does not lie below `start_from`: by its name; or, where that is a path, in one of the feed's folders
+    or below each of them, by its path as the ledger spells it. An absolute one elsewhere would hide all or nothing: the tables of
+    the feed stop, as if it could not be listed. -#}
 {% macro _from_start(feed) %}
   {%- set start = feed.start_from | string -%}
   {%- if '/' not in start %}{{ return('name >= ' ~ delta_cdc.literal(start)) }}{% endif -%}
