@@ -168,16 +168,14 @@ change_sets as (
 {%- endfor %}
 ),
 wanted as (
-  select *, try_cast(regexp_extract(name, '(\\d+)\\D*$', 1) as bigint) as number,
-    is_whole
+  select *, {{ delta_cdc._number_in('name') }} as number, is_whole
     {%- for feed in feeds.values() if feed.settle_seconds %}
     and (feed <> {{ delta_cdc.literal(feed.feed) }} or modified_at <= {{ now }} - interval {{ feed.settle_seconds }} seconds)
     {%- endfor %} as is_ready
   from change_sets
   where not startswith(name, '_') and not startswith(name, '.')
   {%- for feed in feeds.values() if feed.start_from %}
-    and (feed <> {{ delta_cdc.literal(feed.feed) }}
-        or {{ 'change_set' if '/' in feed.start_from | string else 'name' }} >= {{ delta_cdc.literal(feed.start_from) }})
+    and (feed <> {{ delta_cdc.literal(feed.feed) }} or {{ delta_cdc._from_start(feed) }})
   {%- endfor %}
 ),
 {%- set ascending = feeds.values() | selectattr('list_after') | map(attribute='feed') | list %}
@@ -198,10 +196,15 @@ met as (
     if(known.batch_id is null, found.modified_at, known.modified_at) as modified_at,
     known.batch_id, known.discovered_at, known.status, known.retracted_at, known.batch_id is null as is_new
   from ready as found
-  full outer join {{ known if known is not string else '(' ~ known ~ ')' }} as known
+  full outer join (
+    -- how it was recorded last counts, and where that was retracted, how it was before, too: it may be put back so
+    select *, count_if(status <> 'retracted') over (
+      partition by feed, change_set order by batch_id desc rows between unbounded preceding and 1 preceding) = 0 as is_newest
+    from {{ known if known is not string else '(' ~ known ~ ')' }}
+  ) as known
     on known.feed = found.feed and known.change_set = found.change_set
     -- rewritten since: another size or time makes it a new change set; a ledger rebuilt from the tables knows neither
-    and (known.size is null or (known.size = found.size and known.modified_at = found.modified_at))
+    and (known.size is null or (known.is_newest and known.size = found.size and known.modified_at = found.modified_at))
 )
 {%- set wanted = 'is_new' if above is none else '(is_new or batch_id > ' ~ above ~ ')' -%}
 {%- set contiguous = feeds.values() | selectattr('expect_contiguous') | map(attribute='feed') | list %}
@@ -213,7 +216,7 @@ in_line as (
       number - row_number() over (partition by feed, folder, is_new, number <= highest order by number) as gap_free_base
     from (
       select *,
-        max(if(is_new, null, try_cast(regexp_extract(element_at(split(change_set, '/'), -1), '(\\d+)\\D*$', 1) as bigint)))
+        max(if(is_new, null, {{ delta_cdc._number_in("element_at(split(change_set, '/'), -1)") }}))
         over (partition by feed, folder) as highest
       from met
     )
@@ -230,6 +233,36 @@ select
   coalesce(discovered_at, current_timestamp()) as discovered_at,
   coalesce(status, 'recorded') as status, retracted_at, folder, is_new
 from {{ 'in_line' if contiguous else 'met\nwhere ' ~ wanted }}
+{%- endmacro %}
+
+
+{#- SQL: whether a change set does not lie below `start_from`: by its name; or, where that is a path, in one of the feed's folders
+    or below each of them, by its path as the ledger spells it. An absolute one elsewhere would hide all or nothing: the tables of
+    the feed stop, as if it could not be listed. -#}
+{% macro _from_start(feed) %}
+  {%- set start = feed.start_from | string -%}
+  {%- if '/' not in start %}{{ return('name >= ' ~ delta_cdc.literal(start)) }}{% endif -%}
+  {%- set unlisted = adapter.recall('unlisted') -%}
+  {%- if feed.feed in unlisted %}{{ return('false') }}{% endif -%}
+  {%- set path, below = adapter.qualified_path(start), [] -%}
+  {%- for table in (feed.tables if '{table}' in feed.location else ['']) -%}
+    {%- set folder = delta_cdc._folder_of_change_sets(feed, table) -%}
+    {%- set root = adapter.qualified_path(folder) -%}
+    {%- if (path ~ '/').startswith(root ~ '/') %}{{ return('change_set >= ' ~ delta_cdc.literal(path)) }}{% endif -%}
+    {%- do below.append('startswith(change_set, ' ~ delta_cdc.literal(root ~ '/') ~ ') and change_set >= '
+          ~ delta_cdc.literal(adapter.qualified_path(folder ~ '/' ~ start))) -%}
+  {%- endfor -%}
+  {%- if modules.re.match('/|[A-Za-z][A-Za-z0-9+.-]*:', start) -%}
+    {%- do unlisted.update({feed.feed: '`start_from` is ' ~ start ~ ', which is in none of its folders.'}) -%}
+    {{ return('false') }}
+  {%- endif -%}
+  {{ return(below | join(' or ')) }}
+{% endmacro %}
+
+
+{#- The last number in a change set's name: that of a kind of compression is none of it. -#}
+{% macro _number_in(name) -%}
+try_cast(regexp_extract(regexp_replace({{ name }}, '(?i)\\.(bz2|lz4|lz4raw)(?=\\.|$)', ''), '(\\d+)\\D*$', 1) as bigint)
 {%- endmacro %}
 
 

@@ -1,9 +1,9 @@
 {#- What `delta-cdc status`, `report`, `log`, `explain`, `history`, `as-of` and `late` show, each as one JSON value;
     only `export` writes, and no table. -#}
 
-{#- {tables, runs, quarantine, holds}: lists of rows. Of the tables themselves only Delta's logs are read, and of staging the
-    newest moment: by delta-rs, or by Spark where that cannot. counts: names of staging tables of which `counts` tells
-    {<feed>.<table>: what `_counts` counts}, from all of their changes. -#}
+{#- {tables, runs, quarantine, holds}: lists of rows, runs and holds by the names of the models. Of the tables themselves only
+    Delta's logs are read, and of staging the newest moment: by delta-rs, or by Spark where that cannot. counts: names of staging
+    models of which `counts` tells {<feed>.<table>: what `_counts` counts}, from all of their changes. -#}
 {% macro status(counts=[]) %}
   {%- set out = delta_cdc._status() -%}
   {%- if counts %}{% do out.update({'counts': delta_cdc._counts(counts)}) %}{% endif -%}
@@ -36,11 +36,12 @@
 {% macro _status() %}
   {%- set ledger, runs, holds = delta_cdc._ledger(), delta_cdc._runs_relation(), delta_cdc.holds_relation() -%}
   {%- set out = {'tables': [], 'runs': [], 'quarantine': [], 'holds': []} -%}
-  {%- set untold = [] -%}
+  {%- set untold, models = [], {} -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
     {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
     {%- set final = delta_cdc._model_of(settings, 'final') -%}
+    {%- do models.update({staging.identifier: delta_cdc.model_name(settings, 'staging')}) -%}
     {%- set state = delta_cdc.progress(staging) -%}
     {%- if state.exists -%}
       {%- set staged, written = adapter.table_statistics(staging, '_cdc_occurred_at'), adapter.table_statistics(final) -%}
@@ -82,6 +83,7 @@
   {%- if adapter.table_state(holds, 'cdc_holds').exists -%}
     {%- do out.update({'holds': adapter.query_rows('select `table`, batch_id, change_set, reason from ' ~ holds
             ~ ' where accepted_at is null order by batch_id')}) -%}
+    {%- for hold in out.holds if hold['table'] in models %}{% do hold.update({'table': models[hold['table']]}) %}{% endfor -%}
   {%- endif -%}
   {{ return(out) }}
 {% endmacro %}
@@ -201,8 +203,9 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
   {%- if keyed -%}
     {%- set rows = rows ~ ' left semi join cdc_named_key as k on ' ~ delta_cdc.same_columns(settings['keys'], 'r', 'k') -%}
   {%- endif -%}
+  {#- with the alias: a key may be named row #}
   {%- set shown = adapter.query_rows('select ' ~ delta_cdc.json_of('struct(r.*)') ~ ' as row from ' ~ rows ~ ' order by '
-        ~ (delta_cdc.column_list(settings['keys'] or []) or '1') ~ ' limit ' ~ limit) | map(attribute='row') | list -%}
+        ~ (delta_cdc.column_list(settings['keys'] or [], 'r.') or '1') ~ ' limit ' ~ limit) | map(attribute='row') | list -%}
   {%- set number = shown | length if shown | length < limit else adapter.query_rows('select count(*) as n from ' ~ rows)[0].n -%}
   {%- do print(tojson({'rows': shown, 'number': number})) -%}
 {% endmacro %}

@@ -28,7 +28,7 @@
 
   {%- do adapter.create_kept_view('cdc_erase_hashes', 'select _cdc_position, ' ~ delta_cdc._keyed_hash(delta_cdc.all_quoted(keys))
         ~ ' as _cdc_erased from (select *, uuid() as _cdc_salt from cdc_keys_of_row)') -%}
-  {%- set revision = delta_cdc._record_revision(ledger, [table], 'erase', settings.feed, table.name) -%}
+  {%- set revision = delta_cdc._record_revision_of(ledger, table, 'erase') -%}
   {%- set sql -%}
 merge into {{ table.staging }} as t
 using (
@@ -171,10 +171,12 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {%- endmacro %}
 
 {#- SQL: whether a key was erased and nothing newer than what was erased is said of it; `position`
-    none: whether it was ever erased. -#}
+    none: whether it was ever erased. The parameter hides a column of its name, in backticks too: no
+    column of a feed has this one. -#}
 {% macro _is_erased(values, position) %}
-  {{ return("exists(_cdc_erased_keys, e -> e.hash = " ~ delta_cdc._keyed_hash(values, "split_part(e.hash, ':', 1)")
-      ~ (' and ' ~ position ~ ' <= e.at' if position else '') ~ ')') }}
+  {{ return("exists(_cdc_erased_keys, _cdc_e -> _cdc_e.hash = "
+      ~ delta_cdc._keyed_hash(values, "split_part(_cdc_e.hash, ':', 1)")
+      ~ (' and ' ~ position ~ ' <= _cdc_e.at' if position else '') ~ ')') }}
 {% endmacro %}
 
 
@@ -221,6 +223,6 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 
 {% macro _delete_from_raw(raw, rows) %}
   {%- do adapter.create_kept_view('cdc_erase_messages', rows) -%}
-  {%- do run_query('merge into ' ~ raw
+  {%- do delta_cdc.write_before('merge into ' ~ raw
         ~ ' as t using cdc_erase_messages as s on t.batch_id = s._cdc_batch_id and t.row_number = s._cdc_row when matched then delete') -%}
 {% endmacro %}

@@ -9,7 +9,7 @@
     {%- if delta_cdc.progress(delta_cdc._model_of(table.settings, 'final')).notes.get('keys', keys) != keys -%}
       {%- do delta_cdc._refuse_other_keys(table.settings, staged) -%}
     {%- endif -%}
-    {%- do there.append(table.staging.identifier) -%}
+    {%- do there.append(delta_cdc.model_name(table.settings, 'staging')) -%}
   {%- endfor -%}
   {%- do print(tojson(there)) -%}
 {% endmacro %}

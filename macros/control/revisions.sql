@@ -150,7 +150,7 @@ where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(
     {%- elif problem -%}
       {%- do problems.append(problem) -%}
     {%- else -%}
-      {%- set revision = delta_cdc._record_revision(ledger, [table], 'replay', table.settings.feed, table.name) -%}
+      {%- set revision = delta_cdc._record_revision_of(ledger, table, 'replay') -%}
       {%- set columns = delta_cdc._staging_columns(table.settings) -%}
       {%- set sql -%}
 merge into {{ table.staging }} as t
@@ -242,7 +242,20 @@ when matched then update set status = 'retracted', retracted_at = coalesce(t.ret
 when not matched then insert (feed, change_set, unit, batch_id, discovered_at, status)
   values ({{ delta_cdc.literal(feed) }}, s.change_set, {{ delta_cdc.literal(unit) }}, s.batch_id, current_timestamp(), 'recorded')
   {%- endset -%}
-  {%- do delta_cdc._write(ledger, sql, {'txn': {'app_id': ledger.identifier ~ '@0', 'version': revision}}) -%}
+  {%- set done = delta_cdc._write(ledger, sql, {'txn': {'app_id': ledger.identifier ~ '@0', 'version': revision}}) -%}
+  {%- if not done.rows_affected -%}  {#- it adds a row, or Delta had that transaction already -#}
+    {%- do exceptions.raise_compiler_error('another run or operation took batch ' ~ revision
+          ~ ' meanwhile, and this one did not get it. Run it again.') -%}
+  {%- endif -%}
+  {{ return(revision) }}
+{% endmacro %}
+
+{#- The same for one table, which had loaded all that was recorded when that was asked: what a run recorded since has a lower
+    number, and staging would take it for done. -#}
+{% macro _record_revision_of(ledger, table, unit) %}
+  {%- set revision = delta_cdc._record_revision(ledger, [table], unit, table.settings.feed, table.name) -%}
+  {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
+  {%- if waiting %}{% do exceptions.raise_compiler_error(waiting ~ ' Run `dbt run`, then ' ~ unit ~ ' again.') %}{% endif -%}
   {{ return(revision) }}
 {% endmacro %}
 
@@ -328,14 +341,15 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {% endmacro %}
 
 
-{#- The staging tables that exist: [{name, settings, staging, raw}]. names: of these only; setting: of tables that have
-    it; the others are not looked at. -#}
+{#- The staging tables that exist: [{name, settings, staging, raw}]. names: of these models only, whatever their aliases are;
+    setting: of tables that have it; the others are not looked at. -#}
 {% macro _staging_tables(feed=none, names=none, setting=none) %}
   {%- set out = [] -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and feed in (none, node.source_name) -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
     {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
-    {%- set wanted = (names is none or staging.identifier in names) and (setting is none or settings.get(setting)) -%}
+    {%- set wanted = (names is none or delta_cdc.model_name(settings, 'staging') in names)
+          and (setting is none or settings.get(setting)) -%}
     {%- set state = adapter.table_state(staging, staging.identifier) if wanted else {'exists': false} -%}
     {%- if state.exists -%}
       {%- set progress = delta_cdc.progress(staging) -%}
@@ -373,14 +387,14 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {% endmacro %}
 
 
-{#- The one record that a person names by path, name or batch id. -#}
+{#- The one record that a person names by path (its end, or all of it, with scheme and host or without), name or batch id. -#}
 {% macro _named_change_set(ledger, given) %}
   {%- set text = delta_cdc.literal(given) -%}
   {%- set sets = '(select *, element_at(split(change_set, \'/\'), -1) as name from ' ~ ledger
         ~ " where unit in ('file', 'folder'))" -%}
   {%- set found = adapter.query_rows('select * from ' ~ sets ~ ' where change_set = ' ~ text
-        ~ ' or endswith(change_set, concat(\'/\', ' ~ text ~ ')) or cast(batch_id as string) = '
-        ~ text ~ ' order by batch_id') -%}
+        ~ ' or endswith(change_set, concat(\'/\', ' ~ text ~ ')) or regexp_replace(change_set, \'^[^:/]+:(//[^/]*)?\', \'\') = '
+        ~ text ~ ' or cast(batch_id as string) = ' ~ text ~ ' order by batch_id') -%}
   {%- if found | length == 1 -%}{{ return(found[0]) }}{%- endif -%}
   {%- set near = found or adapter.query_rows('select * from ' ~ sets
         ~ ' order by least(levenshtein(name, ' ~ text ~ '), levenshtein(change_set, ' ~ text ~ ')), batch_id desc limit 3') -%}

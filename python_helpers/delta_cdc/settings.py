@@ -119,7 +119,7 @@ class Settings(BaseModel):
     sub_folders: bool = _setting(
         False,
         "Change sets lie in folders in the folder too, at any depth (`2026/11/27/09/0001.jsonl`, `hour=09/…`). All of them are "
-        "listed in each run: move away what is old, or begin with `start_from` and a path.",
+        "listed in each run: move away what is old, or begin with `start_from` and a path (`2026/11/27`).",
         wants="true or false",
         example="true",
         level="feed",
@@ -148,7 +148,9 @@ class Settings(BaseModel):
     )
     start_from: Text | None = _setting(
         None,
-        "Change sets whose name (or path, if this is one) sorts below it are not looked at.",
+        "Change sets whose name sorts below it are not looked at. With a `/` in it, those whose path does: a URL, an absolute "
+        "path, one that is relative to the project and begins with `location`, or one that is relative to the folder of each "
+        "table (`2026/11/27`).",
         wants="a name or a path, as text (quote it if it looks like a number or a date)",
         example='"2026-01-01.jsonl"',
         level="feed",

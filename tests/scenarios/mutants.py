@@ -476,8 +476,8 @@ MUTANTS = (
     Mutant(
         "R2",
         "macros/control/erase.sql",
-        "' and ' ~ position ~ ' <= e.at'",
-        "' and ' ~ position ~ ' > e.at'",
+        "' and ' ~ position ~ ' <= _cdc_e.at'",
+        "' and ' ~ position ~ ' > _cdc_e.at'",
         ("tests/scenarios/test_operations.py::test_R2_an_erased_person_is_in_no_file_and_stays_erased",),
     ),
     Mutant(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from hashlib import sha1
 from pathlib import Path
@@ -89,12 +90,18 @@ def test_Q1_Q2_bad_rows_are_marked_and_the_good_ones_go_on(feed: Feed) -> None:
 def test_S3_S4_a_change_set_that_is_gone_or_rewritten_before_its_load_stops_only_its_table(feed: Feed) -> None:
     gone = feed.deliver("0004", feed.row(10))
     feed.deliver("0002", feed.row(2), table="two")
+    loaded = feed.folder / "one" / "0001.jsonl"
+    before, times = loaded.read_bytes(), loaded.stat()
+    feed.deliver("0001", feed.row(12))
     feed.run("--select", "cdc_change_sets")
     text = gone.read_text()
     gone.unlink()
+    loaded.write_bytes(before)  # back as it was loaded: that is recorded again, and supersedes what it was meanwhile
+    os.utime(loaded, ns=(times.st_atime_ns, times.st_mtime_ns))
     result = feed.project.try_dbt("run", quiet=True)
     (message,) = feed.project.failures(result)
     assert "0004.jsonl" in message
+    assert "0001.jsonl" not in message
     assert "it is gone" in message
     assert f"{len(text)} bytes" in message
     assert feed.final("two") == {1: 1, 2: 1}
@@ -105,6 +112,7 @@ def test_S3_S4_a_change_set_that_is_gone_or_rewritten_before_its_load_stops_only
     assert "0004.jsonl" in feed.project.failures(result)[0]
     feed.run()
     assert {10, 11} <= set(feed.final())
+    assert 12 not in feed.final()
 
 
 def test_S2_a_run_that_ended_after_any_layer_is_continued(feed: Feed) -> None:

@@ -28,12 +28,12 @@ def _write(path: Path, *ids: int, age: int = 3600) -> None:
 def feeds(project: UserProject) -> UserProject:
     landing = project.path / "landing"
     for feed, settings in {
-        "folders": {"unit": "folder"},
+        "folders": {"unit": "folder", "start_from": "landing/folders/t/a"},
         "numbered": {"expect_contiguous": True, "start_from": "set-05"},
         "settling": {"settle_seconds": 600},
         "ascending": {"unit": "folder", "list_after": True},
         "alone": {"location": "landing/alone"},  # the only table of its folder
-        "deep": {"sub_folders": True, "change_set_order": "name"},
+        "deep": {"sub_folders": True, "change_set_order": "name", "start_from": "day=1/hour=09"},
     }.items():
         project.configure(
             feed,
@@ -47,12 +47,15 @@ def feeds(project: UserProject) -> UserProject:
     _write(landing / "folders/t/a/part-2.jsonl", 2)
     _write(landing / "folders/t/a/_SUCCESS")
     _write(landing / "folders/t/b/part-1.jsonl", 3)
+    _write(landing / "folders/t/Z/part-1.jsonl", 9)  # below where it starts from
+    _write(landing / "folders/t/Z/_SUCCESS")
     for number in (4, 5, 6, 8):
         _write(landing / f"numbered/t/set-0{number}.jsonl", number)
     for name in ("2026-01-02", "2026-01-03", "2026-01-04"):
         _write(landing / f"ascending/t/{name}/part.jsonl", int(name[-1]))
         if name != "2026-01-03":  # is still being written
             _write(landing / f"ascending/t/{name}/_SUCCESS")
+    _write(landing / "deep/t/day=1/hour=08/set.jsonl", 9)
     _write(landing / "deep/t/day=1/hour=09/set.jsonl", 1)
     _write(landing / "deep/t/day=1/hour=10/set.jsonl", 2)
     _write(landing / "deep/t/set.jsonl", 3)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from deltalake import DeltaTable
 
@@ -104,6 +105,9 @@ class Feed:
 
 @pytest.fixture(scope="module")
 def feed(project: UserProject) -> Iterator[Feed]:
+    aliased = {"user_project": {"ops": {"staging": {"stg_ops__nested": {"+alias": "changes_of_nested"}}}}}
+    file = project.path / "dbt_project.yml"
+    file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "models": aliased}))
     feed = Feed(project, {
         "errors": {**MOVING, "max_errors": 0.5},
         "twin": MOVING,
@@ -268,7 +272,7 @@ def test_A8_S9_Q3_a_truncate_may_be_replayed_and_what_came_again_outlives_a_retr
     feed.deliver("emptied", "0002", feed.row(None, op="wipe"), feed.row(7), twice)
     feed.run("emptied")
     assert feed.final("emptied") == {1: 1, 7: 1}
-    said = feed.done("retract", "emptied/0001.jsonl")
+    said = feed.done("retract", feed.folder / "emptied/0001.jsonl")
     assert "table ops.emptied: 2 rows marked, 1 restored from later change sets." in said
     feed.configure(operation_codes={"put": "U", "odd": "U"})
     assert "table ops.emptied: 1 changes replayed" in feed.done("replay", "emptied")

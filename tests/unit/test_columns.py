@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+from unittest.mock import Mock
+
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import types as T
 
 from dbt.adapters.sparkdelta.columns import _described, evolved, folded, merge, misfits, sql_of, statements
+from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter, SparkdeltaColumn
 
 INT, LONG, STRING = T.IntegerType(), T.LongType(), T.StringType()
 
@@ -118,3 +122,17 @@ def test_P1_a_field_of_a_struct_keeps_what_was_last_said_of_it() -> None:
 
     assert sql.startswith(f"if({last('`s`', nothing)} is null, null, struct({last('`s`.`a`', '`s`.`a` is null')} as `a`, if(")
     assert sql.endswith(f"struct({last('`s`.`in`.`b c`', '`s`.`in`.`b c` is null')} as `b c`)) as `in`))")
+
+
+def test_A7_the_name_of_a_column_may_have_backticks_around_it() -> None:
+    def found(names: list[str], others: list[Any]) -> tuple[list[str], list[str]]:
+        columns = [SparkdeltaColumn(column=name, dtype="int") for name in names]
+        within = SparkdeltaAdapter.columns_within(Mock(), columns, others)
+        without = SparkdeltaAdapter.columns_without(Mock(), columns, others)
+        return [column.quoted for column in within], [column.quoted for column in without]
+
+    ticked, ticks = SparkdeltaColumn(column="`x`", dtype="int"), "```x```"
+    assert found(["x", "`X`"], ["`x`"]) == (["```X```"], ["`x`"])
+    assert found(["X", "y"], ["`x`"]) == (["`X`"], ["`y`"])  # as a user may write it in `unique_key`
+    assert found(["x", "`x`"], [ticked]) == ([ticks], ["`x`"])
+    assert found(["x"], [ticked]) == ([], ["`x`"])

@@ -528,7 +528,7 @@ def test_Q2_R1_tables_that_use_no_operation_have_the_same_sql() -> None:
 def test_R2_what_comes_again_of_an_erased_key_is_blanked() -> None:
     macros = load(env_var=lambda name, default: "secret")
     sql = macros["_staging_ctes"]({**SETTINGS, "erased_in": "s.staging"}, "lines_view")
-    assert "case\n      when not _cdc_parsed then 'unparsable'\n      when exists(_cdc_erased_keys, e -> e.hash = " in sql
+    assert "case\n      when not _cdc_parsed then 'unparsable'\n      when exists(_cdc_erased_keys, _cdc_e -> " in sql
     assert "from keyed cross join (select collect_list(" in sql
     assert "if(_cdc_error <=> 'erased', null, `a`) as `a`" in sql
     assert "if(_cdc_error is null or _cdc_error = 'erased', cast(null as string), _cdc_message) as _cdc_raw" in sql
@@ -536,6 +536,24 @@ def test_R2_what_comes_again_of_an_erased_key_is_blanked() -> None:
     known = macros["_keyed_hash"](macros["all_quoted"](["id"]))
     assert "'secret'" in known
     assert "struct(`id` as `1`)" in known
+
+
+def test_R2_no_column_is_hidden_where_keys_are_compared_with_the_erased_ones() -> None:
+    """The parameter of a lambda hides the column of its name; names with _cdc_ are no column's."""
+    types = {**SETTINGS["column_types"], "e": "int"}
+    sql = MACROS["_staging_ctes"]({**SETTINGS, "keys": ["e"], "column_types": types, "erased_in": "s.staging"}, "lines_view")
+    (parameter,) = set(re.findall(r"exists\(_cdc_erased_keys, (\w+) -> ", sql))
+    assert parameter.startswith("_cdc_")
+    assert "struct(`e` as `1`)" in sql
+
+
+@pytest.mark.parametrize(("command", "writes"), [("run", 1), ("run-operation", 1), ("compile", 0), ("show", 0), ("generate", 0)])
+def test_R2_what_only_reads_takes_nothing_out_of_raw(command: str, writes: int) -> None:
+    ran: list[str] = []
+    adapter = SimpleNamespace(create_kept_view=lambda name, sql: None)
+    macros = load(adapter=adapter, flags=SimpleNamespace(WHICH=command), run_query=ran.append)
+    macros["_erase_again_from_raw"]({**SETTINGS, "erased_in": "s.staging"}, "s.raw_f", "lines_view")
+    assert [sql.partition(" as t")[0] for sql in ran] == ["merge into s.raw_f"] * writes
 
 
 def test_R2_keys_that_a_person_had_are_told_by_key_changes_only() -> None:
@@ -670,6 +688,41 @@ def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
     sql = load()["_new_change_sets"]({"f": feed}, "select 1", 7, "timestamp'2026-01-01 00:00:00+00:00'")
     assert "modified_at <= timestamp'2026-01-01 00:00:00+00:00' - interval 60 seconds" in sql
     assert "current_timestamp() -" not in sql
+
+
+@pytest.mark.parametrize("location", ["landing/shop/{table}", "/p/landing/shop/{table}/"])
+@pytest.mark.parametrize(("start", "sql"), [
+    ("2026", "name >= '2026'"),
+    ("landing/shop/a/2026/11/", "change_set >= 'file:/p/landing/shop/a/2026/11'"),
+    ("/p/landing/shop/b", "change_set >= 'file:/p/landing/shop/b'"),
+    ("file:/p/landing/shop/a/2026", "change_set >= 'file:/p/landing/shop/a/2026'"),
+    ("2026/11", "startswith(change_set, 'file:/p/landing/shop/a/') and change_set >= 'file:/p/landing/shop/a/2026/11'"
+     " or startswith(change_set, 'file:/p/landing/shop/b/') and change_set >= 'file:/p/landing/shop/b/2026/11'"),
+    ("/q/landing/shop/a/2026", None), ("file:/p/landing", None), ("/p/landing/shop/ab", None),
+])  # fmt: skip
+def test_S4_a_feed_starts_from_a_path_as_the_ledger_spells_it(location: str, start: str, sql: str | None) -> None:
+    def qualified(path: str) -> str:
+        path = path.removeprefix("file:").rstrip("/")
+        return f"file:{path if path.startswith('/') else '/p/' + path}"
+
+    unlisted: dict[str, str] = {}
+    adapter = SimpleNamespace(qualified_path=qualified, recall={"unlisted": unlisted}.get)
+    feed = {"feed": "f", "location": location, "tables": ["a", "b"], "start_from": start, "file_format": "json"}
+    macros = load(adapter=adapter)
+    assert macros["_from_start"](feed) == (sql or "false")
+    assert unlisted == ({} if sql else {"f": f"`start_from` is {start}, which is in none of its folders."})
+    if sql is None:  # nothing of a feed that cannot be listed is recorded
+        assert macros["_from_start"]({**feed, "start_from": "2026/11"}) == "false"
+
+
+@pytest.mark.parametrize(("name", "number"), [
+    ("set-07.jsonl", "07"), ("0001.jsonl.bz2", "0001"), ("12.BZ2", "12"), ("a3.lz4.parquet", "3"),
+    ("2026-01-02_05.json.gz", "05"), ("sets.bz2", None), ("n7lz4", "4"),
+])  # fmt: skip
+def test_S4_the_number_of_a_change_set_is_none_of_its_compression_s(name: str, number: str | None) -> None:
+    without, wanted = re.findall(r"'(.+?)'", MACROS["_number_in"]("name").replace("''", "").replace("\\\\", "\\"))
+    found = re.search(wanted, re.sub(without, "", name))
+    assert (found and found[1]) == number
 
 
 class Ledger:
@@ -828,6 +881,79 @@ def test_R2_what_erase_looks_at_before_it_asks_is_only_read(batches: list[int], 
         assert printed == ['{"changes": 3, "keys": 3}']
     assert asked
     assert all(sql.startswith("select ") for sql in asked)
+
+
+@pytest.mark.parametrize(("recorded", "given"), [
+    ("file:/srv/landing/x/1.jsonl", "/srv/landing/x/1.jsonl"), ("hdfs://nn:8020/srv/x/1.jsonl", "/srv/x/1.jsonl"),
+    ("s3a://bucket/x/a:b.jsonl", "/x/a:b.jsonl"),
+])  # fmt: skip
+def test_S9_a_change_set_is_named_by_its_path_without_the_scheme_too(recorded: str, given: str) -> None:
+    asked: list[str] = []
+    adapter = SimpleNamespace(query_rows=lambda sql: asked.append(sql) or [{"change_set": recorded}])
+    assert load(adapter=adapter)["_named_change_set"]("s.ledger", given) == {"change_set": recorded}
+    (pattern,) = re.findall(r"regexp_replace\(change_set, '(.*?)', ''\) = '" + re.escape(given), asked[0])
+    assert re.sub(pattern, "", recorded) == given
+
+
+@pytest.mark.parametrize(("affected", "waiting", "refused"), [
+    (1, "", None), (0, "", "another run or operation took batch 8 meanwhile, and this one did not get it. Run it again."),
+    (1, "table f.t: batch 7 is recorded and not loaded yet.", "not loaded yet. Run `dbt run`, then replay again."),
+])  # fmt: skip
+def test_Q3_R2_an_operation_takes_no_run_s_number_and_jumps_over_none(affected: int, waiting: str, refused: str | None) -> None:
+    namespace = SimpleNamespace()
+    adapter = SimpleNamespace(
+        table_state=lambda *_: {}, plan_write=lambda *_: None, take_write_plan=lambda _: None,
+        execute_write=lambda sql, plan: SimpleNamespace(rows_affected=affected))
+    macros = load(delta_cdc=namespace, adapter=adapter)
+    fakes = {"_highest_recorded_batch": 7, "_highest_batch_of_tables": 7, "progress": SimpleNamespace(batch_id=7),
+             "_not_loaded": waiting}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    table = SimpleNamespace(name="f.t", settings={"feed": "f"}, staging="stg")
+    with pytest.raises(CompilerError, match=refused) if refused else nullcontext():
+        assert macros["_record_revision_of"](SimpleNamespace(identifier="cdc_change_sets"), table, "replay") == 8
+
+
+def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
+    asked: list[str] = []
+    holds = [{"table": "changes", "batch_id": 7}, {"table": "of_a_table_that_is_gone", "batch_id": 8}]
+
+    def table_state(relation: Relation, name: str) -> dict:
+        asked.append(name)
+        return {**no_state(), "exists": name == "cdc_holds"}
+
+    nodes = [
+        SimpleNamespace(name=name, alias=alias, resource_type="model", database=None, schema="s")
+        for name, alias in (("cdc_change_sets", "cdc_change_sets"), ("stg_f__t", "changes"), ("final_t", "final_t"))
+    ]
+    source = feed_table("f", "t")
+    macros = load(
+        graph=SimpleNamespace(sources={"f.t": source}, nodes={node.name: node for node in nodes}),
+        adapter=SimpleNamespace(table_state=table_state, query_rows=lambda sql: holds),
+        api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
+        delta_cdc=(namespace := SimpleNamespace()),
+    )
+    fakes = {"_ledger": "ledger", "_table_settings": {"feed": "f", "table": "t"}}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    macros["_staging_tables"](names=["changes"])
+    assert asked == []
+    macros["_staging_tables"](names=["stg_f__t"])
+    assert asked == ["changes"]
+    assert [hold["table"] for hold in macros["_status"]()["holds"]] == ["stg_f__t", "of_a_table_that_is_gone"]
+
+
+def test_H4_rows_of_a_moment_stand_in_the_order_of_their_keys_whatever_these_are_named() -> None:
+    asked: list[str] = []
+    namespace = SimpleNamespace()
+    adapter = SimpleNamespace(query_rows=lambda sql: asked.append(sql) or [])
+    macros = load(delta_cdc=namespace, adapter=adapter, print=lambda text: None)
+    table = SimpleNamespace(settings={"keys": ["row", "k"]}, staging="stg")
+    fakes = {"_staging_table": table, "_model_of": "s.final"}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    macros["final_as_of"]("stg")
+    assert asked[0].endswith(" as row from s.final as r order by r.`row`, r.`k` limit 20")
 
 
 STAGED = {"txn_version": 7, "app_id": "stg_f__t@0", "notes": {"after": 5, "keys_may_move": False, "truncates": False}}

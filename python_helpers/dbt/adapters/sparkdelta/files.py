@@ -115,7 +115,7 @@ def _placed(read: DataFrame) -> DataFrame:
 
 def changed_files(session: SparkSession, change_sets: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Those of the change sets ({change_set, unit, size, modified_at}) that are not as they were recorded, with `found`: what
-    is there now, in words."""
+    is there now, in words. Both times are in UTC."""
     changed = []
     for change_set in change_sets:
         if change_set["size"] is None:
@@ -127,7 +127,7 @@ def changed_files(session: SparkSession, change_sets: Sequence[Mapping[str, Any]
         if found and size == change_set["size"] and modified_at == _utc(change_set["modified_at"]):
             continue
         words = f"{size} bytes, modified {modified_at}" if found else "it is gone"
-        changed.append({**change_set, "found": words})
+        changed.append({**change_set, "modified_at": _utc(change_set["modified_at"]), "found": words})
     return changed
 
 

@@ -74,7 +74,7 @@ class SparkdeltaColumn(SparkColumn):
 
     @property
     def quoted(self) -> str:
-        return quoted_once(self.column)
+        return quoted(self.column)
 
 
 def quoted_once(name: str) -> str:
@@ -283,7 +283,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         """
         there = self._types_in(relation)
         if isinstance(wanted, BaseRelation):  # a relation is a mapping too
-            names = _names(there)
+            names = {name.lower() for name in there}
             wanted = {name: given for name, given in self._types_in(wanted).items() if name.lower() in names}
         found = columns.evolved(there, wanted)
         sql = columns.statements(relation.render(), found["add"], found["widen"])
@@ -410,22 +410,29 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
     @available.parse_list
     def columns_without(self, columns: Iterable[SparkColumn], others: Iterable[Any]) -> list[SparkColumn]:
         """The columns whose names are not among `others` (columns or names), without regard to case."""
-        names = _names(others)
+        columns = list(columns)
+        names = _names(others, columns)
         return [column for column in columns if column.name.lower() not in names]
 
     @available.parse_list
     def columns_within(self, columns: Iterable[SparkColumn], others: Iterable[Any]) -> list[SparkColumn]:
         """The columns whose names are among `others` (columns or names), without regard to case."""
-        names = _names(others)
+        columns = list(columns)
+        names = _names(others, columns)
         return [column for column in columns if column.name.lower() in names]
 
     def valid_incremental_strategies(self) -> list[str]:
         return ["append", "merge", "replace_where"]
 
 
-def _names(columns: Iterable[Any]) -> set[str]:
-    names = (column if isinstance(column, str) else column.name for column in columns)
-    return {unquoted(name).lower() for name in names}
+def _names(others: Iterable[Any], columns: Iterable[SparkColumn]) -> set[str]:
+    """The names of `others`, in lower case: a text may be a name in backticks, but where a column is named so."""
+    there = {column.name.lower() for column in columns}
+    names = set()
+    for other in others:
+        name = (other if isinstance(other, str) else other.name).lower()
+        names.add(unquoted(name) if isinstance(other, str) and name not in there else name)
+    return names
 
 
 def _key(schema: str, identifier: str) -> tuple[str, str]:

@@ -8,11 +8,12 @@
 
   {%- set on = [] -%}
   {%- for key in keys -%}
-    {%- if not adapter.columns_within(columns, [key]) -%}
+    {%- set column = adapter.columns_within(columns, [key]) | first -%}
+    {%- if not column -%}
       {{ exceptions.raise_compiler_error("unique_key '" ~ key ~ "' is not a column of both " ~ arg_dict['target_relation']
          ~ " and the model's rows. They share " ~ columns | map(attribute='name') | join(', ') ~ ".") }}
     {%- endif -%}
-    {%- do on.append(source ~ '.' ~ adapter.quote(key) ~ ' <=> ' ~ target ~ '.' ~ adapter.quote(key)) -%}
+    {%- do on.append(source ~ '.' ~ column.quoted ~ ' <=> ' ~ target ~ '.' ~ column.quoted) -%}
   {%- endfor -%}
   {%- for predicate in arg_dict['incremental_predicates'] -%}
     {%- do on.append('(' ~ predicate | replace('DBT_INTERNAL_SOURCE', source) | replace('DBT_INTERNAL_DEST', target) ~ ')') -%}

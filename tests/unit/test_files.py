@@ -1,0 +1,30 @@
+"""Change sets that are no longer as they were recorded, without Spark."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timezone
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from dbt.adapters.sparkdelta import files
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_S4_both_times_of_a_changed_change_set_are_told_in_one_zone(berlin: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"path": "/l/1", "size": 7, "modified_at": datetime(2026, 7, 1, 8, tzinfo=timezone.utc)}
+    monkeypatch.setattr(files, "list_files", lambda session, pattern: [there])
+    recorded = {"change_set": "/l/1", "unit": "file", "size": 7, "modified_at": datetime(2026, 7, 1, 10)}  # as Spark has it
+    assert files.changed_files(Mock(), [recorded]) == []
+    (changed,) = files.changed_files(Mock(), [{**recorded, "size": 6}])
+    assert changed["found"] == f"7 bytes, modified {changed['modified_at']}" == "7 bytes, modified 2026-07-01 08:00:00+00:00"
