@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 
 from delta_cdc.errors import OperationError
+from delta_cdc.formats import format_of
 from delta_cdc.message_readers import READERS, Sighting
 from delta_cdc.source_types import wider
 from delta_cdc.sql_names import IDENTIFIER
@@ -218,7 +219,8 @@ def _to_do(message_format: str, found: Discovery, names: Mapping[str, str], tabl
     given = {table["name"]: table["config"]["meta"]["cdc"] for table in tables}
     keyless = [name for name, settings in given.items() if not {"keys", "keyless", "insert_only"} & set(settings)]
     if keyless:
-        yield f"The {found.teller} tell no key of: {', '.join(keyless)}. Set `keys`, or `keyless`."
+        remedy = "Set `keys`." if "keyless" in format_of(message_format).takes_no else "Set `keys`, or `keyless`."
+        yield f"The {found.teller} tell no key of: {', '.join(keyless)}. {remedy}"
     for table in tables:
         asked = ["keys"] if table["name"] in keyless else []
         if message_format == "rows":

@@ -55,7 +55,7 @@ def begin(
         found.tables = {name: table for name, table in found.tables.items() if name in given}
     taken = scaffold.model_names(project, feed)
     source = partial(discover.source_yml, feed, where, message_format, found, given, taken=taken)
-    project, incomplete = _write_source(dbt, feed, path, source)
+    project, incomplete = _write_source(dbt, feed, path, source, table_list)
     unread = f"; {counted(found.unread, 'line')} could not be read as {message_format}" if found.unread else ""
     yield f"wrote {path.relative_to(project.root)}: {counted(len(found.tables), 'table')}{unread}"
     for folder in delta_tables.without_feed(deltas):
@@ -86,9 +86,11 @@ def _source_to_write(project: Project, feed: str, force: bool) -> Path:
     return path
 
 
-def _write_source(dbt: Dbt, feed: str, path: Path, source: Callable[..., str]) -> tuple[Project, ConfigError | None]:
+def _write_source(
+    dbt: Dbt, feed: str, path: Path, source: Callable[..., str], table_list: Path | None
+) -> tuple[Project, ConfigError | None]:
     """Write a feed's source; returns the project with it, and what it lacks: then it is written with `enabled: false`, for the
-    other feeds' sake."""
+    other feeds' sake. table_list: where the settings of its tables come from."""
     before = path.read_text(encoding="utf-8") if path.exists() else None
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(source(enabled=True), encoding="utf-8")  # for the lines of what is wrong
@@ -99,7 +101,9 @@ def _write_source(dbt: Dbt, feed: str, path: Path, source: Callable[..., str]) -
     name = path.relative_to(project.root)
     if before is not None and [*path.parent.rglob("*.sql")]:  # they read the source
         path.write_text(before, encoding="utf-8")
-        raise ConfigError(problems, f"{name} is as it was: the feed's models need it. Give the settings with --from-csv")
+        problems = [replace(each, file=str(table_list) if table_list and each.table else None, line=None) for each in problems]
+        remedy = f"Put {table_list} right, and give it again" if table_list else "Give the settings with --from-csv"
+        raise ConfigError(problems, f"{name} is as it was: the feed's models need it. {remedy}")
     path.write_text(source(enabled=False), encoding="utf-8")
     then = f"so {name} has `enabled: false`: put it right, take that line out, then `delta-cdc generate`"
     return project, ConfigError(problems, then)

@@ -470,8 +470,13 @@ def test_init_with_force_writes_a_source_again(new_project):
     change_set.write_text(json.dumps({"id": 1}) + "\n")
     kept = init(new_project, "f", "rows", "landing", "--force")
     assert kept.exit_code == 2
-    assert "models/f/_sources.yml is as it was: the feed's models need it." in kept.stderr
+    assert "models/f/_sources.yml is as it was: the feed's models need it. Give the settings with --from-csv.\n" in kept.stderr
     assert source.read_text() == before
+    sheet = new_project / "tables.csv"
+    sheet.write_text("table,keys,sequence_by\nf,id,at\n")
+    wrong = init(new_project, "f", "rows", "landing", "--force", "--from-csv", str(sheet)).stderr
+    assert f"feed f, table f: `sequence_by` names `at`, which is no column. Known: `id`. ({sheet})\n" in wrong
+    assert wrong.endswith(f"as it was: the feed's models need it. Put {sheet} right, and give it again.\n")
 
 
 def test_init_writes_over_no_source_of_another_feed(new_project):
@@ -589,6 +594,35 @@ def test_init_takes_the_columns_of_csv_files_from_their_headers(new_project):
     assert "# The files tell no key of: invoice." in source
     assert "# invoice, by the values of 2 rows alone, perhaps id bigint, total decimal(4,2), changed_at timestamp.\n" in source
     assert "feed invoice, table invoice: `keys` is missing." in done.stderr
+
+
+def test_init_takes_fields_that_tabs_part(new_project):
+    (new_project / "landing/1.tsv").write_text("id\tname\tat\n1\tA, B\t2026-01-31\n")
+    sheet = new_project / "tables.csv"
+    sheet.write_text("table,keys,sequence_by\nf,id,at\n")
+    done = init(new_project, "f", "rows", "landing", "--from-csv", str(sheet))
+    assert done.exit_code == 0, done.output
+    (feed,) = yaml.safe_load((new_project / "models/f/_sources.yml").read_text())["sources"]
+    assert feed["config"]["meta"]["cdc"]["csv_options"] == {"sep": "\t"}
+    assert [column["name"] for column in feed["tables"][0]["columns"]] == ["id", "name", "at"]
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("id,name,,x", "its header (id,name,,x) has no name for field 3. Give each column a name of its own."),
+        ("id,Name,name", "its header (id,Name,name) names `name` twice (to Spark, case makes no difference)."),
+    ],
+)
+def test_init_says_what_is_wrong_with_a_header(new_project, header, said):
+    (new_project / "landing/1.csv").write_text(f"{header}\n")
+    assert said in init(new_project, "f", "rows").stderr
+
+
+def test_init_asks_for_no_setting_that_the_format_does_not_take(new_project):
+    (new_project / "landing/1.jsonl").write_text('{"id": 1}\n')
+    assert init(new_project, "f", "snapshots").exit_code == 2
+    assert "# The messages tell no key of: f. Set `keys`.\n" in (new_project / "models/f/_sources.yml").read_text()
 
 
 def test_init_tells_what_values_look_like_where_messages_tell_no_types(new_project):
