@@ -300,7 +300,9 @@ class _Reader:
                 owners[name.casefold()] = me
                 return
             other = owners[name.casefold()]
-            message = f"its model {name} is also a model of {'itself' if other == me else other}. {remedy}"
+            message = f"its model {name} is also a model of {other}. {remedy}"
+            if table and other == me:  # only a final can have the name of another model of its table
+                message = f"`final_name` is {name}, which is another model of the table. Give another, e.g. final_{table.name}."
             place = (table.name, table.file, table.line) if table else (None, feed.file, None)
             self.problems.append(Problem(message, feed.name, *place))
 

@@ -106,7 +106,8 @@ class FeedCheck:
         if name == "kafka":
             topics = landed.get("topics")
             if (topics is None) == (landed.get("topic_pattern") is None):
-                self.problem("`kafka` takes `topics` or `topic_pattern`, one of them.", name)
+                found = "Neither is given." if topics is None else "Both are given."
+                self.problem(f"`kafka` takes `topics` or `topic_pattern`, one of them. {found}", name)
                 return
             what, texts = ("`kafka.topics`", topics) if topics else ("`kafka.topic_pattern`", [landed["topic_pattern"]])
         else:

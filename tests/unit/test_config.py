@@ -192,7 +192,7 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ),
         ({"keys": ["Idd"]}, "`keys` names `Idd`, which is no column. Did you mean `id`?"),
         ({"keys": ["zzz"]}, "`keys` names `zzz`, which is no column. Known: `created`, `id`,"),
-        ({"keys": ["id", "id"]}, "`keys` names `id` twice."),
+        ({"keys": ["id", "id"]}, "`keys` names `id` twice. Take one out."),
         ({"insert_only": "yes"}, "`insert_only` is 'yes'. It takes true or false."),
         (
             {"apply": "replace_partition", "partition_by": ["created"]},
@@ -207,8 +207,10 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ),
         (
             {"sequence_by": ["total amount"]},
-            "takes SQL; there the column `total amount` stands in backticks: `total",
+            "takes SQL; there the column 'total amount' stands in backticks, and for yml those in quotes: "
+            'sequence_by: ["`total amount`"].',
         ),
+        ({"ordinal": "total amount"}, 'stands in backticks, and for yml those in quotes: "`total amount`".'),
         ({"ordinal": "nr"}, "`ordinal` names `nr`, which is no column."),
         ({"transaction": "xid"}, "`transaction` names `xid`, which is no column."),
         (
@@ -248,7 +250,10 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
             {"track_columns": {"exept": ["op"]}},
             "`track_columns` is {exept: ['op']}. It takes a list of column",
         ),
-        ({"track_columns": ["op"], "except_columns": ["op"]}, "names `op`, which history does not have"),
+        ({"track_columns": ["op"], "except_columns": ["op"]}, "which history does not have: `except_columns` leaves it out."),
+        ({"track_columns": ["op"], "columns": ["id"]}, "which history does not have: `columns` leaves it out."),
+        ({"track_columns": ["op"], "operation": "op"}, "does not have: `operation` names it. Take it out, or say with"),
+        ({"cluster_by": ["old_id"], "old_keys": {"id": "old_id"}}, "which final does not have: `old_keys` names it. Take it out"),
         (
             {"partition_by": ["createt"]},
             "`partition_by` names `createt`, which is no column. Did you mean `created`?",
@@ -264,12 +269,12 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ),
         (
             {"partition_by": ["op"], "except_columns": ["op"]},
-            "`partition_by` names `op`, which final does not have.",
+            "`partition_by` names `op`, which final does not have: `except_columns` leaves it out.",
         ),
         ({"cluster_by": ["opp"]}, "`cluster_by` names `opp`, which is no column. Did you mean `op`?"),
         (
             {"cluster_by": ["op"], "except_columns": ["op"]},
-            "`cluster_by` names `op`, which final does not have.",
+            "`cluster_by` names `op`, which final does not have: `except_columns` leaves it out.",
         ),
         (
             {"cluster_by": ["op"], "partition_by": ["created"]},
@@ -277,7 +282,10 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ),
         ({"zorder_by": ["opp"]}, "`zorder_by` names `opp`, which is no column. Did you mean `op`?"),
         ({"zorder_by": "op"}, "`zorder_by` is 'op'. It takes a list of column names"),
-        ({"zorder_by": ["op"], "except_columns": ["op"]}, "`zorder_by` names `op`, which final does not have."),
+        (
+            {"zorder_by": ["op"], "except_columns": ["op"]},
+            "`zorder_by` names `op`, which final does not have: `except_columns` leaves it out.",
+        ),
         ({"zorder_by": ["op"], "cluster_by": ["seq"]}, "`cluster_by` and `zorder_by` are both given"),
         (
             {"zorder_by": ["Created"], "partition_by": ["created"]},
@@ -309,7 +317,10 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ),
         ({"set_on_insert": ["opp"]}, "`set_on_insert` names `opp`, which is no column. Did you mean `op`?"),
         ({"set_on_insert": ["id"]}, "`set_on_insert` names `id`, which is one of `keys`."),
-        ({"set_on_insert": ["op"], "except_columns": ["op"]}, "`set_on_insert` names `op`, which final does not have."),
+        (
+            {"set_on_insert": ["op"], "except_columns": ["op"]},
+            "`set_on_insert` names `op`, which final does not have: `except_columns` leaves it out.",
+        ),
         ({"ignore_null_updates": ["id"]}, "`ignore_null_updates` names `id`, which is one of `keys`."),
         ({"operation": "id"}, "`operation` names the key column `id`."),
         ({"old_keys": {"id": "id"}}, "`old_keys` names the key column `id`."),
@@ -434,6 +445,7 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
         ({"file_format": "parket"}, "`file_format` is 'parket'. It takes `json`, `csv`, `parquet`, `orc`, `avro` or `delta`"),
         ({"file_format": "csv", "csv_options": {"delimiter": ";"}}, "`csv_options.delimiter` is not known. Known: `comment`"),
         ({"file_format": "csv", "csv_options": {"sep": "", "comment": "##"}}, "`csv_options.comment` is '##'."),
+        ({"file_format": "csv", "csv_options": {"sep": "\t", "quote": 5}}, "`csv_options` is {sep: '\\t', quote: 5}."),
         ({"csv_options": {"sep": ";"}}, "`csv_options` is for CSV files. Set `file_format: csv`, or take it out."),
         ({"keys": ["id"]}, "`keys` is a setting of the table, not of the feed. Move it there."),
         (
@@ -469,8 +481,8 @@ JDBC = {"url": "jdbc:x", "table": "audit", "serial": "id", "overlap": 10}
         ({"jdbc": JDBC | {"overlap": "10"}}, "`jdbc.overlap` is '10'."),
         ({"kafka": KAFKA, "jdbc": JDBC}, "`kafka` and `jdbc` are both given."),
         ({"kafka": KAFKA, "file_format": "json"}, "`kafka` lands in a Delta table. Set `file_format: delta`."),
-        ({"kafka": KAFKA | {"topic_pattern": "a.*"}}, "`kafka` takes `topics` or `topic_pattern`, one of them."),
-        ({"kafka": {"bootstrap_servers": "k"}}, "`kafka` takes `topics` or `topic_pattern`, one of them."),
+        ({"kafka": KAFKA | {"topic_pattern": "a.*"}}, "`kafka` takes `topics` or `topic_pattern`, one of them. Both are given."),
+        ({"kafka": {"bootstrap_servers": "k"}}, "`kafka` takes `topics` or `topic_pattern`, one of them. Neither is given."),
         ({"kafka": KAFKA | {"options": {"subscribe": "a"}}}, "`kafka.options` names `subscribe`, which `delta-cdc land` sets"),
         ({"kafka": KAFKA | {"topics": ["a", "x.{table}"]}}, "`{table}` stands in one of `location` (landing) and"),
         ({"jdbc": JDBC, "location": "landing/{table}"}, "in one of `location` (landing/{table}) and `jdbc.table` (audit)."),
@@ -498,6 +510,27 @@ def test_a_block_that_is_not_right_tells_of_its_secrets_and_shows_none(tmp_path:
     assert not any("geheim" in problem for problem in found)
     for told in ("`jdbc.tabel` is not known", "`jdbc.options` has `password` in", "`jdbc.url` has a password in plain text"):
         assert any(told in problem for problem in found), (told, found)
+
+
+def test_two_equal_mistakes_of_one_table_are_those_of_one_table(tmp_path: Path) -> None:
+    table = TABLE | {"mask": {"email": "sha2(email, 256)"}}
+    with pytest.raises(ConfigError) as caught:
+        loaded(tmp_path, source(tables={"invoice": table}))
+    said, closing = caught.value.lines()
+    assert said.startswith("feed shop, table invoice: `mask` names `email`, which is no column.")
+    assert closing == "1 problem found, nothing was run."
+
+
+def test_copies_of_a_table_are_compared_by_its_keys(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, source(feed=FEED | {"format": "snapshots"}, tables={"t": {}}))
+    assert problem.endswith("`keys` is missing. Give the columns that identify a row, e.g. [id]: the copies of a table are "
+                            "compared by them.")
+
+
+def test_fields_may_be_parted_by_a_tab_or_a_blank(tmp_path: Path) -> None:
+    for sep in ("\t", " ", "||"):
+        feed = FEED | {"file_format": "csv", "csv_options": {"sep": sep}}
+        assert loaded(tmp_path, source(feed=feed)).tables[0].settings.csv_options == {"sep": sep}
 
 
 def test_a_feed_that_is_there_twice_is_one_mistake(tmp_path: Path) -> None:
@@ -700,6 +733,8 @@ def test_other_models_of_one_name(tmp_path: Path) -> None:
     assert "its model stg_a__b__c is also a model of feed a__b, table c. Rename one of them" in found[0]
     (problem,) = problems(tmp_path, source(tables={"t": TABLE | {"final_name": "cdc_change_sets"}}))
     assert "its model cdc_change_sets is also a model of this package." in problem
+    (problem,) = problems(tmp_path, source(tables={"t": TABLE | {"final_name": "stg_shop__t"}}))
+    assert "`final_name` is stg_shop__t, which is another model of the table. Give another, e.g. final_t." in problem
 
 
 def test_feed_without_tables(tmp_path: Path) -> None:
@@ -968,6 +1003,8 @@ FEEDS = yaml.safe_dump({"sources": [source()]}, sort_keys=False)
         (FEEDS.replace("name: shop", "name: shop\n  name: stall"), "`name` is given twice, and the first is lost"),
         (FEEDS.replace("location:", "x: 2026-02-30\n        location:"), "this is not valid yml: day is out of range"),
         ("sources: [{name: s, meta: {cdc: {location: {{ var('x') }}}}}]", "A text with braces wants quotes."),
+        ("sources: [{name: s, meta: {cdc: {kafka: {options: {user: ${U}}}}}}]", "A text with braces wants quotes."),
+        ("sources:\n\t- name: shop\n", "Yml is indented with blanks, not with tabs."),
     ],
 )
 def test_a_feed_that_would_not_be_seen_is_told(tmp_path: Path, text: str, said: str) -> None:
@@ -1084,7 +1121,7 @@ def test_fields_of_the_format_are_no_columns_of_final(tmp_path: Path) -> None:
         ("a collate UTF8_LCASE = 'x'", []),
         ("(select max(x) from t) > a", []),
         ("`a b`.c = 'it\\'s' or `d``e` = \"f\"", ["a b", "d`e"]),
-        ("make_interval(days => a) -- and b", ["a"]),
+        ("make_interval(days => a) -- and b\n", ["a"]),
         ("1e5 + 2L - .5 * a /* b */", ["a"]),
         ("element_at(split(größe, '[(]'), 1)[0]", ["größe"]),
         ("map('k', a)['k'] <=> array(b)[0]", ["a", "b"]),
@@ -1104,6 +1141,11 @@ def test_the_columns_that_an_expression_names(sql: str, names: list[str]) -> Non
         ("f(a))", "`)` closes nothing"),
         ("f(a]", "`]` closes nothing"),
         ("a; b", "`;` ends a statement, and it takes an expression"),
+        ("op = 'D' -- gone", "`--` hides what the table's SQL has behind it. Write the comment into the yml"),
+        ("select 1", "`select` makes a statement, and it takes an expression"),
+        ("year(a) as y", "`as` gives a name, which has no place here"),
+        ("a = ", "it ends with `=`"),
+        ("a and", "it ends with `and`"),
     ],
 )
 def test_what_is_no_expression(sql: str, why: str) -> None:
