@@ -14,7 +14,7 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from delta_cdc import ask, flat_files, folders, new_feed, operations, scaffold
+from delta_cdc import ask, flat_files, folders, new_feed, notes, operations, scaffold
 from delta_cdc import discover as discovery
 from delta_cdc import land as landing
 from delta_cdc import pause as pauses
@@ -100,7 +100,7 @@ def validate(project_dir: Path, variables: str | None) -> None:
     project = load_project(project_dir, _variables(variables))
     if project.feeds:
         show_feeds(project)
-    for note in folders.empty_folders(project):
+    for note in (*notes.of_order(project), *folders.empty_folders(project)):
         say(f"Note: {note}")
     say(f"{_summary(project)}: no problems found.")
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from delta_cdc import delta_tables, discover, flat_files, scaffold
+from delta_cdc import delta_tables, discover, flat_files, notes, scaffold
 from delta_cdc.errors import ConfigError, OperationError, counted
 from delta_cdc.formats import FORMATS, which_format
 from delta_cdc.operations import Dbt
@@ -67,8 +67,10 @@ def begin(
         yield f"not in {table_list}, so not configured: {', '.join(left_out)}"
     if incomplete:
         raise incomplete
-    files = scaffold.plan(replace(project, feeds=tuple(each for each in project.feeds if each.name == feed)))
+    alone = replace(project, feeds=tuple(each for each in project.feeds if each.name == feed))
+    files = scaffold.plan(alone)
     yield from scaffold.told_write(project, files, scaffold.compare(project, files, feed), prune=force)
+    yield from (f"Note: {note}" for note in notes.of_order(alone))
     yield "Look through the source: keys, types, order. Then `delta-cdc generate`, and `delta-cdc run`."
 
 

@@ -4,7 +4,7 @@ which names in it must be columns. Whatever is not sure to be a column's name is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -108,6 +108,17 @@ def names_in(sql: str) -> list[str]:
             continue
         found.append(text[1:-1].replace("``", "`") if kind == "ticked" else text)
     return list(dict.fromkeys(found))
+
+
+def names_none_of(sql: str, columns: Collection[str]) -> bool:
+    """Whether it is sure that an SQL expression names no column. columns: those that there are, in lower case; their names may be
+    words of SQL too.
+
+    >>> names_none_of('"at"', ["at"]), names_none_of("cast(date as int)", ["date"]), names_none_of("(select max(x) from t)", [])
+    (True, False, False)
+    """
+    words = [text.strip("`").casefold() for kind, text in _tokens(sql) if kind in ("name", "ticked")]
+    return not names_in(sql) and _NOT_LOOKED_INTO.isdisjoint(words) and not set(words) & set(columns)
 
 
 def _tokens(sql: str) -> Iterator[tuple[str, str]]:

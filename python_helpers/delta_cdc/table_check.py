@@ -14,9 +14,10 @@ from delta_cdc.project import Table, sequence_name
 from delta_cdc.settings import wants
 from delta_cdc.settings_block import Block, shown
 from delta_cdc.spark_types import can_be_compared, has_statistics
-from delta_cdc.sql_names import IDENTIFIER, names_in, sql_name, unquoted, why_not_sql
+from delta_cdc.sql_names import IDENTIFIER, names_in, names_none_of, sql_name, unquoted, why_not_sql
 from delta_cdc.table_list import parts
 
+_OF_A_CHANGE = ("sequence_by", "ordinal", "transaction", "occurred_at", "deleted_when", "truncated_when")
 _OF_HISTORY = {name for name, _, _ in HISTORY_COLUMNS if not name.startswith("_cdc_")}
 
 
@@ -119,6 +120,9 @@ class TableCheck:
             elif name.casefold() not in [each.casefold() for each in known]:
                 message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
                 self.problem(message, setting)
+        if setting in _OF_A_CHANGE and single is None and names_none_of(expression, columns):
+            message = f"`{setting}` has `{expression}`, which names no column, so it tells nothing of a change."
+            self.problem(f"{message} A column stands by its name, or in backticks; what is in quotes is text.", setting)
 
     def keys(self) -> None:
         settings = self.settings
@@ -201,9 +205,9 @@ class TableCheck:
                 self.problem(message + " Put it elsewhere.", "sequence_by")
         named = {(unquoted(name) or "").casefold() for name in settings.sequence_by}
         self.comparable("sequence_by", [name for name in self.names if name.casefold() in named])
-        for setting in ("deleted_when", "truncated_when", "ordinal", "transaction", "occurred_at"):
+        for setting in _OF_A_CHANGE:
             expression = getattr(settings, setting)
-            if expression is not None and setting not in self.out_of_place:
+            if isinstance(expression, str) and setting not in self.out_of_place:
                 self.known_expression(setting, expression)
 
     def told_by_format(self) -> None:
@@ -226,6 +230,9 @@ class TableCheck:
             return
         if settings.operation is not None:
             self.known_columns("operation", [settings.operation])
+            if [(unquoted(part) or part).casefold() for part in settings.sequence_by] == [settings.operation.casefold()]:
+                message = f"`operation` and `sequence_by` both name `{settings.operation}`: what a change does is not when."
+                self.problem(f"{message} Give `sequence_by` what grows with each change.", "sequence_by")
         elif settings.operation_codes and self.format is not None and "operation" not in self.broken:
             message = "`operation_codes` is given without `operation`, the column that holds the codes. Add it."
             self.problem(message, "operation_codes")

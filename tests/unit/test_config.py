@@ -11,6 +11,7 @@ import pytest
 import yaml
 from tests.projects import COLUMNS, FEED, TABLE, project, source
 
+from delta_cdc import notes
 from delta_cdc.config_reader import load_project
 from delta_cdc.errors import CdcError, ConfigError, ProjectError, did_you_mean, nearest
 from delta_cdc.formats import FORMATS
@@ -1062,6 +1063,12 @@ def test_E7_a_column_never_to_store_that_is_misspelled(tmp_path: Path) -> None:
         ({"sequence_by": ["id", "ID"]}, "`sequence_by` names `ID` twice"),
         ({"sequence_by": ["id desc"]}, "write an expression that rises with time"),
         ({"sequence_by": ["id, seq"]}, "Write each by itself: [id, seq]"),
+        ({"sequence_by": ['"seq"']}, '`sequence_by` has `"seq"`, which names no column, so it tells nothing of a change.'),
+        ({"sequence_by": ["1"]}, "`sequence_by` has `1`, which names no column"),
+        ({"sequence_by": ["current_timestamp()"]}, "`sequence_by` has `current_timestamp()`, which names no column"),
+        ({"transaction": "'xid'"}, "`transaction` has `'xid'`, which names no column"),
+        ({"deleted_when": "'op' = 'D'"}, "`deleted_when` has `'op' = 'D'`, which names no column"),
+        ({"sequence_by": ["Op"], "operation": "op"}, "`operation` and `sequence_by` both name `op`: what a change does"),
         ({"deleted_when": "is_gone"}, "`deleted_when` names `is_gone`, which is no column"),
         ({"deleted_when": "creatd is null"}, "`deleted_when` names `creatd`, which is no column. Did you mean `created`?"),
         ({"truncated_when": "op = 'T"}, "`truncated_when` has `op = 'T`, which is no SQL expression: a quote (') is not closed."),
@@ -1083,6 +1090,7 @@ def test_what_would_fail_or_be_lost_later_is_told(tmp_path: Path, settings: dict
     ("settings", "feed"),
     [
         ({"deleted_when": "_timestamp > '2026-01-01'", "occurred_at": "date_trunc('day', _timestamp)"}, "debezium"),
+        ({"sequence_by": ["_position.offset + 0"], "transaction": "concat(_txid, '')", "ordinal": "`_total_order`"}, "debezium"),
         ({"expressions": {"y": "id + 1", "z": "y + _cdc_batch_id"}, "partition_by": ["z % 10 as part"]}, "rows"),
     ],
 )
@@ -1155,6 +1163,30 @@ def test_what_is_no_expression(sql: str, why: str) -> None:
 @pytest.mark.parametrize("settings", [{"deleted_when": "false"}, {"truncated_when": " TRUE "}, {"track_columns": []}])
 def test_conditions_without_a_column_and_no_tracked_column_are_fine(tmp_path: Path, settings: dict[str, Any]) -> None:
     assert loaded(tmp_path, source(tables={"invoice": TABLE | settings})).tables
+
+
+def test_a_column_with_the_name_of_a_word_of_sql_is_a_column(tmp_path: Path) -> None:
+    columns = [{"name": name, "data_type": "string"} for name in ("id", "date", "time")]
+    table = {"keys": ["id"], "sequence_by": ["cast(date as date)", "time"], "deleted_when": "`date` = 'x'"}
+    assert loaded(tmp_path, source(tables={"t": table}, columns=columns)).tables
+
+
+def test_an_order_that_is_seldom_meant_is_noted(tmp_path: Path) -> None:
+    columns = [*COLUMNS, {"name": "code", "data_type": "VARCHAR(9)"}, {"name": "_xid", "data_type": "string"}]
+    tables = {
+        "a": TABLE | {"sequence_by": ["seq", "OP"]}, "b": TABLE | {"sequence_by": ["op"]}, "c": TABLE,
+        "d": TABLE | {"sequence_by": ["`code`"]}, "e": TABLE | {"sequence_by": ["concat(op)"]},
+        "k": TABLE | {"sequence_by": ["ID"]}, "l": {"sequence_by": ["id"], "insert_only": True, "keys": ["id"]},
+    }  # fmt: skip
+    found = notes.of_order(loaded(tmp_path, source(tables=tables, columns=columns)))
+    assert [note.partition(": texts")[0] for note in found[:2]] == [
+        "feed shop, table a and 1 more: `sequence_by` has `op`, a string",
+        "feed shop, table d: `sequence_by` has `code`, a VARCHAR(9)",
+    ]
+    assert found[2].startswith("feed shop, table k: `sequence_by` has only `keys`: all changes of a row have one place")
+    assert len(found) == 3
+    fields = source(feed=FEED | {"format": "debezium"}, tables={"t": {"keys": ["id"], "sequence_by": ["_txid"]}})
+    assert notes.of_order(loaded(tmp_path, fields)) == []
 
 
 def test_E2_renamed_columns_are_found_in_any_case(tmp_path: Path) -> None:
