@@ -157,12 +157,13 @@ def discover(message_format: str, files: tuple[Path, ...], feed: str, location: 
     FILES are change sets of one message a line, plain or gzipped. Types come from the messages' own schema; a column of
     which the format tells no type is a string.
     """
-    found = discovery.discover(message_format, discovery.lines_of(files), whole=feed)
+    found = discovery.discover_files(message_format, files, feed)
     if not found.tables:
-        raise OperationError(f"No line of {counted(len(files), 'file')} could be read as a message (JSON) of `{message_format}`.")
+        why = discovery.why_nothing(files)
+        raise OperationError(f"No line of {counted(len(files), 'file')} could be read as a message of `{message_format}`. {why}")
     sys.stdout.write(discovery.source_yml(feed, location or str(files[0].parent), message_format, found))
     if found.unread:
-        Console(stderr=True).print(Text(f"{counted(found.unread, 'line')} could not be read as {message_format}."))
+        Console(stderr=True, soft_wrap=True).print(Text(f"{found.told_unread(message_format)}."))
 
 
 def with_dbt(command: Callable[..., None]) -> Callable[..., None]:

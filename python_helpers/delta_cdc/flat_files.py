@@ -73,9 +73,15 @@ def teller(kind: str, message_format: str, spark: AskSpark) -> Callable[[Iterabl
     return tell
 
 
+_OTHER_ENCODING = (
+    "`delta-cdc init` reads UTF-8 alone: let it look at a copy (`iconv -f iso-8859-1 -t utf-8`), then add `csv_options: "
+    "{encoding: iso-8859-1}` to the source."
+)
+
+
 def _csv_rows(path: Path) -> tuple[str, Iterator[dict[str, str]]]:
     """How a CSV file separates its fields, and its first rows; one of empty fields where there is none."""
-    lines = lines_of([path])
+    lines = lines_of([path], _OTHER_ENCODING)
     header = next(lines, "")
     separator = max(",;\t|", key=header.count)  # the first of equals
     names = next(csv.reader([header], delimiter=separator), [])

@@ -37,6 +37,8 @@ def begin(
     if database is None:
         location = _folder_of(location)
         deltas = delta_tables.tables_in(dbt.project_dir.resolve() / location)
+        if not deltas and FORMATS[message_format].settings.get("file_format") == "delta":
+            raise OperationError(f"{location} holds no Delta table, nor does a folder in it: there is no _delta_log.")
         deep = FORMATS[message_format].names_tables  # then they may lie in any folder
         change_sets = {} if deltas else discover.change_sets_in(dbt.project_dir.resolve() / location, deep=deep)
     project, _ = dbt.survey(feed)
@@ -56,8 +58,10 @@ def begin(
     taken = scaffold.model_names(project, feed)
     source = partial(discover.source_yml, feed, where, message_format, found, given, taken=taken)
     project, incomplete = _write_source(dbt, feed, path, source, table_list)
-    unread = f"; {counted(found.unread, 'line')} could not be read as {message_format}" if found.unread else ""
-    yield f"wrote {path.relative_to(project.root)}: {counted(len(found.tables), 'table')}{unread}"
+    told = filter(None, (counted(len(found.tables), "table"), found.told_unread(message_format)))
+    yield f"wrote {path.relative_to(project.root)}: {'; '.join(told)}"
+    for other in found.reads_as:
+        yield f"Note: {location} holds messages of the format `{other}`, which may tell more: `--format {other} --force`."
     for folder in delta_tables.without_feed(deltas):
         yield (
             f"{folder} has no change data feed, by which a run reads it: `alter table … set tblproperties "
@@ -143,10 +147,8 @@ def _told_by_files(
         )
     found = discover.discover_folder(folder, change_sets, tell, feed)
     if not found.tables:
-        raise OperationError(
-            f"No line in {location} could be read as a message (JSON) of `{message_format}`. Of files of another kind their "
-            f"names tell it, or `--file-format` ({', '.join(flat_files.KINDS[1:])})."
-        )
+        why = discover.why_nothing([path for paths in change_sets.values() for path in paths])
+        raise OperationError(f"No line in {location} could be read as a message of `{message_format}`. {why}")
     if any(path.parent.resolve() != folder.resolve() for path in change_sets.get("", ())):
         found.settings["sub_folders"] = True
     return found, location if "" in change_sets else f"{location.rstrip('/')}/{{table}}"
