@@ -18,6 +18,7 @@ from delta_cdc.sql_names import IDENTIFIER, names_in, names_none_of, sql_name, u
 from delta_cdc.table_list import parts
 
 _OF_A_CHANGE = ("sequence_by", "ordinal", "transaction", "occurred_at", "deleted_when", "truncated_when")
+_OF_DEBEZIUM = ("decimal_handling", "time_unit", "unavailable_value")
 _OF_HISTORY = {name for name, _, _ in HISTORY_COLUMNS if not name.startswith("_cdc_")}
 
 
@@ -211,7 +212,11 @@ class TableCheck:
                 self.known_expression(setting, expression)
 
     def told_by_format(self) -> None:
-        """Settings for what the format tells by itself, or cannot tell."""
+        """Settings for what the format tells by itself, or cannot tell, and those of another format."""
+        for setting in _OF_DEBEZIUM:
+            if self.level(setting) and self.format and self.settings.format != "debezium":
+                message = f"`{setting}` is for `format: debezium`, and this feed is {self.settings.format}. Take it out."
+                self.problem(message, setting)
         for setting in self.out_of_place:
             if not self.level(setting) or getattr(self.settings, setting) in (None, False, "none", [], {}):
                 continue
@@ -428,11 +433,19 @@ class TableCheck:
                 ("updated_at", settings.updated_at is not None),
                 ("set_on_insert", bool(settings.set_on_insert)),
                 ("max_delete_share", settings.max_delete_share is not None),
+                ("compact_after_days", settings.compact_after_days is not None),
             ):
                 # what only the feed says is a default for its other tables
                 if given and self.level(setting) and self.level(setting) >= self.level(why):
                     message = f"`{setting}` has no meaning with {says}: it is for rows with a key. Take one out."
                     self.problem(message, setting)
+        if settings.compact_after_days is not None and self.table.has_entities:
+            against = {"history": settings.history == "table", "alternate_keys": bool(settings.alternate_keys)}
+            for setting, given in against.items():
+                if given and self.level("compact_after_days") >= self.level(setting):
+                    what = "`history: table`" if setting == "history" else f"`{setting}`"
+                    message = f"`compact_after_days` and {what} are both given; a table with the latter is not compacted."
+                    self.problem(f"{message} Take one out.", "compact_after_days")
 
 
 _NO_COLUMN = re.compile(

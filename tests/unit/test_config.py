@@ -447,6 +447,9 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
         ({"file_format": "csv", "csv_options": {"delimiter": ";"}}, "`csv_options.delimiter` is not known. Known: `comment`"),
         ({"file_format": "csv", "csv_options": {"sep": "", "comment": "##"}}, "`csv_options.comment` is '##'."),
         ({"file_format": "csv", "csv_options": {"sep": "\t", "quote": 5}}, "`csv_options` is {sep: '\\t', quote: 5}."),
+        ({"file_format": "csv", "csv_options": {"sep": '"'}}, "`csv_options` has the same for `sep` and for `quote`."),
+        ({"location": " landing/{table}"}, "`location` is ' landing/{table}', with a blank at its end or beginning."),
+        ({"location": "S3A://lake/{table}"}, "The kind of a URL is written in small letters, e.g. s3a"),
         ({"csv_options": {"sep": ";"}}, "`csv_options` is for CSV files. Set `file_format: csv`, or take it out."),
         ({"keys": ["id"]}, "`keys` is a setting of the table, not of the feed. Move it there."),
         (
@@ -493,6 +496,7 @@ JDBC = {"url": "jdbc:x", "table": "audit", "serial": "id", "overlap": 10}
         ({"jdbc": JDBC | {"url": "jdbc:oracle:thin:scott/tiger@//h:1/s"}}, "`jdbc.url` has a password in plain text."),
         ({"kafka": KAFKA | {"options": {"kafka.sasl.jaas.config": 'M clientId="x" clientSecret="y";'}}}, "in plain text. Put it"),
         ({"kafka": KAFKA | {"options": {"kafka.ssl.keystore.key": "-----BEGIN PRIVATE KEY-----"}}}, "in plain text. Put it"),
+        ({"jdbc": JDBC | {"url": "postgresql://h/d"}}, "`jdbc.url` begins with `jdbc:`, e.g. jdbc:postgresql://db/shop."),
         ({"change_table": "ct"}, "`change_table` is a setting of the table, not of the feed. Move it there."),
     ],
 )
@@ -633,6 +637,31 @@ def test_settings_of_flat_rows_elsewhere(tmp_path: Path, setting: dict[str, Any]
     feed = {"format": "wal2json_v2", "location": "landing"}
     (problem,) = problems(tmp_path, source(feed=feed, tables={"t": {"keys": ["id"], **setting}}))
     assert problem.endswith("is for flat rows; wal2json_v2 says that itself. Take it out.")
+
+
+@pytest.mark.parametrize("setting", [{"decimal_handling": "string"}, {"time_unit": "millis"}, {"unavailable_value": "x"}])
+def test_settings_of_debezium_elsewhere(tmp_path: Path, setting: dict[str, Any]) -> None:
+    name = next(iter(setting))
+    for feed, table in ((FEED | setting, TABLE), (FEED, TABLE | setting)):
+        (problem,) = problems(tmp_path, source(feed=feed, tables={"t": table}))
+        assert problem.endswith(f"`{name}` is for `format: debezium`, and this feed is rows. Take it out.")
+    debezium = {"format": "debezium", "location": "landing"}
+    assert loaded(tmp_path, source(feed=debezium | setting, tables={"t": {"keys": ["id"]}})).tables
+
+
+def test_a_change_data_feed_is_of_delta_tables(tmp_path: Path) -> None:
+    feed = FEED | {"format": "delta_cdf", "file_format": "json"}
+    (problem,) = problems(tmp_path, source(feed=feed, tables={"t": {"keys": ["id"]}}))
+    assert problem == "feed shop: `file_format` is json, and `format: delta_cdf` is of Delta tables. Take it out."
+    assert loaded(tmp_path, source(feed=feed | {"file_format": "delta"}, tables={"t": {"keys": ["id"]}})).tables
+
+
+@pytest.mark.parametrize("other", [{"history": "table"}, {"alternate_keys": [["op"]]}, {"insert_only": True}])
+def test_what_cannot_be_compacted_keeps_no_days(tmp_path: Path, other: dict[str, Any]) -> None:
+    (problem,) = problems(tmp_path, source(tables={"t": TABLE | other | {"compact_after_days": 30}}))
+    assert "`compact_after_days` " in problem
+    assert problem.endswith("Take one out.")
+    assert loaded(tmp_path, source(feed=FEED | {"compact_after_days": 30}, tables={"t": TABLE | other, "u": TABLE})).tables
 
 
 def test_a_feed_wide_default_is_no_contradiction_of_an_insert_only_table(tmp_path: Path) -> None:
