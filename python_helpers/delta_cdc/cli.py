@@ -22,7 +22,7 @@ from delta_cdc import plan as plans
 from delta_cdc import report as reports
 from delta_cdc import run as runs
 from delta_cdc.config_reader import load_project
-from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError, counted
+from delta_cdc.errors import CdcError, ConfigError, GeneratedFilesError, OperationError, counted
 from delta_cdc.message_readers import READERS
 from delta_cdc.project import Project
 from delta_cdc.screen import grid
@@ -100,7 +100,8 @@ def validate(project_dir: Path, variables: str | None) -> None:
     project = load_project(project_dir, _variables(variables))
     if project.feeds:
         show_feeds(project)
-    for note in (*notes.of_order(project), *folders.empty_folders(project)):
+    *of_disabled, _ = ConfigError(project.of_disabled).lines()
+    for note in (*notes.of_order(project), *folders.empty_folders(project), *(f"not read yet: {each}" for each in of_disabled)):
         say(f"Note: {note}")
     say(f"{_summary(project)}: no problems found.")
 
@@ -127,6 +128,8 @@ def generate(project_dir: Path, variables: str | None, check: bool, force: bool,
             raise GeneratedFilesError(findings, f"{scaffold.files_are(len(findings))} not current. Run `delta-cdc generate`.")
         say(f"{_summary(project)}: {scaffold.files_are(len(files))} current.")
         return
+    for path in scaffold.named_alike(project, files):
+        say(f"Note: {path} has the name of a generated model, at which dbt stops. Rename it, or give the table a `final_name`.")
     for line in scaffold.told_write(project, files, comparison, force=force, prune=prune):
         say(line)
     say(f"{_summary(project)}: {scaffold.files_are(len(files))} current.")

@@ -999,6 +999,7 @@ def test_unquoted() -> None:
             "`cdc` is not read here",
         ),
         (lambda table: table.update(meta={"CDC": TABLE}), "`CDC` is not read here"),
+        (lambda table: table.update(config={"meta": {"cd": TABLE}}), "`cd` stands under `meta`, where nobody reads it."),
     ],
 )
 def test_settings_that_nobody_reads_are_told(tmp_path: Path, change: Any, said: str) -> None:

@@ -390,6 +390,8 @@ def test_a_feed_that_lacks_settings_stops_no_other(new_project):
     refused = init(new_project, "visit", "rows")
     assert "There is a feed visit already." in refused.stderr
 
+    assert "Note: not read yet: feed visit, table visit: `sequence_by` is missing." in validated.output
+
     filled_in = path.read_text().replace("cdc: {}", "cdc: {keys: [id], sequence_by: [at], operation: op}")
     path.write_text(filled_in.replace("    enabled: false\n", ""))
     generated = CliRunner().invoke(main, ["generate", "--project-dir", str(new_project)])
