@@ -14,7 +14,7 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from delta_cdc import ask, flat_files, folders, new_feed, operations, scaffold
+from delta_cdc import ask, flat_files, folders, new_feed, notes, operations, scaffold
 from delta_cdc import discover as discovery
 from delta_cdc import land as landing
 from delta_cdc import pause as pauses
@@ -22,7 +22,7 @@ from delta_cdc import plan as plans
 from delta_cdc import report as reports
 from delta_cdc import run as runs
 from delta_cdc.config_reader import load_project
-from delta_cdc.errors import CdcError, GeneratedFilesError, OperationError, counted
+from delta_cdc.errors import CdcError, ConfigError, GeneratedFilesError, OperationError, counted
 from delta_cdc.message_readers import READERS
 from delta_cdc.project import Project
 from delta_cdc.screen import grid
@@ -100,7 +100,8 @@ def validate(project_dir: Path, variables: str | None) -> None:
     project = load_project(project_dir, _variables(variables))
     if project.feeds:
         show_feeds(project)
-    for note in folders.empty_folders(project):
+    *of_disabled, _ = ConfigError(project.of_disabled).lines()
+    for note in (*notes.of_order(project), *folders.empty_folders(project), *(f"not read yet: {each}" for each in of_disabled)):
         say(f"Note: {note}")
     say(f"{_summary(project)}: no problems found.")
 
@@ -127,6 +128,8 @@ def generate(project_dir: Path, variables: str | None, check: bool, force: bool,
             raise GeneratedFilesError(findings, f"{scaffold.files_are(len(findings))} not current. Run `delta-cdc generate`.")
         say(f"{_summary(project)}: {scaffold.files_are(len(files))} current.")
         return
+    for path in scaffold.named_alike(project, files):
+        say(f"Note: {path} has the name of a generated model, at which dbt stops. Rename it, or give the table a `final_name`.")
     for line in scaffold.told_write(project, files, comparison, force=force, prune=prune):
         say(line)
     say(f"{_summary(project)}: {scaffold.files_are(len(files))} current.")
@@ -157,12 +160,13 @@ def discover(message_format: str, files: tuple[Path, ...], feed: str, location: 
     FILES are change sets of one message a line, plain or gzipped. Types come from the messages' own schema; a column of
     which the format tells no type is a string.
     """
-    found = discovery.discover(message_format, discovery.lines_of(files), whole=feed)
+    found = discovery.discover_files(message_format, files, feed)
     if not found.tables:
-        raise OperationError(f"No line of {counted(len(files), 'file')} could be read as a message (JSON) of `{message_format}`.")
+        why = discovery.why_nothing(files)
+        raise OperationError(f"No line of {counted(len(files), 'file')} could be read as a message of `{message_format}`. {why}")
     sys.stdout.write(discovery.source_yml(feed, location or str(files[0].parent), message_format, found))
     if found.unread:
-        Console(stderr=True).print(Text(f"{counted(found.unread, 'line')} could not be read as {message_format}."))
+        Console(stderr=True, soft_wrap=True).print(Text(f"{found.told_unread(message_format)}."))
 
 
 def with_dbt(command: Callable[..., None]) -> Callable[..., None]:

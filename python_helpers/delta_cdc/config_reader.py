@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from delta_cdc.errors import ConfigError, Problem
+from delta_cdc.errors import ConfigError, Problem, nearest
 from delta_cdc.feed_check import FeedCheck
 from delta_cdc.formats import FORMATS, format_of
 from delta_cdc.project import Column, Feed, Project, Table
@@ -70,6 +70,7 @@ def _survey(root: Path, variables: Mapping[str, Any] | None, *, last: str = "") 
         feeds=tuple(sorted(reader.feeds, key=lambda feed: feed.name)),
         variables=variables or {},
         disabled=tuple(sorted(reader.disabled)),
+        of_disabled=tuple(reader.of_disabled),
     )
     return found, sorted(problems, key=lambda problem: (problem.file or "", problem.line or 0))
 
@@ -93,6 +94,7 @@ class _Reader:
         self.renderer = Renderer(project.variables)
         self.feeds: list[Feed] = []
         self.disabled: list[str] = []
+        self.of_disabled: list[Problem] = []
         self.seen: dict[str, str] = {}
 
     # files, sources, tables
@@ -112,6 +114,7 @@ class _Reader:
                     self.read_source(source, file.path)
                 elif next(blocks_in(source), None):
                     self.disabled.append(told)
+                    _Reader(self.project, self.of_disabled).read_source(source, file.path)
             elif block := next(blocks_in(source), None):
                 message = f"a source's name is {shown(told)}. It takes text: - name: \"{told or 'shop'}\"."
                 self.problems.append(Problem(message, file=file.path, line=block[0].lines.get(block[1])))
@@ -196,6 +199,12 @@ class _Reader:
                 if key in Settings.model_fields and key not in _WORDS_OF_OTHERS:
                     message = f"`{key}` stands beside `cdc`, where nobody reads it. Indent it, so that it stands under `cdc`."
                     self.problems.append(Problem(message, feed, table, file, beside_cdc.lines[key]))
+        for held in (each for each in (meta, deep) if isinstance(each, Lined) and "cdc" not in each):
+            for key, value in held.items():
+                is_block = isinstance(value, Lined) and set(value) & set(Settings.model_fields) - _WORDS_OF_OTHERS
+                if is_block and str(key).casefold() != "cdc" and nearest(key, ["cdc"]):
+                    message = f"`{key}` stands under `meta`, where nobody reads it. Did you mean `cdc`?"
+                    self.problems.append(Problem(message, feed, table, file, held.lines[key]))
         for mapping, place in ((node, ""), (config, "config: "), (meta, "meta: "), (deep, "config: meta: ")):
             for key, line in mapping.twice.items() if isinstance(mapping, Lined) else ():
                 message = f"`{place}{key}` is given twice, and the first is lost. Make it one."
@@ -301,7 +310,9 @@ class _Reader:
                 owners[name.casefold()] = me
                 return
             other = owners[name.casefold()]
-            message = f"its model {name} is also a model of {'itself' if other == me else other}. {remedy}"
+            message = f"its model {name} is also a model of {other}. {remedy}"
+            if table and other == me:  # only a final can have the name of another model of its table
+                message = f"`final_name` is {name}, which is another model of the table. Give another, e.g. final_{table.name}."
             place = (table.name, table.file, table.line) if table else (None, feed.file, None)
             self.problems.append(Problem(message, feed.name, *place))
 

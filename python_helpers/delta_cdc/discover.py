@@ -20,7 +20,8 @@ from typing import Any
 
 import yaml
 
-from delta_cdc.errors import OperationError
+from delta_cdc.errors import OperationError, counted
+from delta_cdc.formats import format_of
 from delta_cdc.message_readers import READERS, Sighting
 from delta_cdc.source_types import wider
 from delta_cdc.sql_names import IDENTIFIER
@@ -54,13 +55,20 @@ class FoundTable:
 
 @dataclass
 class Discovery:
-    """tables: in the order in which they were first seen. unread: messages that are not of the format. teller: who says it.
-    settings: what the files say of the feed."""
+    """tables: in the order in which they were first seen. unread: messages that are not of the format; first_unread: where the
+    first is. teller: who says it. settings: what the files say of the feed. reads_as: other formats that its messages are of."""
 
     tables: dict[str, FoundTable] = field(default_factory=dict)
     unread: int = 0
+    first_unread: str = ""
     teller: str = "messages"
     settings: dict[str, Any] = field(default_factory=dict)
+    reads_as: list[str] = field(default_factory=list)
+
+    def told_unread(self, message_format: str) -> str:
+        """How many lines are not of the format; nothing where all are."""
+        where = f", the first is {self.first_unread}" if self.first_unread else ""
+        return f"{counted(self.unread, 'line')} could not be read as {message_format}{where}" if self.unread else ""
 
 
 def of_database(tables: Iterable[Mapping[str, Any]]) -> Discovery:
@@ -69,10 +77,13 @@ def of_database(tables: Iterable[Mapping[str, Any]]) -> Discovery:
     return Discovery(found, teller="database's constraints")
 
 
-def discover(message_format: str, lines: Iterable[str], *, whole: str = "") -> Discovery:
+def discover(
+    message_format: str, lines: Iterable[str], *, whole: str = "", file: str = "", found: Discovery | None = None
+) -> Discovery:
     """The tables of the messages of a feed.
 
-    message_format: a name in `READERS`. whole: the name of the one table of a format whose messages name none.
+    message_format: a name in `READERS`. whole: the name of the one table of a format whose messages name none. file: the name of
+    the one that the lines are of. found: what others told, to which it is added.
     """
     reader = READERS.get(message_format)
     if reader is None:
@@ -80,8 +91,8 @@ def discover(message_format: str, lines: Iterable[str], *, whole: str = "") -> D
             f"Format `{message_format}` tells nothing of its tables; those that do: {', '.join(sorted(READERS))}. "
             "Let its database tell them (`delta-cdc init --jdbc`), or write its source by hand (docs/configuration.md)."
         )
-    found = Discovery()
-    for line in lines:
+    found = found or Discovery()
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
@@ -95,6 +106,7 @@ def discover(message_format: str, lines: Iterable[str], *, whole: str = "") -> D
             seen = None
         if seen is None:
             found.unread += 1
+            found.first_unread = found.first_unread or (file and f"{file}, line {number}")
             continue
         for sighting in seen:
             name = sighting.table or whole
@@ -104,17 +116,51 @@ def discover(message_format: str, lines: Iterable[str], *, whole: str = "") -> D
 
 def discover_files(message_format: str, paths: Iterable[Path], whole: str) -> Discovery:
     """`discover`, of the lines of files."""
-    return discover(message_format, lines_of(paths), whole=whole)
+    found, seen = Discovery(), []
+    for path in paths:
+        seen.append(path)
+        discover(message_format, lines_of([path]), whole=whole, file=path.name, found=found)
+    if whole in found.tables:  # the messages name no table; those of another format might
+        found.reads_as = [each for each in formats_of(seen) if each != message_format]
+    return found
 
 
-def lines_of(paths: Iterable[Path]) -> Iterator[str]:
-    """The lines of text files, plain or gzipped. Raises OperationError for a file that is none."""
+def formats_of(paths: Iterable[Path]) -> list[str]:
+    """The formats of which the first lines of files are messages, but for flat rows, which any object is."""
+    lines = list(itertools.islice(lines_of(paths), 100))
+
+    def all_are(name: str) -> bool:
+        found = discover(name, lines)
+        return bool(found.tables) and not found.unread and ("" not in found.tables or not format_of(name).names_tables)
+
+    return [name for name in READERS if name not in ("rows", "snapshots") and all_are(name)]
+
+
+def why_nothing(paths: Sequence[Path]) -> str:
+    """What files hold of which no line is a message of their format, and what to do."""
+    if formats := formats_of(paths):
+        return f"They are messages of `{'` or `'.join(formats)}`. Give that as the format."
+    for path in paths:
+        lines = list(itertools.islice(lines_of([path]), 100_000))
+        try:
+            held = json.loads("".join(lines))
+        except ValueError:
+            continue
+        if isinstance(held, list) or len(lines) > 1:
+            what = "one array" if isinstance(held, list) else "one object on several lines"
+            how = "jq -c '.[]'" if isinstance(held, list) else "jq -c ."
+            return f"{path} is {what}; each line has to be an object: `{how} {path.name} > {path.stem}.jsonl`."
+    return "A line is a JSON object; files of other kinds are told by their names or `--file-format` (csv, parquet, orc, avro)."
+
+
+def lines_of(paths: Iterable[Path], remedy: str = "Take it away, or name others.") -> Iterator[str]:
+    """The lines of text files, plain or gzipped. Raises OperationError for a file that is none, with what to do about it."""
     for path in paths:
         try:
             with gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else path.open(encoding="utf-8-sig") as file:
                 yield from file
         except (UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
-            why = f"{path} cannot be read as text in UTF-8, plain or gzipped: {error}. Take it away, or name others."
+            why = f"{path} cannot be read as text in UTF-8, plain or gzipped: {error}. {remedy}"
             raise OperationError(why) from None
 
 
@@ -142,6 +188,8 @@ def change_sets_in(folder: Path, *, deep: bool = False) -> dict[str, list[Path]]
     if deep and deeper:
         return {"": deeper}
     said = f"There is no change set in {folder}"
+    if folder.is_file():
+        raise OperationError(f"{said}: it is a file. Name its folder, {folder.parent}.")
     if not folder.is_dir():
         raise OperationError(f"{said}: there is no such folder. Name the one that the feed fills.")
     if not deeper:
@@ -174,6 +222,8 @@ def discover_folder(
                 "folder is taken once it holds `_SUCCESS`), or `sub_folders: true` instead of `unit` if a file is a change set."
             )
         found.unread, found.teller = found.unread + part.unread, part.teller
+        found.first_unread = found.first_unread or (part.first_unread and f"{name}/{part.first_unread}")
+        found.reads_as = part.reads_as
         for what, value in part.settings.items():
             if found.settings.setdefault(what, value) != value:
                 raise OperationError(
@@ -215,10 +265,13 @@ def source_yml(
 
 def _to_do(message_format: str, found: Discovery, names: Mapping[str, str], tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What was not told, and what it may be. names: of the tables' models. tables: as they stand in the source."""
+    if found.reads_as:
+        yield f"The {found.teller} are of the format {' or '.join(found.reads_as)} too, which may tell more."
     given = {table["name"]: table["config"]["meta"]["cdc"] for table in tables}
     keyless = [name for name, settings in given.items() if not {"keys", "keyless", "insert_only"} & set(settings)]
     if keyless:
-        yield f"The {found.teller} tell no key of: {', '.join(keyless)}. Set `keys`, or `keyless`."
+        remedy = "Set `keys`." if "keyless" in format_of(message_format).takes_no else "Set `keys`, or `keyless`."
+        yield f"The {found.teller} tell no key of: {', '.join(keyless)}. {remedy}"
     for table in tables:
         asked = ["keys"] if table["name"] in keyless else []
         if message_format == "rows":
@@ -230,17 +283,19 @@ def _to_do(message_format: str, found: Discovery, names: Mapping[str, str], tabl
     untyped = [f"{table.name}.{name}" for table in found.tables.values() for name, kind in table.columns.items() if kind is None]
     if untyped:
         some = ", ".join(untyped[:3]) + (" …" if len(untyped) > 3 else "")
-        yield f"No type is told of {len(untyped)} columns, which are strings here: {some}"
+        yield f"No type was told of {counted(len(untyped), 'column')}, listed as string: {some}"
     for told in found.tables.values():
         untold = {name.lower() for name, kind in told.columns.items() if kind is None}
         if types := ", ".join(f"{name} {kind}" for name, kind in told.looks.types().items() if name.lower() in untold):
-            yield f"{names[told.name]}, by the values of {told.looks.rows} rows alone, perhaps {types}."
+            rounded = " A decimal rounds what has more digits behind the point." if "decimal" in types else ""
+            yield f"{names[told.name]}, by the values of {counted(told.looks.rows, 'row')} alone, perhaps {types}.{rounded}"
 
 
 _LIKELY = {
     "keys": r"id|{table}_?id|key|{table}_?key|uuid|guid",
     "sequence_by": r".*(seq|sequence|lsn|scn|offset|version|position|commit_ts|commit_time)(_?(no|nr|number|id))?"
-                   r"|(updated|modified|changed|captured|event|op|commit)_?(at|on|time|ts|date)|at|ts|timestamp",
+                   r"|(updated|modified|changed|captured|event|op|commit|dms|cdc|load|ingest)_?(at|on|time|ts|date|timestamp)"
+                   r"|at|ts|timestamp|transact_id",
     "operation": r"_?(op|operation|(op|operation|change|dml)_?type|action|flag|op_?code|dml_?flag|cdc_?(op|operation))",
 }
 
@@ -250,8 +305,12 @@ def _likely(what: str, columns: Iterable[str], table: str) -> list[str]:
 
     >>> _likely("keys", ["invoice_id", "customer_id"], "invoice"), _likely("operation", ["op", "options"], "invoice")
     (['invoice_id'], ['op'])
+    >>> _likely("keys", ["order_id"], "Orders"), _likely("keys", ["city_id"], "cities"), _likely("keys", ["box_id"], "boxes")
+    (['order_id'], ['city_id'], ['box_id'])
     """
-    pattern = _LIKELY[what].replace("{table}", re.escape(table.lower()))
+    name = table.lower()
+    singulars = {name, name.removesuffix("s"), name.removesuffix("es"), re.sub("ies$", "y", name)}
+    pattern = _LIKELY[what].replace("{table}", f"({'|'.join(map(re.escape, sorted(singulars)))})")
     return [name for name in columns if re.fullmatch(pattern, name.lower())]
 
 

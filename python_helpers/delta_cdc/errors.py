@@ -87,13 +87,13 @@ class ConfigError(CdcError):
 
 def _together(problems: Iterable[Problem]) -> list[Problem]:
     """The problems, one for what several tables have from one line: a mistake in the settings of their feed."""
-    same: dict[Problem, list[str]] = {}
+    same: dict[Problem, dict[str, None]] = {}
     for problem in problems:
-        same.setdefault(replace(problem, table=None), []).append(problem.table or "")
+        same.setdefault(replace(problem, table=None), {})[problem.table or ""] = None
     return [
-        replace(one, table=tables[0] or None) if len(tables) == 1 else
-        replace(one, table=f"{tables[0]} and {len(tables) - 1} more") for one, tables in same.items()
-    ]  # fmt: skip
+        replace(one, table=first or None) if not others else replace(one, table=f"{first} and {len(others)} more")
+        for one, (first, *others) in same.items()
+    ]
 
 
 class ProjectError(CdcError):

@@ -71,7 +71,15 @@ class FeedCheck:
             return
         if given.get("csv_options") and given.get("file_format", "json") != "csv":
             self.problem("`csv_options` is for CSV files. Set `file_format: csv`, or take it out.", "csv_options")
-        file_format = given.get("file_format", format_of(given.get("format")).settings.get("file_format", "json"))
+        options = given.get("csv_options", {})
+        if options.get("sep", ",") == options.get("quote", '"'):
+            self.problem("`csv_options` has the same for `sep` and for `quote`. Give one of them another.", "csv_options")
+        of_format = format_of(given.get("format")).settings.get("file_format")
+        file_format = given.get("file_format", of_format or "json")
+        if of_format and file_format != of_format:
+            message = f"`file_format` is {file_format}, and `format: {given['format']}` is of Delta tables. Take it out."
+            self.problem(message, "file_format")
+            return
         if given.get("message_column") and file_format not in ("parquet", "orc", "delta"):
             message = f"`message_column` is for rows of columns, and `file_format` is {file_format}. Take it out."
             self.problem(message, "message_column")
@@ -106,11 +114,14 @@ class FeedCheck:
         if name == "kafka":
             topics = landed.get("topics")
             if (topics is None) == (landed.get("topic_pattern") is None):
-                self.problem("`kafka` takes `topics` or `topic_pattern`, one of them.", name)
+                found = "Neither is given." if topics is None else "Both are given."
+                self.problem(f"`kafka` takes `topics` or `topic_pattern`, one of them. {found}", name)
                 return
             what, texts = ("`kafka.topics`", topics) if topics else ("`kafka.topic_pattern`", [landed["topic_pattern"]])
         else:
             what, texts = "`jdbc.table`", [landed["table"]]
+            if not landed["url"].startswith(("jdbc:", "${")):
+                self.problem("`jdbc.url` begins with `jdbc:`, e.g. jdbc:postgresql://db/shop. This one does not.", name)
         if location and any(("{table}" in text) != ("{table}" in location) for text in texts):
             message = (
                 f"`{{table}}` stands in one of `location` ({location}) and {what} ({', '.join(texts)}). In both, each table is "
@@ -138,6 +149,11 @@ class FeedCheck:
         if location.startswith("~") or re.search(r"\$\{?[A-Za-z_]", location):
             how = "\"{{ env_var('LANDING') }}/…\" for what the environment says."
             self.problem(f"{told}, and no shell reads it. Write the path, or {how}", "location")
+        if location != location.strip():
+            self.problem(f"{told}, with a blank at its end or beginning. Take it away.", "location")
+        scheme, is_url, _ = location.partition("://")
+        if is_url and scheme != scheme.lower():
+            self.problem(f"{told}. The kind of a URL is written in small letters, e.g. s3a://lake/landing.", "location")
         if "{table}" not in location:
             self.shared_location(location, tables, root)
 

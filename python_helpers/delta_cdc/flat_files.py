@@ -38,10 +38,10 @@ def kind_of_all(folder: Path, change_sets: Mapping[str, Sequence[Path]]) -> str:
 def kind_of(path: Path) -> str:
     """The `file_format` that a file's name tells.
 
-    >>> kind_of(Path("a/1.csv.gz")), kind_of(Path("part-0.snappy.parquet")), kind_of(Path("0001"))
-    ('csv', 'parquet', 'json')
+    >>> kind_of(Path("a/1.csv.gz")), kind_of(Path("1.tsv")), kind_of(Path("part-0.snappy.parquet")), kind_of(Path("0001"))
+    ('csv', 'csv', 'parquet', 'json')
     """
-    endings = [each.lstrip(".").lower() for each in path.suffixes]
+    endings = [each.lstrip(".").lower().replace("tsv", "csv") for each in path.suffixes]
     return next((each for each in reversed(endings) if each in KINDS), "json")
 
 
@@ -73,17 +73,32 @@ def teller(kind: str, message_format: str, spark: AskSpark) -> Callable[[Iterabl
     return tell
 
 
+_OTHER_ENCODING = (
+    "`delta-cdc init` reads UTF-8 alone: let it look at a copy (`iconv -f iso-8859-1 -t utf-8`), then add `csv_options: "
+    "{encoding: iso-8859-1}` to the source."
+)
+
+
 def _csv_rows(path: Path) -> tuple[str, Iterator[dict[str, str]]]:
     """How a CSV file separates its fields, and its first rows; one of empty fields where there is none."""
-    lines = lines_of([path])
+    lines = lines_of([path], _OTHER_ENCODING)
     header = next(lines, "")
     separator = max(",;\t|", key=header.count)  # the first of equals
     names = next(csv.reader([header], delimiter=separator), [])
-    if not names or any(re.fullmatch(r"\s*|-?\d[\d.:TZ -]*", name) for name in names):
+    if not "".join(names).strip() or any(re.fullmatch(r"-?\d[\d.:TZ -]*", name) for name in names):
         raise OperationError(
             f"{path}: its first line ({header.strip()[:60]}) is no header. `delta-cdc init` finds the columns of CSV files in "
             "their headers; files without are written by hand: `csv_options: {header: false}` (docs/formats/files.md)."
         )
+    folded = [name.strip().casefold() for name in names]
+    for place, name in enumerate(folded):
+        if not name:
+            wrong = f"has no name for field {place + 1}"
+        elif name in folded[:place]:
+            wrong = f"names `{names[place].strip()}` twice (to Spark, case makes no difference)"
+        else:
+            continue
+        raise OperationError(f"{path}: its header ({header.strip()[:60]}) {wrong}. Give each column a name of its own.")
     fields = csv.reader(lines, delimiter=separator)
     rows = (dict(zip(names, row, strict=True)) for row in islice(fields, ROWS) if len(row) == len(names))
     return separator, chain([dict.fromkeys(names, "")], rows)

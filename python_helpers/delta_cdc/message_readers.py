@@ -190,7 +190,8 @@ def _goldengate(message: Message) -> Iterator[Sighting]:
     columns = {name: types.get(name) for image in images for name in image if not name.endswith("_isMissing")}
     if columns and message["op_type"]:
         order = _order(message.get("pos"), "_timestamp", message.get("op_ts"))
-        yield Sighting(message.get("table"), columns, message.get("primary_keys") or [], settings=order)
+        row = {name: value for image in images for name, value in image.items() if name in columns}
+        yield Sighting(message.get("table"), columns, message.get("primary_keys") or [], settings=order, values=row)
 
 
 def _dms(message: Message) -> Iterator[Sighting]:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from delta_cdc import delta_tables, discover, flat_files, scaffold
+from delta_cdc import delta_tables, discover, flat_files, notes, scaffold
 from delta_cdc.errors import ConfigError, OperationError, counted
 from delta_cdc.formats import FORMATS, which_format
 from delta_cdc.operations import Dbt
@@ -37,6 +37,8 @@ def begin(
     if database is None:
         location = _folder_of(location)
         deltas = delta_tables.tables_in(dbt.project_dir.resolve() / location)
+        if not deltas and FORMATS[message_format].settings.get("file_format") == "delta":
+            raise OperationError(f"{location} holds no Delta table, nor does a folder in it: there is no _delta_log.")
         deep = FORMATS[message_format].names_tables  # then they may lie in any folder
         change_sets = {} if deltas else discover.change_sets_in(dbt.project_dir.resolve() / location, deep=deep)
     project, _ = dbt.survey(feed)
@@ -55,9 +57,11 @@ def begin(
         found.tables = {name: table for name, table in found.tables.items() if name in given}
     taken = scaffold.model_names(project, feed)
     source = partial(discover.source_yml, feed, where, message_format, found, given, taken=taken)
-    project, incomplete = _write_source(dbt, feed, path, source)
-    unread = f"; {counted(found.unread, 'line')} could not be read as {message_format}" if found.unread else ""
-    yield f"wrote {path.relative_to(project.root)}: {counted(len(found.tables), 'table')}{unread}"
+    project, incomplete = _write_source(dbt, feed, path, source, table_list)
+    told = filter(None, (counted(len(found.tables), "table"), found.told_unread(message_format)))
+    yield f"wrote {path.relative_to(project.root)}: {'; '.join(told)}"
+    for other in found.reads_as:
+        yield f"Note: {location} holds messages of the format `{other}`, which may tell more: `--format {other} --force`."
     for folder in delta_tables.without_feed(deltas):
         yield (
             f"{folder} has no change data feed, by which a run reads it: `alter table … set tblproperties "
@@ -67,8 +71,10 @@ def begin(
         yield f"not in {table_list}, so not configured: {', '.join(left_out)}"
     if incomplete:
         raise incomplete
-    files = scaffold.plan(replace(project, feeds=tuple(each for each in project.feeds if each.name == feed)))
+    alone = replace(project, feeds=tuple(each for each in project.feeds if each.name == feed))
+    files = scaffold.plan(alone)
     yield from scaffold.told_write(project, files, scaffold.compare(project, files, feed), prune=force)
+    yield from (f"Note: {note}" for note in notes.of_order(alone))
     yield "Look through the source: keys, types, order. Then `delta-cdc generate`, and `delta-cdc run`."
 
 
@@ -86,9 +92,11 @@ def _source_to_write(project: Project, feed: str, force: bool) -> Path:
     return path
 
 
-def _write_source(dbt: Dbt, feed: str, path: Path, source: Callable[..., str]) -> tuple[Project, ConfigError | None]:
+def _write_source(
+    dbt: Dbt, feed: str, path: Path, source: Callable[..., str], table_list: Path | None
+) -> tuple[Project, ConfigError | None]:
     """Write a feed's source; returns the project with it, and what it lacks: then it is written with `enabled: false`, for the
-    other feeds' sake."""
+    other feeds' sake. table_list: where the settings of its tables come from."""
     before = path.read_text(encoding="utf-8") if path.exists() else None
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(source(enabled=True), encoding="utf-8")  # for the lines of what is wrong
@@ -99,7 +107,9 @@ def _write_source(dbt: Dbt, feed: str, path: Path, source: Callable[..., str]) -
     name = path.relative_to(project.root)
     if before is not None and [*path.parent.rglob("*.sql")]:  # they read the source
         path.write_text(before, encoding="utf-8")
-        raise ConfigError(problems, f"{name} is as it was: the feed's models need it. Give the settings with --from-csv")
+        problems = [replace(each, file=str(table_list) if table_list and each.table else None, line=None) for each in problems]
+        remedy = f"Put {table_list} right, and give it again" if table_list else "Give the settings with --from-csv"
+        raise ConfigError(problems, f"{name} is as it was: the feed's models need it. {remedy}")
     path.write_text(source(enabled=False), encoding="utf-8")
     then = f"so {name} has `enabled: false`: put it right, take that line out, then `delta-cdc generate`"
     return project, ConfigError(problems, then)
@@ -137,10 +147,8 @@ def _told_by_files(
         )
     found = discover.discover_folder(folder, change_sets, tell, feed)
     if not found.tables:
-        raise OperationError(
-            f"No line in {location} could be read as a message (JSON) of `{message_format}`. Of files of another kind their "
-            f"names tell it, or `--file-format` ({', '.join(flat_files.KINDS[1:])})."
-        )
+        why = discover.why_nothing([path for paths in change_sets.values() for path in paths])
+        raise OperationError(f"No line in {location} could be read as a message of `{message_format}`. {why}")
     if any(path.parent.resolve() != folder.resolve() for path in change_sets.get("", ())):
         found.settings["sub_folders"] = True
     return found, location if "" in change_sets else f"{location.rstrip('/')}/{{table}}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from delta_cdc.errors import Problem
 from delta_cdc.formats import format_of
 from delta_cdc.settings import Settings
 from delta_cdc.sql_names import IN_BACKTICKS, unquoted
@@ -167,7 +168,7 @@ class Feed:
 @dataclass(frozen=True)
 class Project:
     """A dbt project with its feeds, sorted by name. variables: those that it was read with, beside its own. disabled: names of
-    the feeds whose source has `enabled: false`."""
+    the feeds whose source has `enabled: false`; of_disabled: what is wrong with these."""
 
     root: Path
     name: str
@@ -175,6 +176,7 @@ class Project:
     feeds: tuple[Feed, ...]
     variables: Mapping[str, Any] = field(default_factory=dict)
     disabled: tuple[str, ...] = ()
+    of_disabled: tuple[Problem, ...] = ()
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -166,6 +166,17 @@ def model_names(project: Project, but: str) -> set[str]:
     return {name.lower() for name in (*(path.stem for path in found), *should)}
 
 
+def named_alike(project: Project, files: Sequence[GeneratedFile]) -> list[str]:
+    """Models of the project's own that have the name of a planned one: paths relative to the project."""
+    planned = {Path(file.path).stem.lower(): file.path for file in files if file.path.endswith((".sql", ".py"))}
+    found = []
+    for path in sorted((project.root / project.model_path).rglob("*")):
+        name = path.relative_to(project.root).as_posix()
+        if path.suffix in (".sql", ".py") and planned.get(path.stem.lower(), name) != name:
+            found += [] if _HEADER.search((_read(path) or "").partition("\n")[0]) else [name]
+    return found
+
+
 def compare(project: Project, files: Sequence[GeneratedFile], folder: str = "") -> Comparison:
     """Look at every planned file, and at every file under the models, or in a folder of them, that was generated once."""
     found: dict[str, list[str]] = {name: [] for name in Comparison.__dataclass_fields__}

@@ -47,7 +47,7 @@ class CsvOptions(TypedDict, total=False):
     """How a CSV file is written; options of Spark's reader, by its names."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
-    sep: Text
+    sep: Annotated[str, Field(min_length=1)]  # a blank and a tab are some
     quote: Character
     escape: Character
     header: bool

@@ -35,7 +35,7 @@ def shown(value: object) -> str:
     elif value is None:
         text = "empty"
     elif isinstance(value, str):
-        text = f"'{value}'"
+        text = "'" + re.sub(r"[\x00-\x1f\x7f]", lambda sign: repr(sign[0])[1:-1], value) + "'"
     elif isinstance(value, list):
         text = f"[{', '.join(shown(item) for item in value)}]"
     elif isinstance(value, dict):

@@ -23,9 +23,15 @@ sources:
         cdc:
           format: wal2json_v2
           location: landing/shop
+          tags: [hourly]                      # dbt run --select tag:hourly
     tables:
       - name: invoice
-        config: {meta: {cdc: {keys: [invoice_id], partition_by: [year(invoice_date) as invoice_year]}}}
+        config:
+          meta:
+            cdc:
+              keys: [invoice_id]
+              final_name: shop_invoice        # instead of final_invoice
+              partition_by: [year(invoice_date) as invoice_year]
         columns:
           - {name: invoice_id, data_type: int, description: Number of the invoice.}
           - {name: invoice_date, data_type: timestamp}
@@ -34,8 +40,14 @@ sources:
 
 `delta-cdc validate` checks all of it and starts nothing; `delta-cdc generate` writes the models.
 
-`columns:` of a source table lists the columns of the feed with their Spark SQL types; names may hold anything.
+`columns:` of a source table lists the columns of the feed with their Spark SQL types. Names may hold any characters; those that
+begin with `_cdc_` are taken, and `valid_from`, `valid_to` and `is_current` want `except_columns`, for history has such columns.
 Where a setting takes an SQL expression, a column whose name is not a plain word stands in backticks.
+
+A setting may be `"{{ env_var('NAME', 'default') }}"` or `"{{ var('name') }}"`, in quotes, alone or within a text. What the
+environment says is text: `| as_number`, `| as_bool` or `| as_native` before the braces close make a number, a flag, or a list or
+mapping of it. No other function of dbt is known there. Commands take variables as dbt does (`--vars`). `null` takes back what the
+feed or the format says, where a setting has no default: `ordinal: null`. Secrets: `${NAME}` ([landing.md](landing.md#secrets)).
 
 | setting | where | takes | default | what it is |
 |---|---|---|---|---|

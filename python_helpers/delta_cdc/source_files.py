@@ -148,7 +148,8 @@ def read_source_files(project: DbtProject, problems: list[Problem]) -> list[Sour
                 line = mark.line + 1 if mark else None
                 what = getattr(error, "problem", None) or one_line(error)
                 excerpt = text.splitlines()[line - 1] if line and line <= len(text.splitlines()) else text
-                hint = " A text with braces wants quotes." if re.search(r"\{\{|\{table\}", excerpt) else ""
+                hint = " A text with braces wants quotes." if re.search(r"\{\{|\{table\}|\$\{", excerpt) else ""
+                hint = " Yml is indented with blanks, not with tabs." if re.match(r" *\t", excerpt) else hint
                 problems.append(Problem(f"this is not valid yml: {what}.{hint}", file=name, line=line))
                 continue
             if isinstance(content, Lined) and "sources" in content:

@@ -4,7 +4,7 @@ which names in it must be columns. Whatever is not sure to be a column's name is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -29,6 +29,7 @@ _WORD = re.compile(
 )
 # of what follows these the names may be others than columns: tables, collations, fields of a type
 _NOT_LOOKED_INTO = {"collate", "over", "select", "with"}
+_LACKS_AN_END = {*"=<>+-*/%,|&", "and", "or", "not"}
 _CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -49,13 +50,17 @@ def sql_name(name: str) -> str:
 
 
 def why_not_sql(sql: str) -> str | None:
-    """What is not closed in an SQL expression, or that more than one stands there; None where nothing is known against it.
+    """What is not closed or lacks its end in an SQL expression, or that more or something else stands there; None where nothing
+    is known against it.
 
-    >>> why_not_sql("op = 'D"), why_not_sql("coalesce(a, b"), why_not_sql("a = ')'")
-    ("a quote (') is not closed", '`(` is not closed', None)
+    >>> why_not_sql("op = 'D"), why_not_sql("coalesce(a, b"), why_not_sql("a = ')'"), why_not_sql("a and")
+    ("a quote (') is not closed", '`(` is not closed', None, 'it ends with `and`')
     """
     open_: list[str] = []
-    for kind, text in _tokens(sql):
+    tokens = list(_tokens(sql))
+    for kind, text in tokens:
+        if kind == "name" and text.casefold() == "as" and not open_ and len(tokens) > 1:
+            return "`as` gives a name, which has no place here"
         if kind != "sign":
             continue
         if text in "'\"`":
@@ -66,7 +71,14 @@ def why_not_sql(sql: str) -> str | None:
             return f"`{text}` closes nothing"
         elif text == ";":
             return "`;` ends a statement, and it takes an expression"
-    return f"`{open_[-1]}` is not closed" if open_ else None
+    if open_:
+        return f"`{open_[-1]}` is not closed"
+    if any(match[0].startswith("--") and match.end() == len(sql) for match in _TOKEN.finditer(sql)):
+        return "`--` hides what the table's SQL has behind it. Write the comment into the yml"
+    if len(tokens) > 1 and tokens[0][1].casefold() == "select":
+        return "`select` makes a statement, and it takes an expression"
+    last = tokens[-1][1] if tokens else ""
+    return f"it ends with `{last}`" if len(tokens) > 1 and last.casefold() in _LACKS_AN_END else None
 
 
 def names_in(sql: str) -> list[str]:
@@ -96,6 +108,17 @@ def names_in(sql: str) -> list[str]:
             continue
         found.append(text[1:-1].replace("``", "`") if kind == "ticked" else text)
     return list(dict.fromkeys(found))
+
+
+def names_none_of(sql: str, columns: Collection[str]) -> bool:
+    """Whether it is sure that an SQL expression names no column. columns: those that there are, in lower case; their names may be
+    words of SQL too.
+
+    >>> names_none_of('"at"', ["at"]), names_none_of("cast(date as int)", ["date"]), names_none_of("(select max(x) from t)", [])
+    (True, False, False)
+    """
+    words = [text.strip("`").casefold() for kind, text in _tokens(sql) if kind in ("name", "ticked")]
+    return not names_in(sql) and _NOT_LOOKED_INTO.isdisjoint(words) and not set(words) & set(columns)
 
 
 def _tokens(sql: str) -> Iterator[tuple[str, str]]:

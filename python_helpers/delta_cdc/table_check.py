@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 
@@ -13,9 +14,11 @@ from delta_cdc.project import Table, sequence_name
 from delta_cdc.settings import wants
 from delta_cdc.settings_block import Block, shown
 from delta_cdc.spark_types import can_be_compared, has_statistics
-from delta_cdc.sql_names import IDENTIFIER, names_in, unquoted, why_not_sql
+from delta_cdc.sql_names import IDENTIFIER, names_in, names_none_of, sql_name, unquoted, why_not_sql
 from delta_cdc.table_list import parts
 
+_OF_A_CHANGE = ("sequence_by", "ordinal", "transaction", "occurred_at", "deleted_when", "truncated_when")
+_OF_DEBEZIUM = ("decimal_handling", "time_unit", "unavailable_value")
 _OF_HISTORY = {name for name, _, _ in HISTORY_COLUMNS if not name.startswith("_cdc_")}
 
 
@@ -74,7 +77,7 @@ class TableCheck:
                     setting,
                 )
             elif name in twice:
-                self.problem(f"`{setting}` names `{name}` twice.", setting)
+                self.problem(f"`{setting}` names `{name}` twice. Take one out.", setting)
             twice.add(name)
 
     def comparable(self, setting: str, named: Iterable[str]) -> None:
@@ -92,9 +95,10 @@ class TableCheck:
         if not self.names:
             return
         if expression in self.names and not IDENTIFIER.fullmatch(expression):
-            quoted = expression.replace("`", "``")
-            message = f"`{setting}` takes SQL; there the column `{expression}` stands in backticks: `{quoted}`."
-            self.problem(message, setting)
+            quoted = json.dumps(sql_name(expression), ensure_ascii=False)
+            written = f"{setting}: [{quoted}]" if isinstance(getattr(self.settings, setting), list) else quoted
+            message = f"`{setting}` takes SQL; there the column '{expression}' stands in backticks, and for yml those in quotes"
+            self.problem(f"{message}: {written}.", setting)
             return
         if why := why_not_sql(expression):
             self.problem(f"`{setting}` has `{expression}`, which is no SQL expression: {why}.", setting)
@@ -117,13 +121,17 @@ class TableCheck:
             elif name.casefold() not in [each.casefold() for each in known]:
                 message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
                 self.problem(message, setting)
+        if setting in _OF_A_CHANGE and single is None and names_none_of(expression, columns):
+            message = f"`{setting}` has `{expression}`, which names no column, so it tells nothing of a change."
+            self.problem(f"{message} A column stands by its name, or in backticks; what is in quotes is text.", setting)
 
     def keys(self) -> None:
         settings = self.settings
         if not settings.keys and self.table.has_entities and "keys" not in self.broken:
+            message = "`keys` is missing. Give the columns that identify a row, e.g. [id]"
             self.problem(
-                "`keys` is missing. Give the columns that identify a row, e.g. [id]; or say `insert_only: true`, or `keyless: "
-                "append` or `keyless: multiset` for a table without a key."
+                f"{message}: the copies of a table are compared by them." if "keyless" in self.out_of_place else
+                f"{message}; or say `insert_only: true`, or `keyless: append` or `keyless: multiset` for a table without a key."
             )
         self.known_columns("keys", settings.keys)
         if settings.keys and settings.keyless != "none":
@@ -150,6 +158,14 @@ class TableCheck:
             if set(alternate) == set(settings.keys):
                 self.problem(f"`alternate_keys` names [{', '.join(alternate)}], which are `keys`. Take it out.", "alternate_keys")
 
+    def why_left_out(self, name: str) -> str:
+        """Why history and final do not have a column."""
+        settings = self.settings
+        if settings.columns is not None or settings.except_columns:
+            return f"`{'except_columns' if settings.columns is None else 'columns'}` leaves it out"
+        told_by = "operation" if name == settings.operation else "old_keys"
+        return f"`{told_by}` names it. Take it out, or say with `columns` what they have"
+
     def renamed(self) -> None:
         settings = self.settings
         olds: dict[str, str] = {}
@@ -173,7 +189,7 @@ class TableCheck:
         for name in settings.sequence_by:
             bare = (unquoted(name) or name).casefold()
             if bare in seen:
-                self.problem(f"`sequence_by` names `{name}` twice.", "sequence_by")
+                self.problem(f"`sequence_by` names `{name}` twice. Take one out.", "sequence_by")
             elif re.search(r"\s(asc|desc)\s*$", name, re.IGNORECASE):
                 message = f"`sequence_by` has `{name}`. What is higher is newer; write an expression that rises with time."
                 self.problem(message, "sequence_by")
@@ -185,18 +201,22 @@ class TableCheck:
             seen.add(bare)
         for place, part in enumerate(settings.sequence_by, 1):
             field = sequence_name(part, place)
-            if field.casefold() in seen and unquoted(part) != field:
+            if field.casefold() in seen and field not in (part, unquoted(part)):
                 message = f"`sequence_by` has `{field}`, which is also what {part} is called, being at place {place}."
                 self.problem(message + " Put it elsewhere.", "sequence_by")
         named = {(unquoted(name) or "").casefold() for name in settings.sequence_by}
         self.comparable("sequence_by", [name for name in self.names if name.casefold() in named])
-        for setting in ("deleted_when", "truncated_when", "ordinal", "transaction", "occurred_at"):
+        for setting in _OF_A_CHANGE:
             expression = getattr(settings, setting)
-            if expression is not None and setting not in self.out_of_place:
+            if isinstance(expression, str) and setting not in self.out_of_place:
                 self.known_expression(setting, expression)
 
     def told_by_format(self) -> None:
-        """Settings for what the format tells by itself, or cannot tell."""
+        """Settings for what the format tells by itself, or cannot tell, and those of another format."""
+        for setting in _OF_DEBEZIUM:
+            if self.level(setting) and self.format and self.settings.format != "debezium":
+                message = f"`{setting}` is for `format: debezium`, and this feed is {self.settings.format}. Take it out."
+                self.problem(message, setting)
         for setting in self.out_of_place:
             if not self.level(setting) or getattr(self.settings, setting) in (None, False, "none", [], {}):
                 continue
@@ -215,6 +235,9 @@ class TableCheck:
             return
         if settings.operation is not None:
             self.known_columns("operation", [settings.operation])
+            if [(unquoted(part) or part).casefold() for part in settings.sequence_by] == [settings.operation.casefold()]:
+                message = f"`operation` and `sequence_by` both name `{settings.operation}`: what a change does is not when."
+                self.problem(f"{message} Give `sequence_by` what grows with each change.", "sequence_by")
         elif settings.operation_codes and self.format is not None and "operation" not in self.broken:
             message = "`operation_codes` is given without `operation`, the column that holds the codes. Add it."
             self.problem(message, "operation_codes")
@@ -242,7 +265,7 @@ class TableCheck:
         self.known_columns("track_columns", column_list(settings.track_columns))
         for name in column_list(settings.track_columns):
             if name in self.names and name not in self.published and self.level("track_columns") == 2:
-                message = f"`track_columns` names `{name}`, which history does not have (see `{shaped_by}`)."
+                message = f"`track_columns` names `{name}`, which history does not have: {self.why_left_out(name)}."
                 self.problem(message, "track_columns")
         if table.history_name is not None:
             for name in self.published:
@@ -292,7 +315,8 @@ class TableCheck:
             name = partition.name
             if not partition.derived:
                 if name not in self.published:
-                    self.problem(f"`partition_by` names `{name}`, which final does not have.", "partition_by")
+                    message = f"`partition_by` names `{name}`, which final does not have: {self.why_left_out(name)}."
+                    self.problem(message, "partition_by")
                 elif re.match(r"\s*(array|map|struct|variant)\b", self.types.get(name, ""), re.IGNORECASE):
                     message = f"`partition_by` names `{name}`, which is {self.types[name]}. Spark takes simple types there."
                     self.problem(message, "partition_by")
@@ -319,7 +343,7 @@ class TableCheck:
             else:
                 self.known_expression("partition_by", partition.expression)
             if name.casefold() in seen:
-                self.problem(f"`partition_by` names `{name}` twice.", "partition_by")
+                self.problem(f"`partition_by` names `{name}` twice. Take one out.", "partition_by")
             seen.add(name.casefold())
         if settings.apply == "replace_partitions" and not settings.partition_by and "partition_by" not in self.broken:
             remedy = "Say by what final is partitioned, e.g. [year(created_at) as created_year]."
@@ -336,7 +360,7 @@ class TableCheck:
                 if name not in self.names:
                     continue
                 if name not in self.published:
-                    why = "which final does not have"
+                    why = f"which final does not have: {self.why_left_out(name)}"
                 elif name.casefold() in partitions:
                     why = "by which final is partitioned: the files of a partition have one value of it"
                 elif not has_statistics(self.types[name]):
@@ -376,7 +400,8 @@ class TableCheck:
         self.known_columns("set_on_insert", settings.set_on_insert)
         for name in settings.set_on_insert:
             if name in self.names and name not in self.published and self.level("set_on_insert") == 2:
-                self.problem(f"`set_on_insert` names `{name}`, which final does not have.", "set_on_insert")
+                message = f"`set_on_insert` names `{name}`, which final does not have: {self.why_left_out(name)}."
+                self.problem(message, "set_on_insert")
             if name in settings.keys:
                 message = f"`set_on_insert` names `{name}`, which is one of `keys`. A key is always the row's own."
                 self.problem(message, "set_on_insert")
@@ -408,11 +433,19 @@ class TableCheck:
                 ("updated_at", settings.updated_at is not None),
                 ("set_on_insert", bool(settings.set_on_insert)),
                 ("max_delete_share", settings.max_delete_share is not None),
+                ("compact_after_days", settings.compact_after_days is not None),
             ):
                 # what only the feed says is a default for its other tables
                 if given and self.level(setting) and self.level(setting) >= self.level(why):
                     message = f"`{setting}` has no meaning with {says}: it is for rows with a key. Take one out."
                     self.problem(message, setting)
+        if settings.compact_after_days is not None and self.table.has_entities:
+            against = {"history": settings.history == "table", "alternate_keys": bool(settings.alternate_keys)}
+            for setting, given in against.items():
+                if given and self.level("compact_after_days") >= self.level(setting):
+                    what = "`history: table`" if setting == "history" else f"`{setting}`"
+                    message = f"`compact_after_days` and {what} are both given; a table with the latter is not compacted."
+                    self.problem(f"{message} Take one out.", "compact_after_days")
 
 
 _NO_COLUMN = re.compile(

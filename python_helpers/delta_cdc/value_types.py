@@ -9,15 +9,13 @@ from typing import Any
 # a value as text → its type, the first that fits. Digits behind a leading zero are a number's name, not a number.
 _LOOKS = (
     ("boolean", r"true|false"),
-    ("int", r"-?(0|[1-9]\d{0,8})"),
-    ("bigint", r"-?[1-9]\d{0,17}"),
+    ("bigint", r"-?(0|[1-9]\d{0,17})"),
     ("decimal", r"-?(0|[1-9]\d*)(\.\d+)?"),
     ("double", r"-?(0|[1-9]\d*)(\.\d+)?e[+-]?\d+|nan|-?infinity"),
     ("date", r"\d{4}-[01]\d-[0-3]\d"),
     ("timestamp_ntz", r"\d{4}-[01]\d-[0-3]\d[t ][0-2]\d:[0-5]\d(:[0-5]\d(\.\d+)?)?"),
     ("timestamp", r"\d{4}-[01]\d-[0-3]\d[t ][0-2]\d:[0-5]\d(:[0-5]\d(\.\d+)?)? ?(z|[+-]\d\d(:?\d\d)?)"),
 )
-_WHOLE = ("int", "bigint")
 MOST = 20_000  # rows of a table that are looked at: a feed's change sets may hold millions
 
 
@@ -37,16 +35,16 @@ class Looks:
             self._seen[name] = _both(self._seen[name], looks) if name in self._seen else looks
 
     def types(self) -> dict[str, str]:
-        """Column → Spark type, of the columns that look like anything but text.
+        """Column → Spark type, of the columns that look like anything but text; with room, for a few rows tell little.
 
         >>> looks = Looks()
         >>> for row in ({"id": 1, "no": "007", "sum": 2.5, "day": "2026-01-31"}, {"id": 2**31, "sum": "100", "day": None}):
         ...     looks.add(row)
         >>> looks.types()
-        {'id': 'bigint', 'sum': 'decimal(4,1)', 'day': 'date'}
+        {'id': 'bigint', 'sum': 'decimal(18,1)', 'day': 'date'}
         """
         return {
-            name: f"decimal({whole + scale},{scale})" if kind == "decimal" else kind
+            name: f"decimal({18 if whole + scale <= 18 else 38},{scale})" if kind == "decimal" else kind
             for name, (kind, whole, scale) in self._seen.items()
             if kind != "string" and whole + scale <= 38
         }
@@ -58,7 +56,7 @@ def _looks_like(value: Any) -> tuple[str, int, int]:
         return "string", 0, 0
     text = str(value).lower()
     kind = next((name for name, pattern in _LOOKS if re.fullmatch(pattern, text)), "string")
-    if kind in _WHOLE or kind == "decimal":
+    if kind in ("bigint", "decimal"):
         whole, _, behind = text.lstrip("-").partition(".")
         return kind, len(whole), len(behind)
     return kind, 0, 0
@@ -69,9 +67,9 @@ def _both(one: tuple[str, int, int], other: tuple[str, int, int]) -> tuple[str, 
     kinds, whole, scale = {one[0], other[0]}, max(one[1], other[1]), max(one[2], other[2])
     if len(kinds) == 1:
         return one[0], whole, scale
-    if kinds <= {*_WHOLE, "decimal"}:
-        return ("decimal" if "decimal" in kinds else "bigint"), whole, scale
-    if kinds <= {*_WHOLE, "decimal", "double"}:
+    if kinds <= {"bigint", "decimal"}:
+        return "decimal", whole, scale
+    if kinds <= {"bigint", "decimal", "double"}:
         return "double", 0, 0
     if kinds == {"date", "timestamp_ntz"}:
         return "timestamp_ntz", 0, 0

@@ -229,7 +229,7 @@ def test_init_takes_tables_keys_and_types_of_a_database(shop: Shop, monkeypatch:
     written = (shop.project.path / "models" / "crm" / "_sources.yml").read_text()
     todo = [line for line in written.splitlines() if line.startswith("#")]
     assert "# The database's constraints tell no key of: VISIT. Set `keys`, or `keyless`." in todo
-    assert todo[-1] == "# No type is told of 2 columns, which are strings here: CRM.DOCUMENT.ID, CRM.DOCUMENT.BODY"
+    assert todo[-1] == "# No type was told of 2 columns, listed as string: CRM.DOCUMENT.ID, CRM.DOCUMENT.BODY"
     (source,) = yaml.safe_load(written)["sources"]
     assert source["config"]["meta"]["cdc"] == {"format": "wal2json_v2", "location": "s3a://bucket/crm"}
     types = {t["name"]: {c["name"]: c["data_type"] for c in t["columns"]} for t in source["tables"]}

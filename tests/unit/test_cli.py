@@ -23,6 +23,17 @@ def test_validate_shows_the_feeds(tmp_path: Path) -> None:
     assert result.stdout.splitlines()[-1] == "1 feed, 1 table: no problems found."
 
 
+def test_generate_tells_of_a_model_that_has_the_name_of_a_generated_one(tmp_path: Path) -> None:
+    root = project(tmp_path, source())
+    (root / "models/marts").mkdir()
+    (root / "models/marts/Final_invoice.sql").write_text("select 1")
+    said = "Note: models/marts/Final_invoice.sql has the name of a generated model, at which dbt stops."
+    assert said in run("generate", "--project-dir", root).stdout
+    assert said in run("generate", "--project-dir", root).stdout
+    (root / "models/marts/Final_invoice.sql").unlink()
+    assert "Note:" not in run("generate", "--project-dir", root).stdout
+
+
 def test_validate_tells_of_folders_in_which_nothing_will_be_found(tmp_path: Path) -> None:
     def notes(*tables: str, **feed: object) -> list[str]:
         of_feed = {"format": "rows", "location": "landing/{table}"} | feed

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from tests.projects import COLUMNS, FEED, TABLE, project, source
 
+from delta_cdc import notes
 from delta_cdc.config_reader import load_project
 from delta_cdc.errors import CdcError, ConfigError, ProjectError, did_you_mean, nearest
 from delta_cdc.formats import FORMATS
@@ -192,7 +193,7 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ),
         ({"keys": ["Idd"]}, "`keys` names `Idd`, which is no column. Did you mean `id`?"),
         ({"keys": ["zzz"]}, "`keys` names `zzz`, which is no column. Known: `created`, `id`,"),
-        ({"keys": ["id", "id"]}, "`keys` names `id` twice."),
+        ({"keys": ["id", "id"]}, "`keys` names `id` twice. Take one out."),
         ({"insert_only": "yes"}, "`insert_only` is 'yes'. It takes true or false."),
         (
             {"apply": "replace_partition", "partition_by": ["created"]},
@@ -207,8 +208,10 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ),
         (
             {"sequence_by": ["total amount"]},
-            "takes SQL; there the column `total amount` stands in backticks: `total",
+            "takes SQL; there the column 'total amount' stands in backticks, and for yml those in quotes: "
+            'sequence_by: ["`total amount`"].',
         ),
+        ({"ordinal": "total amount"}, 'stands in backticks, and for yml those in quotes: "`total amount`".'),
         ({"ordinal": "nr"}, "`ordinal` names `nr`, which is no column."),
         ({"transaction": "xid"}, "`transaction` names `xid`, which is no column."),
         (
@@ -248,7 +251,10 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
             {"track_columns": {"exept": ["op"]}},
             "`track_columns` is {exept: ['op']}. It takes a list of column",
         ),
-        ({"track_columns": ["op"], "except_columns": ["op"]}, "names `op`, which history does not have"),
+        ({"track_columns": ["op"], "except_columns": ["op"]}, "which history does not have: `except_columns` leaves it out."),
+        ({"track_columns": ["op"], "columns": ["id"]}, "which history does not have: `columns` leaves it out."),
+        ({"track_columns": ["op"], "operation": "op"}, "does not have: `operation` names it. Take it out, or say with"),
+        ({"cluster_by": ["old_id"], "old_keys": {"id": "old_id"}}, "which final does not have: `old_keys` names it. Take it out"),
         (
             {"partition_by": ["createt"]},
             "`partition_by` names `createt`, which is no column. Did you mean `created`?",
@@ -264,12 +270,12 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ),
         (
             {"partition_by": ["op"], "except_columns": ["op"]},
-            "`partition_by` names `op`, which final does not have.",
+            "`partition_by` names `op`, which final does not have: `except_columns` leaves it out.",
         ),
         ({"cluster_by": ["opp"]}, "`cluster_by` names `opp`, which is no column. Did you mean `op`?"),
         (
             {"cluster_by": ["op"], "except_columns": ["op"]},
-            "`cluster_by` names `op`, which final does not have.",
+            "`cluster_by` names `op`, which final does not have: `except_columns` leaves it out.",
         ),
         (
             {"cluster_by": ["op"], "partition_by": ["created"]},
@@ -277,7 +283,10 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ),
         ({"zorder_by": ["opp"]}, "`zorder_by` names `opp`, which is no column. Did you mean `op`?"),
         ({"zorder_by": "op"}, "`zorder_by` is 'op'. It takes a list of column names"),
-        ({"zorder_by": ["op"], "except_columns": ["op"]}, "`zorder_by` names `op`, which final does not have."),
+        (
+            {"zorder_by": ["op"], "except_columns": ["op"]},
+            "`zorder_by` names `op`, which final does not have: `except_columns` leaves it out.",
+        ),
         ({"zorder_by": ["op"], "cluster_by": ["seq"]}, "`cluster_by` and `zorder_by` are both given"),
         (
             {"zorder_by": ["Created"], "partition_by": ["created"]},
@@ -309,7 +318,10 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ),
         ({"set_on_insert": ["opp"]}, "`set_on_insert` names `opp`, which is no column. Did you mean `op`?"),
         ({"set_on_insert": ["id"]}, "`set_on_insert` names `id`, which is one of `keys`."),
-        ({"set_on_insert": ["op"], "except_columns": ["op"]}, "`set_on_insert` names `op`, which final does not have."),
+        (
+            {"set_on_insert": ["op"], "except_columns": ["op"]},
+            "`set_on_insert` names `op`, which final does not have: `except_columns` leaves it out.",
+        ),
         ({"ignore_null_updates": ["id"]}, "`ignore_null_updates` names `id`, which is one of `keys`."),
         ({"operation": "id"}, "`operation` names the key column `id`."),
         ({"old_keys": {"id": "id"}}, "`old_keys` names the key column `id`."),
@@ -434,6 +446,10 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
         ({"file_format": "parket"}, "`file_format` is 'parket'. It takes `json`, `csv`, `parquet`, `orc`, `avro` or `delta`"),
         ({"file_format": "csv", "csv_options": {"delimiter": ";"}}, "`csv_options.delimiter` is not known. Known: `comment`"),
         ({"file_format": "csv", "csv_options": {"sep": "", "comment": "##"}}, "`csv_options.comment` is '##'."),
+        ({"file_format": "csv", "csv_options": {"sep": "\t", "quote": 5}}, "`csv_options` is {sep: '\\t', quote: 5}."),
+        ({"file_format": "csv", "csv_options": {"sep": '"'}}, "`csv_options` has the same for `sep` and for `quote`."),
+        ({"location": " landing/{table}"}, "`location` is ' landing/{table}', with a blank at its end or beginning."),
+        ({"location": "S3A://lake/{table}"}, "The kind of a URL is written in small letters, e.g. s3a"),
         ({"csv_options": {"sep": ";"}}, "`csv_options` is for CSV files. Set `file_format: csv`, or take it out."),
         ({"keys": ["id"]}, "`keys` is a setting of the table, not of the feed. Move it there."),
         (
@@ -469,8 +485,8 @@ JDBC = {"url": "jdbc:x", "table": "audit", "serial": "id", "overlap": 10}
         ({"jdbc": JDBC | {"overlap": "10"}}, "`jdbc.overlap` is '10'."),
         ({"kafka": KAFKA, "jdbc": JDBC}, "`kafka` and `jdbc` are both given."),
         ({"kafka": KAFKA, "file_format": "json"}, "`kafka` lands in a Delta table. Set `file_format: delta`."),
-        ({"kafka": KAFKA | {"topic_pattern": "a.*"}}, "`kafka` takes `topics` or `topic_pattern`, one of them."),
-        ({"kafka": {"bootstrap_servers": "k"}}, "`kafka` takes `topics` or `topic_pattern`, one of them."),
+        ({"kafka": KAFKA | {"topic_pattern": "a.*"}}, "`kafka` takes `topics` or `topic_pattern`, one of them. Both are given."),
+        ({"kafka": {"bootstrap_servers": "k"}}, "`kafka` takes `topics` or `topic_pattern`, one of them. Neither is given."),
         ({"kafka": KAFKA | {"options": {"subscribe": "a"}}}, "`kafka.options` names `subscribe`, which `delta-cdc land` sets"),
         ({"kafka": KAFKA | {"topics": ["a", "x.{table}"]}}, "`{table}` stands in one of `location` (landing) and"),
         ({"jdbc": JDBC, "location": "landing/{table}"}, "in one of `location` (landing/{table}) and `jdbc.table` (audit)."),
@@ -480,6 +496,7 @@ JDBC = {"url": "jdbc:x", "table": "audit", "serial": "id", "overlap": 10}
         ({"jdbc": JDBC | {"url": "jdbc:oracle:thin:scott/tiger@//h:1/s"}}, "`jdbc.url` has a password in plain text."),
         ({"kafka": KAFKA | {"options": {"kafka.sasl.jaas.config": 'M clientId="x" clientSecret="y";'}}}, "in plain text. Put it"),
         ({"kafka": KAFKA | {"options": {"kafka.ssl.keystore.key": "-----BEGIN PRIVATE KEY-----"}}}, "in plain text. Put it"),
+        ({"jdbc": JDBC | {"url": "postgresql://h/d"}}, "`jdbc.url` begins with `jdbc:`, e.g. jdbc:postgresql://db/shop."),
         ({"change_table": "ct"}, "`change_table` is a setting of the table, not of the feed. Move it there."),
     ],
 )
@@ -498,6 +515,27 @@ def test_a_block_that_is_not_right_tells_of_its_secrets_and_shows_none(tmp_path:
     assert not any("geheim" in problem for problem in found)
     for told in ("`jdbc.tabel` is not known", "`jdbc.options` has `password` in", "`jdbc.url` has a password in plain text"):
         assert any(told in problem for problem in found), (told, found)
+
+
+def test_two_equal_mistakes_of_one_table_are_those_of_one_table(tmp_path: Path) -> None:
+    table = TABLE | {"mask": {"email": "sha2(email, 256)"}}
+    with pytest.raises(ConfigError) as caught:
+        loaded(tmp_path, source(tables={"invoice": table}))
+    said, closing = caught.value.lines()
+    assert said.startswith("feed shop, table invoice: `mask` names `email`, which is no column.")
+    assert closing == "1 problem found, nothing was run."
+
+
+def test_copies_of_a_table_are_compared_by_its_keys(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, source(feed=FEED | {"format": "snapshots"}, tables={"t": {}}))
+    assert problem.endswith("`keys` is missing. Give the columns that identify a row, e.g. [id]: the copies of a table are "
+                            "compared by them.")
+
+
+def test_fields_may_be_parted_by_a_tab_or_a_blank(tmp_path: Path) -> None:
+    for sep in ("\t", " ", "||"):
+        feed = FEED | {"file_format": "csv", "csv_options": {"sep": sep}}
+        assert loaded(tmp_path, source(feed=feed)).tables[0].settings.csv_options == {"sep": sep}
 
 
 def test_a_feed_that_is_there_twice_is_one_mistake(tmp_path: Path) -> None:
@@ -599,6 +637,31 @@ def test_settings_of_flat_rows_elsewhere(tmp_path: Path, setting: dict[str, Any]
     feed = {"format": "wal2json_v2", "location": "landing"}
     (problem,) = problems(tmp_path, source(feed=feed, tables={"t": {"keys": ["id"], **setting}}))
     assert problem.endswith("is for flat rows; wal2json_v2 says that itself. Take it out.")
+
+
+@pytest.mark.parametrize("setting", [{"decimal_handling": "string"}, {"time_unit": "millis"}, {"unavailable_value": "x"}])
+def test_settings_of_debezium_elsewhere(tmp_path: Path, setting: dict[str, Any]) -> None:
+    name = next(iter(setting))
+    for feed, table in ((FEED | setting, TABLE), (FEED, TABLE | setting)):
+        (problem,) = problems(tmp_path, source(feed=feed, tables={"t": table}))
+        assert problem.endswith(f"`{name}` is for `format: debezium`, and this feed is rows. Take it out.")
+    debezium = {"format": "debezium", "location": "landing"}
+    assert loaded(tmp_path, source(feed=debezium | setting, tables={"t": {"keys": ["id"]}})).tables
+
+
+def test_a_change_data_feed_is_of_delta_tables(tmp_path: Path) -> None:
+    feed = FEED | {"format": "delta_cdf", "file_format": "json"}
+    (problem,) = problems(tmp_path, source(feed=feed, tables={"t": {"keys": ["id"]}}))
+    assert problem == "feed shop: `file_format` is json, and `format: delta_cdf` is of Delta tables. Take it out."
+    assert loaded(tmp_path, source(feed=feed | {"file_format": "delta"}, tables={"t": {"keys": ["id"]}})).tables
+
+
+@pytest.mark.parametrize("other", [{"history": "table"}, {"alternate_keys": [["op"]]}, {"insert_only": True}])
+def test_what_cannot_be_compacted_keeps_no_days(tmp_path: Path, other: dict[str, Any]) -> None:
+    (problem,) = problems(tmp_path, source(tables={"t": TABLE | other | {"compact_after_days": 30}}))
+    assert "`compact_after_days` " in problem
+    assert problem.endswith("Take one out.")
+    assert loaded(tmp_path, source(feed=FEED | {"compact_after_days": 30}, tables={"t": TABLE | other, "u": TABLE})).tables
 
 
 def test_a_feed_wide_default_is_no_contradiction_of_an_insert_only_table(tmp_path: Path) -> None:
@@ -709,6 +772,8 @@ def test_other_models_of_one_name(tmp_path: Path) -> None:
     assert "its model stg_a__b__c is also a model of feed a__b, table c. Rename one of them" in found[0]
     (problem,) = problems(tmp_path, source(tables={"t": TABLE | {"final_name": "cdc_change_sets"}}))
     assert "its model cdc_change_sets is also a model of this package." in problem
+    (problem,) = problems(tmp_path, source(tables={"t": TABLE | {"final_name": "stg_shop__t"}}))
+    assert "`final_name` is stg_shop__t, which is another model of the table. Give another, e.g. final_t." in problem
 
 
 def test_feed_without_tables(tmp_path: Path) -> None:
@@ -943,6 +1008,7 @@ def test_unquoted() -> None:
             "`cdc` is not read here",
         ),
         (lambda table: table.update(meta={"CDC": TABLE}), "`CDC` is not read here"),
+        (lambda table: table.update(config={"meta": {"cd": TABLE}}), "`cd` stands under `meta`, where nobody reads it."),
     ],
 )
 def test_settings_that_nobody_reads_are_told(tmp_path: Path, change: Any, said: str) -> None:
@@ -977,6 +1043,8 @@ FEEDS = yaml.safe_dump({"sources": [source()]}, sort_keys=False)
         (FEEDS.replace("name: shop", "name: shop\n  name: stall"), "`name` is given twice, and the first is lost"),
         (FEEDS.replace("location:", "x: 2026-02-30\n        location:"), "this is not valid yml: day is out of range"),
         ("sources: [{name: s, meta: {cdc: {location: {{ var('x') }}}}}]", "A text with braces wants quotes."),
+        ("sources: [{name: s, meta: {cdc: {kafka: {options: {user: ${U}}}}}}]", "A text with braces wants quotes."),
+        ("sources:\n\t- name: shop\n", "Yml is indented with blanks, not with tabs."),
     ],
 )
 def test_a_feed_that_would_not_be_seen_is_told(tmp_path: Path, text: str, said: str) -> None:
@@ -1034,6 +1102,12 @@ def test_E7_a_column_never_to_store_that_is_misspelled(tmp_path: Path) -> None:
         ({"sequence_by": ["id", "ID"]}, "`sequence_by` names `ID` twice"),
         ({"sequence_by": ["id desc"]}, "write an expression that rises with time"),
         ({"sequence_by": ["id, seq"]}, "Write each by itself: [id, seq]"),
+        ({"sequence_by": ['"seq"']}, '`sequence_by` has `"seq"`, which names no column, so it tells nothing of a change.'),
+        ({"sequence_by": ["1"]}, "`sequence_by` has `1`, which names no column"),
+        ({"sequence_by": ["current_timestamp()"]}, "`sequence_by` has `current_timestamp()`, which names no column"),
+        ({"transaction": "'xid'"}, "`transaction` has `'xid'`, which names no column"),
+        ({"deleted_when": "'op' = 'D'"}, "`deleted_when` has `'op' = 'D'`, which names no column"),
+        ({"sequence_by": ["Op"], "operation": "op"}, "`operation` and `sequence_by` both name `op`: what a change does"),
         ({"deleted_when": "is_gone"}, "`deleted_when` names `is_gone`, which is no column"),
         ({"deleted_when": "creatd is null"}, "`deleted_when` names `creatd`, which is no column. Did you mean `created`?"),
         ({"truncated_when": "op = 'T"}, "`truncated_when` has `op = 'T`, which is no SQL expression: a quote (') is not closed."),
@@ -1055,6 +1129,7 @@ def test_what_would_fail_or_be_lost_later_is_told(tmp_path: Path, settings: dict
     ("settings", "feed"),
     [
         ({"deleted_when": "_timestamp > '2026-01-01'", "occurred_at": "date_trunc('day', _timestamp)"}, "debezium"),
+        ({"sequence_by": ["_position.offset + 0"], "transaction": "concat(_txid, '')", "ordinal": "`_total_order`"}, "debezium"),
         ({"expressions": {"y": "id + 1", "z": "y + _cdc_batch_id"}, "partition_by": ["z % 10 as part"]}, "rows"),
     ],
 )
@@ -1093,7 +1168,7 @@ def test_fields_of_the_format_are_no_columns_of_final(tmp_path: Path) -> None:
         ("a collate UTF8_LCASE = 'x'", []),
         ("(select max(x) from t) > a", []),
         ("`a b`.c = 'it\\'s' or `d``e` = \"f\"", ["a b", "d`e"]),
-        ("make_interval(days => a) -- and b", ["a"]),
+        ("make_interval(days => a) -- and b\n", ["a"]),
         ("1e5 + 2L - .5 * a /* b */", ["a"]),
         ("element_at(split(größe, '[(]'), 1)[0]", ["größe"]),
         ("map('k', a)['k'] <=> array(b)[0]", ["a", "b"]),
@@ -1113,6 +1188,11 @@ def test_the_columns_that_an_expression_names(sql: str, names: list[str]) -> Non
         ("f(a))", "`)` closes nothing"),
         ("f(a]", "`]` closes nothing"),
         ("a; b", "`;` ends a statement, and it takes an expression"),
+        ("op = 'D' -- gone", "`--` hides what the table's SQL has behind it. Write the comment into the yml"),
+        ("select 1", "`select` makes a statement, and it takes an expression"),
+        ("year(a) as y", "`as` gives a name, which has no place here"),
+        ("a = ", "it ends with `=`"),
+        ("a and", "it ends with `and`"),
     ],
 )
 def test_what_is_no_expression(sql: str, why: str) -> None:
@@ -1122,6 +1202,30 @@ def test_what_is_no_expression(sql: str, why: str) -> None:
 @pytest.mark.parametrize("settings", [{"deleted_when": "false"}, {"truncated_when": " TRUE "}, {"track_columns": []}])
 def test_conditions_without_a_column_and_no_tracked_column_are_fine(tmp_path: Path, settings: dict[str, Any]) -> None:
     assert loaded(tmp_path, source(tables={"invoice": TABLE | settings})).tables
+
+
+def test_a_column_with_the_name_of_a_word_of_sql_is_a_column(tmp_path: Path) -> None:
+    columns = [{"name": name, "data_type": "string"} for name in ("id", "date", "time")]
+    table = {"keys": ["id"], "sequence_by": ["cast(date as date)", "time"], "deleted_when": "`date` = 'x'"}
+    assert loaded(tmp_path, source(tables={"t": table}, columns=columns)).tables
+
+
+def test_an_order_that_is_seldom_meant_is_noted(tmp_path: Path) -> None:
+    columns = [*COLUMNS, {"name": "code", "data_type": "VARCHAR(9)"}, {"name": "_xid", "data_type": "string"}]
+    tables = {
+        "a": TABLE | {"sequence_by": ["seq", "OP"]}, "b": TABLE | {"sequence_by": ["op"]}, "c": TABLE,
+        "d": TABLE | {"sequence_by": ["`code`"]}, "e": TABLE | {"sequence_by": ["concat(op)"]},
+        "k": TABLE | {"sequence_by": ["ID"]}, "l": {"sequence_by": ["id"], "insert_only": True, "keys": ["id"]},
+    }  # fmt: skip
+    found = notes.of_order(loaded(tmp_path, source(tables=tables, columns=columns)))
+    assert [note.partition(": texts")[0] for note in found[:2]] == [
+        "feed shop, table a and 1 more: `sequence_by` has `op`, a string",
+        "feed shop, table d: `sequence_by` has `code`, a VARCHAR(9)",
+    ]
+    assert found[2].startswith("feed shop, table k: `sequence_by` has only `keys`: all changes of a row have one place")
+    assert len(found) == 3
+    fields = source(feed=FEED | {"format": "debezium"}, tables={"t": {"keys": ["id"], "sequence_by": ["_txid"]}})
+    assert notes.of_order(loaded(tmp_path, fields)) == []
 
 
 def test_E2_renamed_columns_are_found_in_any_case(tmp_path: Path) -> None:

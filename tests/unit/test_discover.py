@@ -317,7 +317,7 @@ def test_the_command_writes_a_source_that_needs_only_what_the_messages_do_not_te
         file.write((CASES / "feeds" / "paimon__canal__table_decimal_no_change" / "input-01.jsonl").read_text() + "\nnonsense\n")
     done = CliRunner().invoke(main, ["discover", "canal", str(capture), "--feed", "shop", "--location", "landing"])
     assert done.exit_code == 0
-    assert "1 line could not be read as canal." in done.stderr
+    assert "1 line could not be read as canal, the first is 1.jsonl.gz, line 3." in done.stderr
     assert yaml.safe_load(done.stdout)["sources"] == [
         {
             "name": "shop",
@@ -389,6 +389,8 @@ def test_a_feed_that_lacks_settings_stops_no_other(new_project):
     assert "1 feed, 1 table; with `enabled: false`: visit: no problems found." in validated.output
     refused = init(new_project, "visit", "rows")
     assert "There is a feed visit already." in refused.stderr
+
+    assert "Note: not read yet: feed visit, table visit: `sequence_by` is missing." in validated.output
 
     filled_in = path.read_text().replace("cdc: {}", "cdc: {keys: [id], sequence_by: [at], operation: op}")
     path.write_text(filled_in.replace("    enabled: false\n", ""))
@@ -470,8 +472,13 @@ def test_init_with_force_writes_a_source_again(new_project):
     change_set.write_text(json.dumps({"id": 1}) + "\n")
     kept = init(new_project, "f", "rows", "landing", "--force")
     assert kept.exit_code == 2
-    assert "models/f/_sources.yml is as it was: the feed's models need it." in kept.stderr
+    assert "models/f/_sources.yml is as it was: the feed's models need it. Give the settings with --from-csv.\n" in kept.stderr
     assert source.read_text() == before
+    sheet = new_project / "tables.csv"
+    sheet.write_text("table,keys,sequence_by\nf,id,at\n")
+    wrong = init(new_project, "f", "rows", "landing", "--force", "--from-csv", str(sheet)).stderr
+    assert f"feed f, table f: `sequence_by` names `at`, which is no column. Known: `id`. ({sheet})\n" in wrong
+    assert wrong.endswith(f"as it was: the feed's models need it. Put {sheet} right, and give it again.\n")
 
 
 def test_init_writes_over_no_source_of_another_feed(new_project):
@@ -587,8 +594,37 @@ def test_init_takes_the_columns_of_csv_files_from_their_headers(new_project):
     assert [column["name"] for column in table["columns"]] == ["id", "total", "wher;e", "op", "changed_at"]
     assert {column["data_type"] for column in table["columns"]} == {"string"}
     assert "# The files tell no key of: invoice." in source
-    assert "# invoice, by the values of 2 rows alone, perhaps id bigint, total decimal(4,2), changed_at timestamp.\n" in source
+    assert "# invoice, by the values of 2 rows alone, perhaps id bigint, total decimal(18,2), changed_at timestamp. A d" in source
     assert "feed invoice, table invoice: `keys` is missing." in done.stderr
+
+
+def test_init_takes_fields_that_tabs_part(new_project):
+    (new_project / "landing/1.tsv").write_text("id\tname\tat\n1\tA, B\t2026-01-31\n")
+    sheet = new_project / "tables.csv"
+    sheet.write_text("table,keys,sequence_by\nf,id,at\n")
+    done = init(new_project, "f", "rows", "landing", "--from-csv", str(sheet))
+    assert done.exit_code == 0, done.output
+    (feed,) = yaml.safe_load((new_project / "models/f/_sources.yml").read_text())["sources"]
+    assert feed["config"]["meta"]["cdc"]["csv_options"] == {"sep": "\t"}
+    assert [column["name"] for column in feed["tables"][0]["columns"]] == ["id", "name", "at"]
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("id,name,,x", "its header (id,name,,x) has no name for field 3. Give each column a name of its own."),
+        ("id,Name,name", "its header (id,Name,name) names `name` twice (to Spark, case makes no difference)."),
+    ],
+)
+def test_init_says_what_is_wrong_with_a_header(new_project, header, said):
+    (new_project / "landing/1.csv").write_text(f"{header}\n")
+    assert said in init(new_project, "f", "rows").stderr
+
+
+def test_init_asks_for_no_setting_that_the_format_does_not_take(new_project):
+    (new_project / "landing/1.jsonl").write_text('{"id": 1}\n')
+    assert init(new_project, "f", "snapshots").exit_code == 2
+    assert "# The messages tell no key of: f. Set `keys`.\n" in (new_project / "models/f/_sources.yml").read_text()
 
 
 def test_init_tells_what_values_look_like_where_messages_tell_no_types(new_project):
@@ -596,14 +632,91 @@ def test_init_tells_what_values_look_like_where_messages_tell_no_types(new_proje
     (new_project / "landing/1.jsonl").write_text(json.dumps(message | {"primary_key_columns": ["id"], "position": "a:1"}) + "\n")
     init(new_project, "shop", "maxwell")
     source = (new_project / "models/shop/_sources.yml").read_text()
-    assert "# t, by the values of 1 rows alone, perhaps id int, at timestamp_ntz, sum decimal(2,1).\n" in source
+    assert "# t, by the values of 1 row alone, perhaps id bigint, at timestamp_ntz, sum decimal(18,1). A decimal rounds" in source
+    assert "# No type was told of 3 columns, listed as string: db.t.id, db.t.at, db.t.sum\n" in source
 
 
 def test_of_many_rows_the_first_tell_what_values_look_like():
     looks = Looks()
     for number in range(MOST + 1):
         looks.add({"id": number if number < MOST else "no number"})
-    assert (looks.rows, looks.types()) == (MOST, {"id": "int"})
+    assert (looks.rows, looks.types()) == (MOST, {"id": "bigint"})
+
+
+def test_goldengate_without_a_schema_tells_what_values_look_like():
+    operation = {"table": "O.T", "op_type": "U", "pos": "1", "before": {"ID": 1}, "after": {"ID": 2, "V": "2026-01-31"}}
+    assert found("goldengate", operation)["O.T"].looks.types() == {"ID": "bigint", "V": "date"}
+
+
+def test_a_decimal_leaves_room():
+    looks = Looks()
+    looks.add({"a": "1.5", "b": "12345678901234567.89", "c": "1" * 37 + ".25"})
+    assert looks.types() == {"a": "decimal(18,1)", "b": "decimal(38,2)"}
+
+
+@pytest.mark.parametrize(
+    ("message", "message_format", "given"),
+    [
+        (DEBEZIUM, "debezium", "wal2json_v2"), (MAXWELL, "maxwell", "canal"), (CANAL, "canal", "maxwell"),
+        ({"table": "O.T", "op_type": "I", "after": {"ID": 1}, "pos": "1"}, "goldengate", "maxwell"),
+        ({"__$operation": 4, "__$start_lsn": "0x01", "id": 1}, "sqlserver_ct", "debezium"),
+    ],
+)
+def test_init_says_of_which_format_messages_are(new_project, message, message_format, given):
+    (new_project / "landing/1.jsonl").write_text(json.dumps(message) + "\n")
+    done = init(new_project, "f", given)
+    assert f"as a message of `{given}`. They are messages of `{message_format}`. Give that as the format.\n" in done.stderr
+    note = f"Note: landing holds messages of the format `{message_format}`, which may tell more: `--format {message_format} "
+    assert note in init(new_project, "r", "rows").stdout
+    assert f"# The messages are of the format {message_format} too" in (new_project / "models/r/_sources.yml").read_text()
+
+
+def test_init_says_that_envelopes_without_a_table_are_of_another_format(new_project):
+    line = {"table": "O.T", "op_type": "I", "after": {"ID": 1}, "pos": "1", "primary_keys": ["ID"]}
+    (new_project / "landing/1.jsonl").write_text(json.dumps(line) + "\n")
+    assert "Note: landing holds messages of the format `goldengate`" in init(new_project, "f", "debezium").stdout
+    assert "Note:" not in init(new_project, "g", "goldengate").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"id": 1}, {"id": 2}]', "1.json is one array; each line has to be an object: `jq -c '.[]' 1.json > 1.jsonl`."),
+        ('{\n "id": 1\n}\n', "1.json is one object on several lines; each line has to be an object: `jq -c . 1.json > 1.jsonl`."),
+        ("id: 1\n", "A line is a JSON object; files of other kinds are told by their names"),
+    ],
+)
+def test_init_says_what_is_no_line_of_json(new_project, text, said):
+    (new_project / "landing/1.json").write_text(text)
+    assert said in init(new_project, "f", "rows").stderr
+
+
+def test_init_says_which_line_it_could_not_read(new_project):
+    (new_project / "landing/1.jsonl").write_text('{"id": 1}\n')
+    (new_project / "landing/2.jsonl").write_text('{"id": 1}\n\nhalf {\n{\n')
+    said = init(new_project, "f", "rows").stdout
+    assert "1 table; 2 lines could not be read as rows, the first is 2.jsonl, line 3\n" in said
+
+
+def test_init_says_how_to_begin_with_csv_of_another_encoding(new_project):
+    (new_project / "landing/1.csv").write_bytes("id,größe\n1,ü\n".encode("latin-1"))
+    said = init(new_project, "f", "rows").stderr
+    assert "(`iconv -f iso-8859-1 -t utf-8`), then add `csv_options: {encoding: iso-8859-1}` to the source." in said
+
+
+def test_init_says_that_a_location_is_a_file_or_holds_no_delta_table(new_project):
+    (new_project / "landing/1.jsonl").write_text('{"id": 1}\n')
+    said = init(new_project, "f", "rows", "landing/1.jsonl").stderr
+    assert f"it is a file. Name its folder, {new_project / 'landing'}." in said
+    assert "landing holds no Delta table, nor does a folder in it" in init(new_project, "f", "delta_cdf").stderr
+
+
+@pytest.mark.parametrize("name", ["cdc_ts", "dms_at", "dms_timestamp", "transact_id", "load_time", "ingest_ts"])
+def test_init_proposes_the_columns_by_which_others_order(new_project, name):
+    (new_project / "landing/1.jsonl").write_text(json.dumps({"order_id": 1, name: "x"}) + "\n")
+    init(new_project, "orders", "rows")
+    source = (new_project / "models/orders/_sources.yml").read_text()
+    assert f"# orders, by the names alone, perhaps keys: order_id; sequence_by: {name}.\n" in source
 
 
 def test_init_says_that_a_csv_file_has_no_header(new_project):
