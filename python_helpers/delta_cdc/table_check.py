@@ -121,7 +121,9 @@ class TableCheck:
             elif name.casefold() not in [each.casefold() for each in known]:
                 message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
                 self.problem(message, setting)
-        if setting in _OF_A_CHANGE and single is None and names_none_of(expression, columns):
+        # `deleted_when: "false"` is one that is meant; text in quotes is a column's name, mistaken
+        may_be_constant = setting != "sequence_by" and not re.search("['\"]", expression)
+        if setting in _OF_A_CHANGE and single is None and not may_be_constant and names_none_of(expression, columns):
             message = f"`{setting}` has `{expression}`, which names no column, so it tells nothing of a change."
             self.problem(f"{message} A column stands by its name, or in backticks; what is in quotes is text.", setting)
 

@@ -1125,6 +1125,11 @@ def test_what_would_fail_or_be_lost_later_is_told(tmp_path: Path, settings: dict
     assert any(said in problem for problem in found), found
 
 
+def test_a_condition_may_be_a_constant(tmp_path: Path) -> None:
+    told = {"deleted_when": "false", "truncated_when": "1 = 0", "occurred_at": "current_timestamp()"}
+    assert loaded(tmp_path, source(tables={"invoice": TABLE | told})).tables
+
+
 @pytest.mark.parametrize(
     ("settings", "feed"),
     [
