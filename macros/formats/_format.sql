@@ -71,10 +71,12 @@
   {{ return(delta_cdc._cast_text(text, type)) }}
 {% endmacro %}
 
-{#- Text to a type. Of a time without a day Spark makes a timestamp of today: it is none. -#}
+{#- Text to a type. Of a time without a day Spark makes a timestamp of today, and of `0044-03-15 BC` a date after Christ: they
+    are none. -#}
 {% macro _cast_text(text, type) %}
+  {%- set none_such = {'timestamp': "r'^\\s*T?\\d{1,2}:'", 'date': "r'(?i)^\\s*\\d+-\\d+-\\d+[ T]+[a-z]'"}.get(type | lower | trim) -%}
   {%- set value = 'try_cast(' ~ text ~ ' as ' ~ type ~ ')' -%}
-  {{ return("if(" ~ text ~ " rlike r'^\\s*T?\\d{1,2}:', null, " ~ value ~ ")" if type | lower | trim == 'timestamp' else value) }}
+  {{ return('if(' ~ text ~ ' rlike ' ~ none_such ~ ', null, ' ~ value ~ ')' if none_such else value) }}
 {% endmacro %}
 
 

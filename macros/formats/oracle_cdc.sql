@@ -4,10 +4,16 @@
   whose names end in $ are control columns.
 -#}
 {% macro oracle_cdc_lines(lines) %}
-  {{ return(delta_cdc._with_image_before(lines, "trim(try_variant_get(body, '$[\"OPERATION$\"]', 'string'))",
-      ['UO', 'UU'], ['UN'],
-      ["try_variant_get(body, '$[\"CSCN$\"]', 'string')", "try_variant_get(body, '$[\"XIDUSN$\"]', 'string')",
-        "try_variant_get(body, '$[\"XIDSLT$\"]', 'string')", "try_variant_get(body, '$[\"XIDSEQ$\"]', 'string')"])) }}
+  {%- set place = [] -%}
+  {%- for name in ['CSCN', 'XIDUSN', 'XIDSLT', 'XIDSEQ'] %}{% do place.append(delta_cdc._oracle_control(name)) %}{% endfor -%}
+  {{ return(delta_cdc._with_image_before(lines, 'trim(' ~ delta_cdc._oracle_control('OPERATION') ~ ')', ['UO', 'UU'], ['UN'], place)) }}
+{% endmacro %}
+
+{#- A control column of a row that is not taken apart yet. -#}
+{% macro _oracle_control(name) %}
+  {%- set values = [] -%}
+  {%- for each in [name, name | lower] %}{% do values.append("try_variant_get(body, '$[\"" ~ each ~ "$\"]', 'string')") %}{% endfor -%}
+  {{ return('coalesce(' ~ values | join(', ') ~ ')') }}
 {% endmacro %}
 
 
@@ -25,7 +31,10 @@ select
 from (
   select *, {{ delta_cdc._columns_where('row_values', "not endswith(name, '$') and name <> '__before'") }} as new_values,
     {{ delta_cdc._columns_where(before, "not endswith(name, '$')") }} as old_values
-  from {{ delta_cdc._flat_rows(lines) }}
+  from (
+    select * except (row_values), transform_keys(row_values, (name, value) -> if(endswith(name, '$'), upper(name), name)) as row_values
+    from {{ delta_cdc._flat_rows(lines) }}
+  )
 )
 {%- endmacro %}
 

@@ -9,7 +9,7 @@ from unittest.mock import ANY
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import catalog, delta_log
+from dbt.adapters.sparkdelta import catalog, delta_log, upkeep
 from dbt.adapters.sparkdelta.session import settings_on
 from dbt.adapters.sparkdelta.write_plan import WritePlan
 
@@ -241,6 +241,17 @@ def test_none_where_the_commit_took_rows_out(table: Table) -> None:
     changed = "using (select 1 as id, 5 as new) as s on t.id = s.id when matched then update set id = new"
     table.write("app.x@1", 3, "merge into {t} as t " + changed)
     assert newest(table, 3) is None
+
+
+def test_none_where_the_transaction_was_handed_over_without_its_rows(table: Table) -> None:
+    """To a clone, on which `run --plan` works."""
+    session, table.name = table.session, "handed"
+    table.write("handed@0", 3, CREATE)
+    session.sql("create schema if not exists state_planned")
+    session.sql("create table state_planned.handed shallow clone state.handed")
+    upkeep.hand_over(session, ("state", "handed"), ("state_planned", "handed"))
+    assert delta_log.table_state(session, "state_planned", "handed", "handed")["txn_version"] == 3
+    assert delta_log.rows_of_commit(session, "state_planned", "handed", "handed@0", 3) is None
 
 
 def test_the_rows_of_the_newest_commit_under_column_mapping_and_in_partitions(table: Table) -> None:
