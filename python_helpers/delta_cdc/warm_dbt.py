@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import yaml
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -104,10 +105,8 @@ class WarmDbt:
                 folders.clear()
                 continue
             been.add((place.st_dev, place.st_ino))
-            is_project = os.path.exists(os.path.join(folder, "dbt_project.yml"))
-            folders[:] = [
-                name for name in folders if not (name.startswith(".") or (is_project and name in ("target", "logs", "lake")))
-            ]
+            read = _read_by_dbt(os.path.join(folder, "dbt_project.yml"))
+            folders[:] = [name for name in folders if (name in read if read else not name.startswith("."))]
             for name in names:
                 if name.endswith((".yml", ".yaml", ".sql", ".py", ".csv", ".md")):
                     path = os.path.join(folder, name)
@@ -117,6 +116,19 @@ class WarmDbt:
                         continue
                     found[path] = (told.st_mtime_ns, told.st_size)
         return found
+
+
+def _read_by_dbt(project_file: str) -> set[str]:
+    """The folders of a project, by the file at its top, that a parse reads: change sets may lie beside them. None if they
+    cannot be told, or if there is no such file."""
+    try:
+        told = yaml.safe_load(Path(project_file).read_text("utf-8")) or {}
+        given = [path for key, paths in told.items() if str(key).endswith("-paths") for path in paths]
+        paths = [os.path.normpath(path).split(os.sep)[0] for path in (*given, told.get("packages-install-path", "dbt_packages"))]
+    except (OSError, ValueError, yaml.YAMLError, AttributeError, TypeError):
+        return set()
+    known = {"models", "macros", "seeds", "tests", "analyses", "snapshots", "functions"}
+    return set() if any(path == "." or "{" in path for path in paths) else {*known, *paths}
 
 
 @contextmanager

@@ -98,7 +98,8 @@ def test_the_bar_counts_tests_that_ended(monkeypatch, tmp_path):
 
 def test_a_package_that_holds_the_project_is_looked_at_once(tmp_path):
     project = tmp_path / "integration_tests"
-    for folder in (tmp_path / "macros", project / "models" / "logs", project / "target", project / "dbt_packages"):
+    inside = [project / name for name in ("models/logs", "target", "dbt_packages", "landing")]
+    for folder in (tmp_path / "macros", *inside):
         folder.mkdir(parents=True)
         (folder / "a.sql").write_text("select 1")
     for each in (tmp_path, project):
@@ -109,3 +110,20 @@ def test_a_package_that_holds_the_project_is_looked_at_once(tmp_path):
         "dbt_project.yml", "models/logs/a.sql", "dbt_packages/a.sql", "dbt_packages/package/dbt_project.yml",
         "dbt_packages/package/macros/a.sql",
     }
+
+
+@pytest.mark.parametrize(("told", "read"), [
+    ("name: x", {"models"}),
+    ("model-paths: [a/b, ./c]", {"models", "a", "c"}),
+    ("model-paths: [.]", {"models", "a", "c", "landing"}),
+    ("packages-install-path: '{{ env_var(\"X\") }}'", {"models", "a", "c", "landing"}),
+    ("- nothing: [", {"models", "a", "c", "landing"}),
+])  # fmt: skip
+def test_change_sets_in_the_project_are_no_files_of_it(tmp_path, told, read):
+    """Each would have the project parsed anew."""
+    for folder in ("models", "a", "c", "landing", ".hidden"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "0001.csv").write_text("a")
+    (tmp_path / "dbt_project.yml").write_text(told)
+    found = {path.removeprefix(f"{tmp_path}/") for path in WarmDbt(tmp_path)._files()}
+    assert found == {"dbt_project.yml", *(f"{folder}/0001.csv" for folder in read)}
