@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from tests import oracle
 
-SCHEMA = {"id": "int", "old_id": "int", "op": "string", "seq": "bigint", "place": "bigint", "txn": "string"}
+PLACE = {"op": "string", "seq": "bigint", "place": "bigint", "txn": "string"}
 WILD = ({"n": ("n", "int")},)  # the one shape of wild changes
 BITS = {"smallint": 16, "int": 32, "bigint": 64}
 # What a rows-file gives for a feed of flat rows.
@@ -20,8 +20,6 @@ ROWS = {
     "delete_when": "op = 'D'",
     "truncate_when": "op = 'T'",
     "operation": "op",
-    "old_keys": {"id": "old_id"},
-    "columns": {"except": ["op", "old_id", "seq", "place", "txn"]},
 }
 # Messages of the mixed feed that are no table's.
 NOISE = [{"action": "I", "schema": "s", "table": "nobody", "columns": [{"name": "id", "value": 1}]}, {"what": "no message"}]
@@ -42,8 +40,9 @@ class Delivered:
 
     style: one of tests.histories.STYLES, or "wild". shapes: of the source's table (`tests.histories.History`).
     lead: by how many change sets the configuration is ahead of what comes. settings: more of the table's.
-    mixed: it shares its change sets with other tables, as messages of wal2json. wide_key_from: the run with which its key becomes
-    a bigint. clock: how many transactions happen at one moment. runs: how many there are; the last finds all sets that are left.
+    mixed: it shares its change sets with other tables, as messages of wal2json. composite: its key has two columns.
+    wide_key_from: the run with which its key becomes a bigint. clock: how many transactions happen at one moment. runs: how many
+    there are; the last finds all sets that are left.
     """
 
     style: str
@@ -52,6 +51,7 @@ class Delivered:
     lead: int = 0
     settings: Mapping[str, object] = field(default_factory=dict)
     mixed: bool = False
+    composite: bool = False
     wide_key_from: int | None = None
     clock: int = 1
     runs: int = 3
@@ -161,7 +161,14 @@ class Delivered:
         return change["sequence"] and change["sequence"][0] // self.clock
 
     def _shown(self, key: tuple, row: dict) -> dict:
-        return {"id": key[0], **{name: row.get(column) for column, name in self.published.items()}}
+        return {**self._key_columns(key), **{name: row.get(column) for column, name in self.published.items()}}
+
+    def _key_columns(self, key: tuple | None) -> dict:
+        """The columns of a key, which is one number for the oracle. None: of no row."""
+        number = None if key is None else key[0]
+        if not self.composite:
+            return {"id": number}
+        return {"id": None, "the part": None} if number is None else {"id": number // 3, "the part": f"p{number % 3}"}
 
     def undeclared(self) -> Counter:
         """What staging keeps of columns that nobody listed: how often each name with each value."""
@@ -170,14 +177,17 @@ class Delivered:
     def rows_file(self, name: str, table: str) -> dict:
         """The whole as a rows-file, whose `expected` is final; of a mixed table its rows are messages."""
         pair = self.style in ("sequence pair", "split pairs")
-        case = {"name": name, "source": f"a random history ({self.style})", "scd": 1, "keys": ["id"], **self.settings}
+        keys = [*self._key_columns(None)]
+        old_keys = {name: f"old_{name}" for name in keys}
+        case = {"name": name, "source": f"a random history ({self.style})", "scd": 1, "keys": keys, **self.settings}
         if self.mixed:
             case |= {"sequence": "_lsn" if pair else "shiftright(_lsn, 32)"}
             case |= {"occurred_at": f"shiftright(_lsn, 32) div {self.clock}"}
             case |= {} if pair else {"ordinal": "_lsn & 4294967295"}
             case |= {"transaction": "shiftright(_lsn, 32)"} if self.style == "equal sequence" else {}
         else:
-            case |= ROWS | {"sequence": ["seq", "place"] if pair else "seq"}
+            case |= ROWS | {"sequence": ["seq", "place"] if pair else "seq", "old_keys": old_keys}
+            case |= {"columns": {"except": [*old_keys.values(), *PLACE]}}
             case |= {"occurred_at": f"seq div {self.clock}"} if self.clock > 1 else {}
             case |= {} if pair else {"ordinal": "place"}
             case |= {} if self.style == "equal sequence" else {"transaction": "txn"}
@@ -186,7 +196,10 @@ class Delivered:
         names = {each.name: None for listed in self.configurations for each in listed.values()}
         wide = [self.wide_key_from is not None and number >= self.wide_key_from for number in self._last_sets]
         key = ["bigint" if each else "int" for each in wide]
-        case["schema"] = ({"id": key} if self.mixed else SCHEMA | {"id": key, "old_id": key}) | {
+        case["schema"] = {**dict.fromkeys(keys, "string"), "id": key}
+        if not self.mixed:
+            case["schema"] |= {**dict.fromkeys(old_keys.values(), "string"), "old_id": key, **PLACE}
+        case["schema"] |= {
             name: [next((each.type for each in listed.values() if each.name == name), None) for listed in self.configurations]
             for name in names
         }
@@ -207,10 +220,10 @@ class Delivered:
 
     def _row(self, change: dict) -> dict:
         sequence = (*(change["sequence"] or ()), None, None)
-        key, before = ((None, None) if part is None else part for part in (change["key"], change["key_before"]))
+        before = self._key_columns(change["key_before"])
         return {
-            "id": key[0],
-            "old_id": before[0],
+            **self._key_columns(change["key"]),
+            **{f"old_{name}": value for name, value in before.items()},
             "op": change["op"],
             "seq": sequence[0],
             "place": change["ordinal"] if sequence[1] is None else sequence[1],
@@ -221,12 +234,13 @@ class Delivered:
     def _message(self, change: dict, table: str) -> dict:
         high, *low = change["sequence"]
         old = change["key"] if change["op"] == "D" else change["key_before"]
-        told = {"id": change["key"][0], **self._values(change)} if change["op"] in "IU" else {}
+        told = {**self._key_columns(change["key"]), **self._values(change)} if change["op"] in "IU" else {}
+        identity = [{"name": name, "value": value} for name, value in self._key_columns(old).items()]
         return {
             "action": change["op"], "schema": "s", "table": table, "xid": high,
             "lsn": f"{high:X}/{low[0] if low else change['ordinal']:X}",
             **({"columns": [{"name": name, "value": value} for name, value in told.items()]} if told else {}),
-            **({"identity": [{"name": "id", "value": old[0]}]} if old else {}),
+            **({"identity": identity} if old else {}),
         }  # fmt: skip
 
 

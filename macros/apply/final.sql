@@ -51,7 +51,7 @@
         'txn': delta_cdc.transaction(state, staged, plan.mode == 'rebuild'),
         'notes': notes,
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed,
-          'rows_read': plan.changes, 'mode': plan.mode},
+          'rows_read': plan.changes, 'mode': plan.mode, 'resolved_batch_id': reached},
       } -%}
 
   {%- if delta_cdc.is_appended(settings) -%}
@@ -118,7 +118,7 @@
 {#- Whether the keys table has been brought up to date since a table was made of it: somebody had run without the keys model. -#}
 {% macro resolved_since(reached, state) %}
   {%- set then = state.notes.get('resolved_batch_id') -%}
-  {{ return(reached is not none and then is not none and reached > then) }}
+  {{ return(reached is not none and then is not none and reached > [then, state.resolved] | max) }}
 {% endmacro %}
 
 

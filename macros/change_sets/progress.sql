@@ -1,32 +1,35 @@
 {#-
   How far a table has come, read without a Spark job: {exists, id, app_id, batch_id, committed, rows, rebuild, version, notes,
-  columns, properties, next_app_id}. relation: the table.
+  resolved, columns, properties, next_app_id}. relation: the table.
   batch_id: the highest batch that the table has done (-1: none): the version of its own Delta transaction (rules S2, S8), or a
   later batch that the closing commit of a run (`cdc_runs`) noted as holding nothing for it (S7). committed: the highest batch
   that it committed. rows: how many rows that commit wrote; none if that is not known. rebuild: the table holds data of unknown
-  progress: created, restored or replaced by somebody else (S8). next_app_id: that of a write
-  which makes the table anew.
+  progress: created, restored or replaced by somebody else (S8). resolved: how far the keys table had come when a run looked what that changes
+  here, and found nothing (-1: no such run). next_app_id: that of a write which makes the table anew.
 -#}
 {% macro progress(relation) %}
   {%- set state = adapter.table_state(relation, relation.identifier) -%}
   {%- set trusted = state.exists and state.txn_version is not none and not state.replaced -%}
   {%- set committed = state.txn_version if trusted else -1 -%}
-  {%- set done = committed -%}
+  {%- set done, resolved = [committed], [-1] -%}
   {%- if trusted -%}
-    {%- set noted = delta_cdc.noted_runs().done -%}
-    {%- set done =
-          [done, noted.get(relation.identifier, -1), noted.get(relation.schema ~ '.' ~ relation.identifier, -1)] | max -%}
+    {%- set noted = delta_cdc.noted_runs() -%}
+    {%- for name in [relation.identifier, relation.schema ~ '.' ~ relation.identifier] -%}
+      {%- do done.append(noted.done.get(name, -1)) -%}
+      {%- do resolved.append(noted.get('resolved', {}).get(name, -1)) -%}
+    {%- endfor -%}
   {%- endif -%}
   {%- set generation = (state.version + 1) if state.exists else 0 -%}
   {{ return({
       'exists': state.exists,
       'id': state.id,
-      'batch_id': done,
+      'batch_id': done | max,
       'committed': committed,
       'rows': state.rows if trusted else none,
       'rebuild': state.exists and not trusted,
       'version': state.version,
       'notes': state.notes if trusted else {},
+      'resolved': resolved | max,
       'columns': state.columns,
       'properties': state.properties,
       'app_id': state.app_id if trusted else relation.identifier ~ '@' ~ generation,
@@ -72,8 +75,8 @@
 {% endmacro %}
 
 
-{#- What the runs so far found: {done: {table: the highest batch that one found to hold nothing for it}, failed: {table: whether
-    its last run failed}}. The newest commit of `cdc_runs` notes it; where that is somebody else's, its rows are asked. -#}
+{#- What the runs so far found: {done: {table: the highest batch that one found to hold nothing for it}, resolved: {table: how far
+    the keys table had come then}, failed: {table: whether its last run failed}}. The newest commit of `cdc_runs` notes it; where that is somebody else's, its rows are asked. -#}
 {% macro noted_runs() %}
   {%- set runs = delta_cdc._runs_relation() -%}
   {%- set noted = adapter.newest_notes(runs) -%}

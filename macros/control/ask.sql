@@ -89,9 +89,11 @@
 {% endmacro %}
 
 
-{#- A moment as `json_of` writes it; anything else as it is. -#}
+{#- A moment as `json_of` writes it, a decimal as a number of JSON; anything else as it is. -#}
 {% macro _moment_as_json(value) %}
-  {{ return(value.strftime('%Y-%m-%dT%H:%M:%S.%fZ') if value.strftime is defined else value) }}
+  {%- if value.strftime is defined %}{{ return(value.strftime('%Y-%m-%dT%H:%M:%S.%fZ')) }}{% endif -%}
+  {%- if value is number %}{{ return(value | int if value == value | int else value | float) }}{% endif -%}
+  {{ return(value) }}
 {% endmacro %}
 
 {#- {table: what Delta's log tells of it} of the tables that these models write. models: names. limit: commits a table. -#}

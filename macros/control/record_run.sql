@@ -31,6 +31,7 @@
     {%- set name = names[result.node.unique_id] -%}
     {#- of a table that was dropped and is new, what was noted of the old one does not hold -#}
     {%- if r.get('table_version') == 0 and noted.done.pop(name, none) is not none -%}
+      {%- do noted.get('resolved', {}).pop(name, none) -%}
       {%- do r.setdefault('last_batch_id', 0) -%}
     {%- endif -%}
     {%- if layer and (r.get('last_batch_id') is not none or r.get('held') or result.status not in ('success', 'skipped')
@@ -50,7 +51,7 @@
             written, r.get('table_version'), result.execution_time, delta_cdc.literal(status),
             delta_cdc.literal(result.message) if result.status not in ('success', 'skipped')
             else delta_cdc.literal(r.held) if r.get('held') else none] -%}
-      {%- do delta_cdc._note_end(noted, name, status, r.get('last_batch_id'), written) -%}
+      {%- do delta_cdc._note_end(noted, name, status, r.get('last_batch_id'), written, r.get('resolved_batch_id')) -%}
       {%- set out = [] -%}
       {%- for cell in cells %}{% do out.append('null' if cell is none else cell | string) %}{% endfor -%}
       {%- do values.append('(' ~ out | join(', ') ~ ')') -%}
@@ -71,8 +72,9 @@
 {% endmacro %}
 
 
-{#- Note (`noted_runs`) how a table's run ended, its last batch, how many rows it wrote. What a table wrote it knows itself. -#}
-{% macro _note_end(noted, table, status, batch, written) %}
+{#- Note (`noted_runs`) how a table's run ended, its last batch, how many rows it wrote, and how far the keys table
+    had come. What a table wrote it knows itself. -#}
+{% macro _note_end(noted, table, status, batch, written, resolved=none) %}
   {%- if status in delta_cdc._good_ends() -%}
     {%- do noted.failed.pop(table, none) -%}
   {%- else -%}
@@ -81,5 +83,6 @@
   {%- set before = noted.done.get(table, -1) -%}
   {%- if status == 'success' and batch is not none and batch >= before -%}
     {%- if written %}{% do noted.done.pop(table, none) %}{% else %}{% do noted.done.update({table: batch}) %}{% endif -%}
+    {%- if not written and resolved is not none %}{% do noted.setdefault('resolved', {}).update({table: resolved}) %}{% endif -%}
   {%- endif -%}
 {% endmacro %}

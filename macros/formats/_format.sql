@@ -62,13 +62,21 @@
     {{ return("from_json(" ~ text ~ ", " ~ delta_cdc.literal(type) ~ ")") }}
   {%- endif -%}
   {%- if word == 'variant' -%}
-    {{ return("coalesce(try_parse_json(" ~ text ~ "), try_cast(" ~ text ~ " as variant))") }}
+    {{ return("coalesce(" ~ delta_cdc._json_in(text) ~ ", try_cast(" ~ text ~ " as variant))") }}
   {%- endif -%}
   {%- if word in ('float', 'real', 'double') -%}  {#- Spark makes a number that is too large infinite -#}
     {%- set value = 'try_cast(' ~ text ~ ' as ' ~ type ~ ')' -%}
     {{ return("if(" ~ text ~ " rlike '[0-9]' and abs(" ~ value ~ ") = double('infinity'), null, " ~ value ~ ")") }}
   {%- endif -%}
   {{ return(delta_cdc._cast_text(text, type)) }}
+{% endmacro %}
+
+{#- Text as JSON, a variant; null where it is none or has more behind its value, for Spark's parser reads one and stops. What a
+    line of an array has behind it, a comma, is nothing. An object that its first `}` ends needs no second look. -#}
+{% macro _json_in(text) %}
+  {%- set alone = "json_array_length(concat('[', trim(both ', \\t\\r\\ufeff' from " ~ text ~ "), ']')) = 1" -%}
+  {{ return("if((startswith(" ~ text ~ ", '{') and instr(" ~ text ~ ", '}') = length(" ~ text ~ ")) or " ~ alone
+      ~ ", try_parse_json(" ~ text ~ "), null)") }}
 {% endmacro %}
 
 {#- Text to a type. Of a time without a day Spark makes a timestamp of today, and of `0044-03-15 BC` a date after Christ: they
@@ -115,7 +123,7 @@ from (
       {%- for array in arrays %}
       coalesce(try_cast(envelope['{{ array }}'] as array<variant>), array()){{ ',' if not loop.last }}
       {%- endfor %}) as elements
-    from ({{ delta_cdc._lines_with(lines, 'envelope', 'try_cast(try_parse_json(message) as map<string, variant>)') }})
+    from ({{ delta_cdc._lines_with(lines, 'envelope', 'try_cast(' ~ delta_cdc._json_in('message') ~ ' as map<string, variant>)') }})
   )
 )
   lateral view posexplode_outer(elements) as place, element
@@ -129,7 +137,7 @@ select * from {{ lines }} lateral view outer explode(array({{ made }})) as {{ na
 
 {#- Lines with `body`, what their JSON holds of a struct type; null where it is none. -#}
 {% macro _lines_as(lines, type) %}
-  {{ return(delta_cdc._lines_with(lines, 'body', 'try_cast(try_parse_json(message) as ' ~ type ~ ')')) }}
+  {{ return(delta_cdc._lines_with(lines, 'body', 'try_cast(' ~ delta_cdc._json_in('message') ~ ' as ' ~ type ~ ')')) }}
 {% endmacro %}
 
 
@@ -178,7 +186,7 @@ select batch_id, change_set, row_number,
 from (
   select batch_id, change_set, row_number, message, image,
     lag(image) {{ pair }} as image_above, lag(message) {{ pair }} as message_above, lead(image) {{ pair }} as image_below
-  from (select *, {{ operation }} as image from (select *, try_parse_json(message) as body from {{ lines }}))
+  from (select *, {{ operation }} as image from (select *, {{ delta_cdc._json_in('message') }} as body from {{ lines }}))
 )
 where not coalesce(image in ({{ befores }}) and image_below in ({{ afters }}), false)
 {%- endmacro %}
@@ -192,7 +200,7 @@ where not coalesce(image in ({{ befores }}) and image_below in ({{ afters }}), f
       if settings.get('spelled') else rows) }}
 {% endmacro %}
 
-{% macro _row_of(text) %}{{ return('try_cast(try_parse_json(' ~ text ~ ') as map<string, string>)') }}{% endmacro %}
+{% macro _row_of(text) %}{{ return('try_cast(' ~ delta_cdc._json_in(text) ~ ' as map<string, string>)') }}{% endmacro %}
 
 
 {#- The row before an update, of `after` and `old`, which has the columns that changed: as MySQL's readers tell it. -#}

@@ -11,7 +11,7 @@ select
   coalesce({{ delta_cdc._of_millis('try_cast(body.`timestamp` as bigint)') }},
     try_cast(body.`timestamp` as timestamp)) as _timestamp
 from (
-  select *, try_cast(try_parse_json(message) as struct<changeType string, `timestamp` string,
+  select *, try_cast({{ delta_cdc._json_in('message') }} as struct<changeType string, `timestamp` string,
     columnNames array<string>, columnValues array<string>, oldKeyNames array<string>, oldKeyValues array<string>>) as body
   from {{ lines }}
 )

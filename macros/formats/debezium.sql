@@ -110,7 +110,7 @@ select batch_id, change_set, row_number, message, event, is_document,
     else rows[2] end as record_key,
   if(rows is null, old_key, rows[3]) as old_key,
   if(is_document,
-    {{ delta_cdc._dates_of_document('coalesce(try_cast(event.after as string), try_cast(event.before as string))') }},
+    {{ delta_cdc._types_of_document('coalesce(try_cast(event.after as string), try_cast(event.before as string))') }},
     semantic_types) as semantic_types
 from (
   select *, case
@@ -160,28 +160,33 @@ try_parse_json(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regex
           r'\{\s*"\$undefined"\s*:\s*true\s*\}', 'null'))
 {%- endmacro %}
 
-{#- The columns of such a document that are moments in milliseconds. -#}
-{% macro _dates_of_document(text) -%}
-map_from_entries(transform(map_keys(map_filter(try_cast(try_parse_json({{ text }}) as map<string, variant>),
-        (name, value) -> try_variant_get(value, '$["$date"]', 'variant') is not null)),
-      name -> struct(name, struct('org.apache.kafka.connect.data.Timestamp' as type, cast(null as int) as scale))))
+{#- What a schema would say of such a document (`_debezium_types`): which of its columns are moments in milliseconds, and which
+    are decimals, that are text here. -#}
+{% macro _types_of_document(text) -%}
+{%- set is_date, is_decimal = "try_variant_get(value, '$[\"$date\"]', 'variant') is not null",
+      "try_variant_get(value, '$[\"$numberDecimal\"]', 'variant') is not null" -%}
+transform_values(map_filter(try_cast(try_parse_json({{ text }}) as map<string, variant>),
+        (name, value) -> {{ is_date }} or {{ is_decimal }}),
+      (name, value) -> struct(if({{ is_date }}, 'org.apache.kafka.connect.data.Timestamp', null) as type, cast(null as int) as scale))
 {%- endmacro %}
 
 
-{#- Of each column the schema's {type, scale}, both null where the schema names no type, and for each number in a decimal column:
-    what is written as `precise` is text. -#}
+{#- Of each column the schema's {type, scale}, both null where the schema names no type, and for each number that is a decimal by
+    the schema or by the column: what is written as `precise` is text. -#}
 {% macro _debezium_types(settings) -%}
 {%- set decimals = [] -%}
-{%- for column, type in settings.column_types.items() if (type | lower | trim).startswith('decimal') -%}
-  {%- do decimals.append(column) -%}
+{%- for column, type in settings.column_types.items()
+      if (type | lower | trim).startswith('decimal') and settings.decimal_handling == 'precise' -%}
+  {%- do decimals.extend([column | lower, (settings.get('renamed_columns') or {}).get(column, column) | lower]) -%}
 {%- endfor -%}
-{%- if not decimals or settings.decimal_handling != 'precise' -%}{{ return('semantic_types') }}{%- endif -%}
+{%- set is_decimal = delta_cdc._is_decimal('semantic_types[name]') -%}
+{%- if decimals %}{% set is_decimal = 'lower(name) in (' ~ delta_cdc._literals(decimals | unique | list) ~ ') or ' ~ is_decimal %}{% endif -%}
 {%- set images = [] -%}
 {%- for image in ('after', 'before', 'old_key', 'record_key') -%}
   {%- do images.append('try_cast(' ~ image ~ ' as map<string, variant>)') -%}
 {%- endfor -%}
-transform(array(map_filter(coalesce({{ images | join(', ') }}), (name, value) ->
-      name in ({{ delta_cdc._literals(decimals) }}) and schema_of_variant(value) rlike '^(BIGINT|DECIMAL|DOUBLE)')),
+transform(array({{ 'if(semantic_types is null, null, ' if not decimals }}map_filter(coalesce({{ images | join(', ') }}), (name, value) ->
+      ({{ is_decimal }}) and schema_of_variant(value) rlike '^(BIGINT|DECIMAL|DOUBLE)'){{ ')' if not decimals }}),
     numbers -> if(not coalesce(size(numbers) > 0, false), semantic_types, map_concat(
       coalesce(map_filter(semantic_types, (name, type) -> not map_contains_key(numbers, name)), map()),
       transform_values(numbers, (name, value) -> struct(cast(null as string) as type, cast(null as int) as scale)))))[0]
@@ -262,7 +267,7 @@ from (
             and size(array_compact(array(try_variant_get(record, '$.topic', 'variant'),
                   try_variant_get(record, '$.key', 'variant'),
                   try_variant_get(record, '$.value', 'variant')))) > 1 as is_record  -- a field with null is there too
-        from (select *, try_parse_json(message) as record,
+        from (select *, {{ delta_cdc._json_in('message') }} as record,
           contains(message, '"__op') or contains(message, '"__deleted') as may_be_row,
           contains(message, r'"{\"') and message rlike r'"(key|value|payload)"\s*:\s*"' as has_texts from {{ lines }})
       )
@@ -338,6 +343,8 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
 {% macro debezium_value(text, type, settings, column) %}
   {%- set type = type | lower | trim -%}
   {%- set semantic = '_semantic_types[' ~ delta_cdc.literal(column) ~ ']' -%}
+  {%- set old = (settings.get('renamed_columns') or {}).get(column) -%}
+  {%- if old %}{% set semantic = 'coalesce(' ~ semantic ~ ', _semantic_types[' ~ delta_cdc.literal(old) ~ '])' %}{% endif -%}
   {%- if type.startswith('decimal') or type.startswith('numeric') -%}
     {%- if settings.decimal_handling != 'precise' -%}{{ return(delta_cdc._plain_value(text, type)) }}{%- endif -%}
     {%- set scale = type.split(',')[1].rstrip(') ') | int if ',' in type else 0 -%}

@@ -67,5 +67,5 @@ from ({{ delta_cdc._goldengate_operations(lines) }})
 {% macro _goldengate_operations(lines) -%}
 select *, if(try_variant_get(json, '$.op_type', 'string') is null,
     coalesce(try_variant_get(json, '$.payload', 'variant'), json), json) as operation
-from (select *, try_parse_json(message) as json from {{ lines }})
+from (select *, {{ delta_cdc._json_in('message') }} as json from {{ lines }})
 {%- endmacro %}

@@ -42,7 +42,7 @@ select *, struct(
     coalesce(row.ts, row.at) as ts, row.table_schema, coalesce(row.table_name, row.tbl) as table_name,
     coalesce(row.record, row.new_row) as record, coalesce(row.old_record, row.old_row) as old_record) as body
 from (
-  select *, try_cast(try_parse_json(message) as struct<
+  select *, try_cast({{ delta_cdc._json_in('message') }} as struct<
     id bigint, transaction_id string, op string, ts string,
     table_schema string, table_name string, record variant, old_record variant,
     seq bigint, txid string, xact_id string, at string, tbl string, new_row variant, old_row variant>) as row

@@ -37,6 +37,6 @@ select batch_id, change_set, row_number, message,
   case when action in ('I', 'U', 'D', 'T') then
     concat_ws('.', try_variant_get(body, '$.schema', 'string'), try_variant_get(body, '$.table', 'string')) end as source_table
 from (select *, try_variant_get(body, '$.action', 'string') as action
-  from (select *, try_parse_json(message) as body from {{ lines }}))
+  from (select *, {{ delta_cdc._json_in('message') }} as body from {{ lines }}))
 where action is null or action not in ('B', 'C', 'M')
 {%- endmacro %}

@@ -53,7 +53,7 @@
   {%- set keys = plan['keys'] -%}
   {%- set report = delta_cdc.held_report(settings, readable.held) -%}
   {%- do report.update({'first_batch_id': state.batch_id + 1, 'last_batch_id': staged.committed, 'rows_read': plan.changes,
-        'mode': plan.mode}) -%}
+        'mode': plan.mode, 'resolved_batch_id': reached}) -%}
   {%- if not plan.skip %}{% do delta_cdc.gain_deletion_vectors(settings, state) %}{% endif -%}
   {%- set notes = {'keys': settings['keys'], 'shape': shape, 'resolved_batch_id': reached,
         'after': -1 if plan.mode == 'rebuild' else state.batch_id, 'made_of': made_of} -%}

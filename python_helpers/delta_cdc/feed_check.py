@@ -17,8 +17,8 @@ COLUMN_LISTS = ("columns", "except_columns", "track_columns", "ignore_null_updat
 # What `delta-cdc land` sets itself.
 _NO_OPTIONS = {
     "kafka": {
-        "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "includeheaders", "checkpointlocation",
-        "kafka.bootstrap.servers",
+        "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "endingtimestamp",
+        "endingoffsetsbytimestamp", "includeheaders", "checkpointlocation", "kafka.bootstrap.servers",
     },
     "jdbc": {"url", "dbtable", "query"},
 }

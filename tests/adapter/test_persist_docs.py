@@ -9,6 +9,9 @@ MODEL = """{{ config(materialized='incremental', persist_docs={'relation': true,
   tblproperties={'delta.logRetentionDuration': 'interval 7 days'}, liquid_clustered_by='id') }}
 select 1 as id, 'x' as `the.word`
 """
+SEEN = """{{ config(materialized='view', persist_docs={'relation': true, 'columns': true}) }}
+select 1 as id, 'x' as `the.word`, 2 as other
+"""
 CHECKED = "{{ config(materialized='table') }} select {{ var('id', '1') }} as id"
 YML = """
 models:
@@ -17,6 +20,10 @@ models:
     columns:
       - {name: id, description: "the key, it's"}
       - {name: the.word, description: 'back\\slash'}
+  - name: seen
+    columns:
+      - {name: id, description: "the key, it's \\\\d+"}
+      - {name: the.word, description: 'ends in \\'}
   - name: checked
     config: {contract: {enforced: true}}
     columns:
@@ -29,7 +36,7 @@ models:
 class TestPersistDocs:
     @pytest.fixture(scope="class")
     def models(self):
-        return {"told.sql": MODEL, "checked.sql": CHECKED, "schema.yml": YML}
+        return {"told.sql": MODEL, "seen.sql": SEEN, "checked.sql": CHECKED, "schema.yml": YML}
 
     def test_only_what_differs_is_committed(self, project):
         def operations():
@@ -51,6 +58,11 @@ class TestPersistDocs:
         detail = project.run_sql("describe detail {schema}.told", fetch="one")
         assert detail["clusteringColumns"] == ["id"]
         assert detail["properties"]["delta.logRetentionDuration"] == "interval 7 days"
+
+    def test_those_of_a_view(self, project):
+        run_dbt(["run", "--select", "seen"])
+        about = {row[0]: row for row in project.run_sql("describe {schema}.seen", fetch="all")}
+        assert [about[name][2] for name in ("id", "the.word", "other")] == ["the key, it's \\d+", "ends in \\", None]
 
     def test_constraints_hold(self, project):
         run_dbt(["run", "--select", "checked"])

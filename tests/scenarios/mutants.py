@@ -410,13 +410,13 @@ MUTANTS = (
         "macros/apply/final.sql",
         "not touched and not noted",
         "not touched",
-        ("tests/scenarios/test_operations.py::test_S6_a_key_change_that_touches_no_partition_is_worked_in_once",),
+        ("tests/scenarios/test_operations.py::test_S6_a_key_change_that_changes_no_row_is_worked_in_once",),
     ),
     Mutant(
         "S7",
         "macros/change_sets/progress.sql",
-        "[done, noted.get(relation.identifier, -1), noted.get(relation.schema ~ '.' ~ relation.identifier, -1)] | max",
-        "done",
+        "do done.append(noted.done.get(name, -1))",
+        "do done.append(-1)",
         ("tests/unit/test_macros.py::test_S7_a_batch_noted_as_empty_is_done_too",),
     ),
     Mutant(

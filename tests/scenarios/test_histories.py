@@ -58,6 +58,7 @@ def deliveries(draw: st.DrawFn) -> Delivered:
         history.style, history.delivered, history.shapes, lead=chance.choice((-2, -1, -1, 0, 0, 1)),
         settings=table_settings(chance) | nameless, mixed=chance.random() < 0.4 and not nameless,
         wide_key_from=chance.choice((None, None, 1, RUNS - 1)), clock=chance.choice((1, 1, 3)), runs=RUNS,
+        composite=chance.random() < 0.3,
     )  # fmt: skip
 
 

@@ -402,3 +402,15 @@ def test_a_moment_in_an_avro_file_that_nothing_can_hold_is_a_value_of_its_row(sp
     sql = MACROS["_staging_sql"](settings("rows", columns, keys=["id"], sequence_by=["id"], file_format="avro"), "kinds")
     rows = spark.sql(f"select id, day, _cdc_error from ({sql}) order by _cdc_row").collect()
     assert [(row.id, row.day, row._cdc_error) for row in rows] == [(2, None, "cast:at"), (1, dt.date(2026, 1, 2), None)]
+
+
+def test_texts_of_a_csv_file_that_was_written_come_back_as_they_were(spark: Any, tmp_path: Path) -> None:
+    texts = ["", None, " a ", "\t", "a\nb", 'said "no"', "back\\slash", "a,b", "ä", "null", "\\N"]
+    spark.createDataFrame(list(enumerate(texts)), "id int, text string").createOrReplaceTempView("texts_to_write")
+    sql = "select *, if(id > 0, cast(text as binary), null) as bytes from texts_to_write"
+    for kind in ("csv", "json"):
+        written = files.write_files(spark, sql, f"{tmp_path}/{kind}", kind)
+        assert written["rows"] == len(texts)
+        found = sorted(files.other(spark, f"{tmp_path}/{kind}", kind).collect(), key=lambda row: int(row["id"]))
+        assert [row["text"] for row in found] == texts
+        assert [row["bytes"] for row in found] == [None, *(text and "\\x" + text.encode().hex() for text in texts[1:])]

@@ -4,6 +4,7 @@ import datetime
 import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
@@ -256,6 +257,15 @@ def test_S3_a_table_without_its_schema_says_whose_messages_it_takes() -> None:
         said.clear()
 
 
+def test_status_tells_the_newest_moment_as_json_does() -> None:
+    told = load()["_moment_as_json"]
+    moment = datetime.datetime(2026, 1, 2, 3, 4, 5, 6)
+    moments = (None, "a", 7, 2.5, Decimal(10**30), Decimal("2.50"), moment.date(), moment)
+    assert [told(moment) for moment in moments] == [
+        None, "a", 7, 2.5, 10**30, 2.5, "2026-01-02T00:00:00.000000Z", "2026-01-02T03:04:05.000006Z",
+    ]
+
+
 def test_H4_as_of_takes_the_changes_up_to_a_moment() -> None:
     macros = load()
     settings = {**SETTINGS, "columns": ["id", "a"], "partition_by": []}
@@ -367,12 +377,15 @@ def test_S7_a_run_notes_where_it_found_nothing_and_what_failed() -> None:
     ):
         macros["_note_end"](noted, table, status, batch, written)
     assert noted == {"done": {"a": 5, "e": 7}, "failed": {"c": True}}
+    for batch, written in ((8, 0), (9, 3)):  # of what the keys table had resolved by then, nothing changed anything
+        macros["_note_end"](noted, "e", "success", batch, written, batch)
+    assert (noted["done"], noted["resolved"]) == ({"a": 5}, {"e": 8})
 
 
 def test_S8_a_table_that_somebody_replaced_is_not_continued() -> None:
     assert progress(None, noted=6) == {
         "exists": False, "batch_id": -1, "committed": -1, "rows": None, "rebuild": False, "version": None, "notes": {},
-        "columns": {}, "properties": {}, "id": None, "app_id": "t@0", "next_app_id": "t@0",
+        "columns": {}, "properties": {}, "id": None, "app_id": "t@0", "next_app_id": "t@0", "resolved": -1,
     }
     found = progress({"app_id": "t@0", "txn_version": 4, "replaced": True}, noted=6)
     assert (found["batch_id"], found["rebuild"], found["app_id"], found["notes"]) == (-1, True, "t@10", {})
@@ -809,8 +822,10 @@ def test_K2_what_was_made_before_keys_were_resolved_is_made_good(
 ) -> None:
     macros = load(adapter=SimpleNamespace(table_state=lambda relation, name: SimpleNamespace(txn_version=reached)))
     keys = SimpleNamespace(identifier="int_f__t_keys")
-    state, staged = {"notes": {"resolved_batch_id": noted}}, {"notes": {"keys_may_move": may_move}}
-    assert macros["resolved_since"](macros["resolved_batch_id"](keys, staged), state) is found
+    state, staged = {"notes": {"resolved_batch_id": noted}, "resolved": -1}, {"notes": {"keys_may_move": may_move}}
+    reached_now = macros["resolved_batch_id"](keys, staged)
+    assert macros["resolved_since"](reached_now, state) is found
+    assert macros["resolved_since"](reached_now, {**state, "resolved": 11}) is False  # a run found that it changes nothing here
 
 
 def _needs(method: str, selected: list[str]) -> str:

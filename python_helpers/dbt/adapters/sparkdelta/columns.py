@@ -260,6 +260,8 @@ def misfits(text: str, value: str, data_type: DataType, depth: int = 0) -> str:
         texts = f"map_values({_from_json(text, 'map<string,string>')})"
         within = f"exists(zip_with({texts}, map_values({value}), ({inner}, {made}) -> {part}), misfit -> misfit)"
         begins = "{"
+    elif isinstance(data_type, T.TimestampType):  # from_json takes whole numbers for seconds, whatever they count
+        return f"({text} is not null and ({value} is null or {text} rlike '^-?[0-9]{{5,}}$'))"
     else:
         return f"({text} is not null and {value} is null)"
     unreadable = f"{value} is null or left(ltrim({text}), 1) <> '{begins}'"

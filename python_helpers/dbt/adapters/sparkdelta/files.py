@@ -159,7 +159,8 @@ def other(session: SparkSession, what: str, kind: str | None) -> DataFrame:
             return session.table(what)
         reader = session.read.format(kind)
         if kind == "csv":
-            reader = reader.options(header=True, multiLine=True, escape='"')
+            # an empty text in quotes is none that is null: Spark takes it for one unless null has a spelling of its own
+            reader = reader.options(header=True, multiLine=True, escape='"', nullValue="\x00\x00", emptyValue="")
         return reader.load(escaped(what))
     except AnalysisException as error:
         raise DbtRuntimeError(f"{what} cannot be read: {short_message(error).splitlines()[0]}") from None
@@ -178,9 +179,15 @@ def write_files(session: SparkSession, sql: str, folder: str, file_format: str) 
         except FileExistsError:
             raise there from None
     counted = Observation()
-    writer = session.sql(sql).observe(counted, F.count(F.lit(1)).alias("rows")).write
-    # as change sets are read: a name in the first line, quotes doubled, null apart from an empty text
+    rows = session.sql(sql)
+    if file_format in ("csv", "json"):  # bytes as text, as `rows` and `snapshots` read them
+        bytes_ = [field.name for field in rows.schema.fields if field.dataType.typeName() == "binary"]
+        digits = {name: F.concat(F.lit("\\x"), F.lower(F.hex(F.col(quoted(name))))) for name in bytes_}
+        rows = rows.withColumns(digits) if digits else rows
+    writer = rows.observe(counted, F.count(F.lit(1)).alias("rows")).write
+    # as change sets are read: a name in the first line, quotes doubled, null apart from an empty text, blanks as they are
     of_csv: dict[str, bool | str] = {"header": True, "escape": '"', "emptyValue": '""'}
+    of_csv |= {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
     options = of_csv if file_format == "csv" else {"ignoreNullFields": False}
     try:
         writer.format(file_format).options(**row_messages.MOMENTS, **options).save(folder)

@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 
 CHECKPOINTS = "_checkpoints"  # in the table's folder: Delta and its VACUUM look at no name that begins with `_`
 SERIAL = "cdc_serial"
-PROPERTIES = {"delta.enableChangeDataFeed": "true", "delta.appendOnly": "true"}
+# The commits are the change sets: a table that is paused, or loaded anew, still finds those of a year.
+PROPERTIES = {
+    "delta.enableChangeDataFeed": "true", "delta.appendOnly": "true", "delta.logRetentionDuration": "interval 365 days",
+}
+_WHERE_TO_BEGIN = ("startingtimestamp", "startingoffsetsbytimestamp")  # Spark heeds them before `startingOffsets`
 KAFKA_COLUMNS = (
     "topic string, partition int, offset bigint, timestamp timestamp, key string, value string, headers map<string, string>"
 )
@@ -98,7 +102,9 @@ def _land_kafka(session: SparkSession, landing: Mapping[str, Any], environment: 
     if version is None:
         version = _create(session, location, cast("StructType", StructType.fromDDL(KAFKA_COLUMNS)))
     if not has_checkpoint:  # a new table, other topics, or the checkpoint was removed: the rows tell how far it was landed
-        options["startingOffsets"] = _offsets_after(session, location, partitions)
+        options["startingOffsets"] = begin = _offsets_after(session, location, partitions)
+        if begin != "earliest":
+            options = {name: value for name, value in options.items() if name.lower() not in _WHERE_TO_BEGIN}
     messages = session.readStream.format("kafka").options(**options).load()
     # of twice the same name the later one
     headers = (

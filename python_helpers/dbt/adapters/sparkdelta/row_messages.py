@@ -130,7 +130,8 @@ def _json_of(text: Column) -> Column:
     from pyspark.sql import functions as F
 
     text = text.cast("string")
-    return F.coalesce(F.when(F.try_parse_json(text).isNotNull(), text), _json_text(text), F.lit("null"))
+    is_json = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
+    return F.coalesce(F.when(is_json, text), _json_text(text), F.lit("null"))
 
 
 def _json_text(text: Column) -> Column:

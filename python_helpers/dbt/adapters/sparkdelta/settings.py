@@ -76,6 +76,8 @@ def _jvm_options(root: Path, settings: Mapping[str, str], tuned_for: str) -> str
     """Ours first, the profile's after them: of two equal flags the JVM takes the last."""
     given = settings.get("spark.driver.extraJavaOptions", "")
     ours = [
+        # by which drivers of JDBC make a moment of a time without a zone, and Spark a time of it again
+        "-Duser.timezone=UTC",
         f"-Dlog4j2.configurationFile={sparkdelta.PACKAGE_PATH}/log4j2.properties",
         f"-Dderby.system.home={root}",
         f"-Dderby.stream.error.file={root}/derby.log",

@@ -49,6 +49,13 @@
 {% endmacro %}
 
 
+{#- A view's column with its description: dbt-spark's own doubles no backslash. -#}
+{% macro get_column_comment_sql(column_name, column_dict) -%}
+  {%- set description = (column_dict.get(column_name) or {}).get('description') -%}
+  {{ adapter.quote(column_name) }}{{ ' comment ' ~ sparkdelta_string(description) if description }}
+{%- endmacro %}
+
+
 {#- A table's description, with whatever quotes it has. -#}
 {% macro sparkdelta__comment_clause() %}
   {%- if config.persist_relation_docs() and model.description -%}
