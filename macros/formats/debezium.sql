@@ -238,6 +238,7 @@ transform({{ fields }}, column -> transform(
 {% macro _debezium_payloads(lines) -%}
 {%- set parts = 'field string, name string, parameters struct<scale string>' -%}
 {%- set fields = 'array<struct<' ~ parts ~ ', fields array<struct<' ~ parts ~ '>>>>' -%}
+{%- set images = 'array<struct<field string, fields ' ~ fields ~ '>>' -%}
 select batch_id, change_set, row_number, message, record is not null as message_is_json, is_row,
   if(is_bare_row, value, coalesce(try_variant_get(value, '$.payload', 'variant'), value)) as payload,
   {{ delta_cdc._without_schema('record_key') }} as record_key, {{ delta_cdc._without_schema('old_key') }} as old_key,
@@ -246,7 +247,8 @@ select batch_id, change_set, row_number, message, record is not null as message_
     when try_variant_get(value, '$.schema.fields[{{ place }}].field', 'string') = 'after'
       then try_variant_get(value, '$.schema.fields[{{ place }}].fields', '{{ fields }}')
     {%- endfor %}
-    else get(filter(try_variant_get(value, '$.schema.fields', 'array<struct<field string, fields {{ fields }}>>'),
+    else get(filter(if(contains(message, '"iodebeziumop'),
+        try_variant_get(value, '$.data.schema.fields', '{{ images }}'), try_variant_get(value, '$.schema.fields', '{{ images }}')),
       part -> part.field = 'after'), 0).fields end as columns
 from (
   select *, is_bare_row or {{ delta_cdc._debezium_is_row('value', '$.payload') }} as is_row,

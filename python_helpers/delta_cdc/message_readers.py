@@ -61,6 +61,8 @@ def _debezium(message: Message) -> Iterator[Sighting]:
     if not isinstance(envelope, dict):
         return  # a tombstone
     if "iodebeziumop" in envelope:
+        data = envelope.get("data")
+        schema = data.get("schema") if isinstance(data, dict) else None
         envelope = _of_cloud_event(envelope)
     fields = {f.get("field"): f for f in (schema or {}).get("fields") or []}
     if _is_flattened(envelope):
