@@ -50,9 +50,11 @@
             'changes': staged.get('rows'),
             'newest': delta_cdc._moment_as_json(staged.get('highest')), 'files': written.get('files'),
             'final_rows': written.get('rows'), 'final_rows_are_exact': not marked}) -%}
-      {%- if staged.get('rows') and staged.get('highest') is none and '_cdc_occurred_at' in state.columns -%}
+      {#- statistics tell of what was retracted too -#}
+      {%- set untrue = state.notes.get('revised_in') is not none -%}
+      {%- if staged.get('rows') and (staged.get('highest') is none or untrue) and '_cdc_occurred_at' in state.columns -%}
         {%- do untold.append('select ' ~ (out.tables | length - 1) ~ ' as place, '
-              ~ delta_cdc.json_of('struct(max(_cdc_occurred_at) as newest)') ~ ' as told from ' ~ staging) -%}
+              ~ delta_cdc.json_of('struct(max(_cdc_occurred_at) as newest)') ~ ' as told from ' ~ staging ~ ' where _cdc_error is null') -%}
       {%- endif -%}
     {%- endif -%}
   {%- endfor -%}

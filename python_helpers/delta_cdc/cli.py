@@ -436,7 +436,9 @@ def export_snapshot(dbt: operations.Dbt, table: str, to: str, file_format: str, 
 @main.command()
 @TABLES
 @click.option("--vacuum/--no-vacuum", default=True, help="Remove files that no version of the last 7 days needs (default: yes).")
-@click.option("--min-files", default=16, show_default=True, help="Fewer small files of a table are left as they are.")
+@click.option(
+    "--min-files", type=click.IntRange(1), default=16, show_default=True, help="Fewer small files of a table stay as they are."
+)
 @with_dbt
 def maintain(dbt: operations.Dbt, tables: tuple[str, ...], vacuum: bool, min_files: int) -> None:
     """Merge small files and remove old ones: of TABLE, or of all tables. Not beside a run: it takes the same lock."""
