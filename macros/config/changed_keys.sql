@@ -15,14 +15,15 @@
 
 {#- The keys by which staging tells rows apart: those that it took over last, or was loaded with. state: its progress. -#}
 {% macro keys_of_staging(settings, state) %}
-  {%- set taken = state.properties.get('delta_cdc.keys') -%}
+  {%- set taken = (state.get('properties') or {}).get('delta_cdc.keys') -%}
   {{ return(fromjson(taken) if taken else state.notes.get('keys', settings['keys'])) }}
 {% endmacro %}
 
 {#- What is made by key anew, before staging has marked the rows that lack a key, would keep these. -#}
 {% macro refuse_before_staging(settings, staged) %}
+  {%- if not staged.exists %}{{ return('') }}{% endif -%}
   {%- set before = delta_cdc.keys_of_staging(settings, staged) -%}
-  {%- if staged.exists and delta_cdc._are_other_keys(before, settings['keys']) -%}
+  {%- if delta_cdc._are_other_keys(before, settings['keys']) -%}
     {%- do exceptions.raise_compiler_error(
         delta_cdc.about_table(settings) ~ '`keys` are [' ~ settings['keys'] | join(', ') ~ '], and staging still has ['
         ~ before | join(', ') ~ ']. Nothing was loaded. Let it take them over first: dbt run --full-refresh --select stg_'

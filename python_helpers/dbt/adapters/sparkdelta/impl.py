@@ -385,7 +385,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
                 table_type=relation.type,
                 column=field.name,
                 column_index=index,
-                dtype=field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", field.dataType.simpleString()),
+                dtype=field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", columns.sql_of(field.dataType)),
                 column_comment=field.metadata.get("comment"),
             )
             for index, field in enumerate(schema.fields)
