@@ -15,7 +15,7 @@
 
 {#- The keys by which staging tells rows apart: those that it took over last, or was loaded with. state: its progress. -#}
 {% macro keys_of_staging(settings, state) %}
-  {%- set taken = (state.get('properties') or {}).get('delta_cdc.keys') -%}
+  {%- set taken = state.properties.get('delta_cdc.keys') if state.properties is defined else none -%}
   {{ return(fromjson(taken) if taken else state.notes.get('keys', settings['keys'])) }}
 {% endmacro %}
 
