@@ -151,7 +151,8 @@
   {{ return('source_table = ' ~ name if '.' in settings.source_table else "split_part(source_table, '.', -1) = " ~ name) }}
 {% endmacro %}
 
-{#- Under which names a mixed feed has anything for this table above a batch: one query for all tables that have come equally far. -#}
+{#- Under which names a mixed feed has anything for this table above a batch: one query for all tables that have come equally
+    far. -#}
 {% macro _source_names(raw, settings, done) %}
   {%- set found, names = adapter.cached_query(raw,
         'select distinct source_table from ' ~ raw ~ ' where batch_id > ' ~ done ~ ' and source_table is not null'), [] -%}

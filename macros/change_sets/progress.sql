@@ -4,8 +4,8 @@
   batch_id: the highest batch that the table has done (-1: none): the version of its own Delta transaction (rules S2, S8), or a
   later batch that the closing commit of a run (`cdc_runs`) noted as holding nothing for it (S7). committed: the highest batch
   that it committed. rows: how many rows that commit wrote; none if that is not known. rebuild: the table holds data of unknown
-  progress: created, restored or replaced by somebody else (S8). resolved: how far the keys table had come when a run looked what that changes
-  here, and found nothing (-1: no such run). next_app_id: that of a write which makes the table anew.
+  progress: created, restored or replaced by somebody else (S8). resolved: how far the keys table had come when a run looked what
+  that changes here, and found nothing (-1: no such run). next_app_id: that of a write which makes the table anew.
 -#}
 {% macro progress(relation) %}
   {%- set state = adapter.table_state(relation, relation.identifier) -%}

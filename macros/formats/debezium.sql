@@ -167,7 +167,8 @@ try_parse_json(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regex
       "try_variant_get(value, '$[\"$numberDecimal\"]', 'variant') is not null" -%}
 transform_values(map_filter(try_cast(try_parse_json({{ text }}) as map<string, variant>),
         (name, value) -> {{ is_date }} or {{ is_decimal }}),
-      (name, value) -> struct(if({{ is_date }}, 'org.apache.kafka.connect.data.Timestamp', null) as type, cast(null as int) as scale))
+      (name, value) -> struct(if({{ is_date }}, 'org.apache.kafka.connect.data.Timestamp', null) as type,
+        cast(null as int) as scale))
 {%- endmacro %}
 
 
@@ -180,12 +181,15 @@ transform_values(map_filter(try_cast(try_parse_json({{ text }}) as map<string, v
   {%- do decimals.extend([column | lower, (settings.get('renamed_columns') or {}).get(column, column) | lower]) -%}
 {%- endfor -%}
 {%- set is_decimal = delta_cdc._is_decimal('semantic_types[name]') -%}
-{%- if decimals %}{% set is_decimal = 'lower(name) in (' ~ delta_cdc._literals(decimals | unique | list) ~ ') or ' ~ is_decimal %}{% endif -%}
+{%- if decimals -%}
+  {%- set is_decimal = 'lower(name) in (' ~ delta_cdc._literals(decimals | unique | list) ~ ') or ' ~ is_decimal -%}
+{%- endif -%}
 {%- set images = [] -%}
 {%- for image in ('after', 'before', 'old_key', 'record_key') -%}
   {%- do images.append('try_cast(' ~ image ~ ' as map<string, variant>)') -%}
 {%- endfor -%}
-transform(array({{ 'if(semantic_types is null, null, ' if not decimals }}map_filter(coalesce({{ images | join(', ') }}), (name, value) ->
+transform(array({{ 'if(semantic_types is null, null, ' if not decimals }}map_filter(coalesce({{ images | join(', ') }}),
+    (name, value) ->
       ({{ is_decimal }}) and schema_of_variant(value) rlike '^(BIGINT|DECIMAL|DOUBLE)'){{ ')' if not decimals }}),
     numbers -> if(not coalesce(size(numbers) > 0, false), semantic_types, map_concat(
       coalesce(map_filter(semantic_types, (name, type) -> not map_contains_key(numbers, name)), map()),
@@ -248,7 +252,8 @@ select batch_id, change_set, row_number, message, record is not null as message_
       then try_variant_get(value, '$.schema.fields[{{ place }}].fields', '{{ fields }}')
     {%- endfor %}
     else get(filter(if(contains(message, '"iodebeziumop'),
-        try_variant_get(value, '$.data.schema.fields', '{{ images }}'), try_variant_get(value, '$.schema.fields', '{{ images }}')),
+        try_variant_get(value, '$.data.schema.fields', '{{ images }}'),
+        try_variant_get(value, '$.schema.fields', '{{ images }}')),
       part -> part.field = 'after'), 0).fields end as columns
 from (
   select *, is_bare_row or {{ delta_cdc._debezium_is_row('value', '$.payload') }} as is_row,

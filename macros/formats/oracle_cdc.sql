@@ -6,13 +6,16 @@
 {% macro oracle_cdc_lines(lines) %}
   {%- set place = [] -%}
   {%- for name in ['CSCN', 'XIDUSN', 'XIDSLT', 'XIDSEQ'] %}{% do place.append(delta_cdc._oracle_control(name)) %}{% endfor -%}
-  {{ return(delta_cdc._with_image_before(lines, 'trim(' ~ delta_cdc._oracle_control('OPERATION') ~ ')', ['UO', 'UU'], ['UN'], place)) }}
+  {{ return(delta_cdc._with_image_before(lines, 'trim(' ~ delta_cdc._oracle_control('OPERATION') ~ ')',
+      ['UO', 'UU'], ['UN'], place)) }}
 {% endmacro %}
 
 {#- A control column of a row that is not taken apart yet. -#}
 {% macro _oracle_control(name) %}
   {%- set values = [] -%}
-  {%- for each in [name, name | lower] %}{% do values.append("try_variant_get(body, '$[\"" ~ each ~ "$\"]', 'string')") %}{% endfor -%}
+  {%- for each in [name, name | lower] -%}
+    {%- do values.append("try_variant_get(body, '$[\"" ~ each ~ "$\"]', 'string')") -%}
+  {%- endfor -%}
   {{ return('coalesce(' ~ values | join(', ') ~ ')') }}
 {% endmacro %}
 
@@ -32,7 +35,8 @@ from (
   select *, {{ delta_cdc._columns_where('row_values', "not endswith(name, '$') and name <> '__before'") }} as new_values,
     {{ delta_cdc._columns_where(before, "not endswith(name, '$')") }} as old_values
   from (
-    select * except (row_values), transform_keys(row_values, (name, value) -> if(endswith(name, '$'), upper(name), name)) as row_values
+    select * except (row_values),
+      transform_keys(row_values, (name, value) -> if(endswith(name, '$'), upper(name), name)) as row_values
     from {{ delta_cdc._flat_rows(lines) }}
   )
 )

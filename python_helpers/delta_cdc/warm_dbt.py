@@ -119,7 +119,7 @@ class WarmDbt:
 
 
 def _read_by_dbt(project_file: str) -> set[str]:
-    """The folders of a project, by the file at its top, that a parse reads: change sets may lie beside them. None if they
+    """The folders of a project, by the file at its top, that a parse reads: change sets may lie beside them. Empty if they
     cannot be told, or if there is no such file."""
     try:
         told = yaml.safe_load(Path(project_file).read_text("utf-8")) or {}

@@ -121,9 +121,9 @@ def test_S2_what_another_run_has_loaded_meanwhile_is_not_loaded_again(table: Tab
         table.without_checksums()
     refused = {"app_id": "app", "version": 8, "after": 6}
     with pytest.raises(DbtRuntimeError, match=r"\[DELTA_CONCURRENT_LOAD\] .* has loaded batch 7 .* when 6 was the last"):
-        known_transactions.refuse_overtaken(table.session, schema, name, refused)
+        known_transactions.from_checksum(table.session, schema, name, refused)
     for other in ({"after": 7}, {"version": 7}, {"app_id": "new"}):
-        known_transactions.refuse_overtaken(table.session, schema, name, refused | other)
+        known_transactions.from_checksum(table.session, schema, name, refused | other)
 
 
 def test_over_checkpoints(table: Table) -> None:

@@ -13,6 +13,7 @@ from (
   from {{ delta_cdc.tested_rows(part, model) }} where _cdc_error is null
 )
 group by {{ delta_cdc.column_list(content) }}
-having count(distinct _cdc_batch_id) > 1{{ ' and _cdc_sequence is not null' if rows_are in ('values', 'added') }} or count(*) > count(distinct _cdc_batch_id, _cdc_row)
+having count(distinct _cdc_batch_id) > 1{{ ' and _cdc_sequence is not null' if rows_are in ('values', 'added') }}
+  or count(*) > count(distinct _cdc_batch_id, _cdc_row)
 {%- endcall -%}
 {% endtest %}

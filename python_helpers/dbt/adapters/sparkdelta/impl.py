@@ -167,9 +167,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
             session = self._session()
             kind, table = statements.written_table(sql)
             if kind == "insert" and plan.txn:
-                names = statements.names_of(session, table)
-                known_transactions.refuse_overtaken(session, *names, plan.txn)
-                known_transactions.from_checksum(session, *names)
+                known_transactions.from_checksum(session, *statements.names_of(session, table), txn=plan.txn)
             with settings_on(session, plan.settings):
                 return reported(self.execute(sql)[0], plan)
         try:

@@ -34,14 +34,26 @@ class _Lazy(NamedTuple):
 _lazy: dict[Any, _Lazy | None] = {}  # of the process's JVM
 
 
-def from_checksum(session: SparkSession, schema: str, identifier: str) -> bool:
-    """Give a table's newest snapshot its transactions from its checksum; False where they are not in it, or known already."""
+def from_checksum(session: SparkSession, schema: str, identifier: str, txn: Mapping[str, Any] | None = None) -> bool:
+    """Give a table's newest snapshot its transactions from its checksum; False where they are not in it, or known already.
+
+    txn: of the INSERT that is to come (`WritePlan.txn`). Raises DbtRuntimeError where another run has committed a version of its
+    application since it was planned, but not its own: Delta would take it all the same, for an INSERT reads nothing.
+    """
     uri = catalog.location(session, schema, identifier)
     if uri is None:
         return False
     log, snapshot = delta_log.delta_log(session, uri)
-    checksum = snapshot.checksumOpt()
-    if snapshot.getClass().getName() != SNAPSHOT or checksum.isEmpty() or checksum.get().setTransactions().isEmpty():
+    noted = _in_checksum(snapshot)
+    if txn and "after" in txn:
+        app_id = txn["app_id"]
+        found = delta_log.open_log(session, uri).transaction_version(app_id) if noted is None else noted.get(app_id)
+        if found is not None and txn["after"] < found < txn["version"]:
+            raise DbtRuntimeError(
+                f"[DELTA_CONCURRENT_LOAD] {schema}.{identifier}: another run has loaded batch {found} since this one looked, "
+                f"when {txn['after']} was the last. Nothing was written; the next run goes on from there."
+            )
+    if noted is None or snapshot.getClass().getName() != SNAPSHOT:
         return False
     jvm = session._jvm
     if jvm not in _lazy:
@@ -49,27 +61,17 @@ def from_checksum(session: SparkSession, schema: str, identifier: str) -> bool:
     lazy = _lazy[jvm]
     if lazy is None or (have := lazy.have.get(snapshot)) & lazy.bit:
         return False
-    lazy.value.set(snapshot, _map_of(session, delta_log.versions_of(checksum.get().setTransactions().get())))
+    lazy.value.set(snapshot, _map_of(session, noted))
     lazy.have.set(snapshot, have | lazy.bit)
     return True
 
 
-def refuse_overtaken(session: SparkSession, schema: str, identifier: str, txn: Mapping[str, Any]) -> None:
-    """Raise DbtRuntimeError where a table has had a version of the transaction's application since the write was planned
-    (`WritePlan.txn`), but not the one that is to be committed. Delta would take an INSERT all the same: it reads nothing."""
-    uri = catalog.location(session, schema, identifier)
-    if uri is None or "after" not in txn:
-        return
-    checksum = delta_log.delta_log(session, uri)[1].checksumOpt()
-    if checksum.isDefined() and checksum.get().setTransactions().isDefined():
-        found = delta_log.versions_of(checksum.get().setTransactions().get()).get(txn["app_id"])
-    else:
-        found = delta_log.open_log(session, uri).transaction_version(txn["app_id"])
-    if found is not None and txn["after"] < found < txn["version"]:
-        raise DbtRuntimeError(
-            f"[DELTA_CONCURRENT_LOAD] {schema}.{identifier}: another run has loaded batch {found} since this one looked, when "
-            f"{txn['after']} was the last. Nothing was written; the next run goes on from there."
-        )
+def _in_checksum(snapshot: Any) -> dict[str, int] | None:
+    """Each application's newest version; None where the snapshot has no checksum that tells it."""
+    checksum = snapshot.checksumOpt()
+    if checksum.isEmpty() or checksum.get().setTransactions().isEmpty():
+        return None
+    return delta_log.versions_of(checksum.get().setTransactions().get())
 
 
 def _found(jvm: Any, log: Any, snapshot: Any) -> _Lazy | None:
