@@ -18,7 +18,8 @@ from (
     select batch_id, change_set, row_number, message,
       body.type is not null as parsed, body.type as op_code,
       get(body.data, 0) as row_values, get(body.old, 0) as old_values,
-      body.ts as _message_time, body.id as _message_id, {{ delta_cdc._arrival() }} as _arrival,
+      coalesce(body._tidb.commitTs, body.ts) as _message_time,  -- TiCDC's `ts` is when it sent, once more perhaps
+      body.id as _message_id, {{ delta_cdc._arrival() }} as _arrival,
       coalesce(body.place, 0) as _place, nullif(body.gtid, '') as _gtid,
       {{ delta_cdc._of_millis('body.es') }} as _timestamp
     from ({{ delta_cdc._canal_rows(lines) }})
@@ -46,7 +47,7 @@ from (
 {%- set type -%}
 struct<
     type string, database string, `table` string, data array<map<string, string>>, old array<map<string, string>>,
-    ts bigint, es bigint, id bigint, gtid string, `sql` string, place int>
+    ts bigint, es bigint, id bigint, gtid string, `sql` string, _tidb struct<commitTs: bigint>, place int>
 {%- endset -%}
 select * from ({{ delta_cdc._lines_as(lines, type) }})
 -- DDL, and what tells the statement whose rows are in other messages (binlog_rows_query_log_events)
