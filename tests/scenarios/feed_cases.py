@@ -58,7 +58,7 @@ class FeedCase:
         return [self._table(place, table, names[table.name]) for place, table in enumerate(found.tables.values())]
 
     def _table(self, place: int, table: FoundTable, name: str) -> dict[str, Any]:
-        cdc = {**settings_of(table, name), "final_name": f"final_{self.feed}_{place}"}
+        cdc = {**settings_of(table, name), "final_name": f"final_{self.feed}_{place}", **self.content.get("table_settings", {})}
         given = self._of_table("key", table, name, place)
         if given:
             spelled = {column.lower(): column for column in table.columns}
