@@ -493,8 +493,10 @@ checked as (
     if(_cdc_op = 'R' and _cdc_sequence is null, null,
       {{ settings.get('occurred_at') or settings.sequence_by[0] }}) as _cdc_occurred_at,  -- O5
     {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif %}
+      {#- what a copy or a document of MongoDB's does not have is not there #}
       {{- 'cast(array() as array<string>)' if settings.format == 'snapshots'
-          else "if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array())" }}
+          else "if(_cdc_op in ('I', 'U', 'R')" ~ (' and not _is_document' if settings.format == 'debezium')
+            ~ ', _cdc_absent, array())' }}
       {{- ')' if settings.get('ignore_null_updates') }} as _cdc_missing,
     if(size(_cdc_others) > 0{{ " and not _cdc_error <=> 'erased'" if settings.get('erased_in') }},
       _cdc_others, null) as _cdc_undeclared,

@@ -26,7 +26,8 @@ select
   coalesce(timestamp_micros(nullif(source.ts_us, 0)), {{ delta_cdc._of_millis('nullif(source.ts_ms, 0)') }},
     timestamp_micros(source.ts_ns div 1000),
     {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
-  {{ delta_cdc._debezium_types(settings) }} as _semantic_types
+  {{ delta_cdc._debezium_types(settings) }} as _semantic_types,
+  is_document as _is_document
 from (
   select *, event.source as source,
     -- a row without an operation, as Materialize writes it, tells it by its images

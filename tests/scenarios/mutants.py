@@ -369,8 +369,8 @@ MUTANTS = (
     Mutant(
         "E5",
         "macros/apply/staging.sql",
-        "if(_cdc_op in ('I', 'U', 'R'), _cdc_absent, array())",
-        "cast(array() as array<string>)",
+        "else \"if(_cdc_op in ('I', 'U', 'R')\"",
+        "else \"if(_cdc_op in ('')\"",
         ("keys_alternate", "keys_chain", "keys_split_key_change", "nullable_keys", "partial_late_fills_only_what_is_open"),
     ),
     Mutant(
