@@ -205,13 +205,16 @@ def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Co
 def _past_conflicts(dbt: WarmDbt, nodes: Sequence[Any], command: Sequence[str], console: Console) -> Sequence[Any]:
     """The results, once models that met another writer have run again, planned from what is there then, and those that waited."""
     for seconds in _WAITS:
-        met = [node for node in nodes if str(node.status) in _FAILED and _CONFLICT.search(node.message or "")]
+        failed = [node for node in nodes if str(node.status) in _FAILED]
+        met = [node for node in failed if _CONFLICT.search(node.message or "")]
         if not met:
             break
         time.sleep(seconds)
         names = [node.node.name for node in nodes if node in met or str(node.status) == "skipped"]
         full = [option for option in command if option == "--full-refresh"]
-        again = {node.node.name: node for node in _results(dbt, ["run", *full, "--select", *names], console)}
+        below = [f"{node.node.name}+" for node in failed if node not in met]  # they still wait for another failure
+        exclude = ["--exclude", *below] if below else []
+        again = {node.node.name: node for node in _results(dbt, ["run", *full, "--select", *names, *exclude], console)}
         nodes = [again.get(node.node.name, node) for node in nodes]
     return nodes
 

@@ -79,6 +79,29 @@ def test_a_name_that_selects_nothing_beside_others_is_told(shop: Path) -> None:
     assert screen.getvalue() == "`--select mrt` selects no model. Did you mean `mart`?\n"
 
 
+def test_after_a_conflict_what_waits_for_another_failure_is_not_run(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run meets another writer in one model; another fails for good; what is below them is skipped."""
+    conflict = "[DELTA_CONCURRENT_APPEND.WITHOUT_HINT] ..."
+    first = {"met": ("error", conflict), "bad": ("error", "[DIVIDE_BY_ZERO]"), "below_met": ("skipped", None),
+             "below_bad": ("skipped", None)}
+    commands: list[list[str]] = []
+
+    class Meeting:
+        models = tuple(first)
+
+        def run(self, _progress: Any, _what: str, *command: str, **_: Any) -> SimpleNamespace:
+            told = {"met": ("success", None), "below_met": ("success", None)} if commands else first
+            commands.append(list(command))
+            nodes = [SimpleNamespace(status=status, message=message, node=SimpleNamespace(name=name), execution_time=0.0)
+                     for name, (status, message) in told.items()]
+            return SimpleNamespace(success=True, exception=None, result=SimpleNamespace(results=nodes))
+
+    monkeypatch.setattr(runs, "_WAITS", (0, 0))
+    summary = runs.run_once(Meeting(), load_project(shop), ["run"], Console(file=io.StringIO()))  # type: ignore[arg-type]
+    assert commands == [["run"], ["run", "--select", "met", "below_met", "below_bad", "--exclude", "bad+"]]
+    assert summary.others == ["bad: [DIVIDE_BY_ZERO]"]
+
+
 def said_by(root: Path, *command: str) -> tuple[int, str]:
     done = CliRunner().invoke(main, [*command, "--project-dir", str(root), "--profiles-dir", str(root)])
     return done.exit_code, done.stderr
