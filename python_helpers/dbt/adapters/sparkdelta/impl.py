@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -325,6 +326,12 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         return AdapterResponse(_message="OK")
 
     # --- seeds
+
+    @classmethod
+    def convert_number_type(cls, agate_table: Any, col_idx: int) -> str:
+        """dbt's, but double where a seed has NaN or Infinity among numbers: whole ones beside it would be `bigint`."""
+        values = agate_table.columns[col_idx].values_without_nulls()
+        return super().convert_number_type(agate_table, col_idx) if all(map(math.isfinite, values)) else "double"
 
     @available.parse_list
     def seed_rows(self, agate_table: Any, delimiter: str = ",", types: Mapping[str, str] | None = None) -> list[list[str]]:

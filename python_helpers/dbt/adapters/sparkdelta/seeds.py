@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time
@@ -21,9 +22,10 @@ def literal(value: Any) -> str:
     if isinstance(value, int):
         return str(value)  # exact: a float would round big integers
     if isinstance(value, Decimal):
-        return format(value, "f")  # with an exponent it would be a float
+        # with an exponent it would be a float; a bare NaN would be a name
+        return format(value, "f") if value.is_finite() else literal(float(value))
     if isinstance(value, float):
-        return repr(value)
+        return repr(value) if math.isfinite(value) else f"double('{value}')"
     if isinstance(value, datetime):
         return f"'{value.isoformat(sep=' ')}'"
     if isinstance(value, (date, time)):

@@ -1,0 +1,45 @@
+"""Seeds as dbt reads them: literals and types."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt_common.clients import agate_helper
+
+from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter
+from dbt.adapters.sparkdelta.seeds import literal, seed_rows
+
+
+@pytest.mark.parametrize(
+    ("value", "sql"),
+    [
+        (None, "null"), (True, "true"), (7, "7"), (Decimal("1E+3"), "1000"), (Decimal("0.10"), "0.10"), (1.5, "1.5"),
+        ("NaN", "'NaN'"), (Decimal("NaN"), "double('nan')"), (Decimal("-Infinity"), "double('-inf')"),
+        (float("nan"), "double('nan')"), (float("inf"), "double('inf')"), ("it's ${x}", "'it\\'s $\\{x}'"),
+    ],
+)  # fmt: skip
+def test_a_value_is_a_literal_that_means_it(value: Any, sql: str) -> None:
+    assert literal(value) == sql
+
+
+@pytest.mark.parametrize(
+    ("cells", "texts", "type_", "literals"),
+    [
+        (["NaN", "x"], [], "string", ["'NaN'", "'x'"]),
+        (["NaN", "1"], ["a"], "string", ["'NaN'", "'1'"]),
+        (["NaN", "1"], [], "double", ["double('nan')", "1"]),
+        (["1.5", "-inf"], [], "double", ["1.5", "double('-inf')"]),
+        (["1.5", "2"], [], "double", ["1.5", "2"]),
+    ],
+)
+def test_NaN_is_a_text_in_a_text_column_and_a_double_among_numbers(
+    tmp_path: Path, cells: list[str], texts: list[str], type_: str, literals: list[str]
+) -> None:
+    file = tmp_path / "seed.csv"
+    file.write_text("\n".join(["a", *cells]) + "\n")
+    table = agate_helper.from_csv(str(file), texts)
+    assert SparkdeltaAdapter.convert_type(table, 0) == type_
+    assert seed_rows(table, ",", dict.fromkeys(texts, "string")) == [[each] for each in literals]
