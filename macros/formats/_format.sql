@@ -173,6 +173,14 @@ if(forall(map_keys({{ names }}), name -> name in ({{ delta_cdc._literals(listed)
 {%- endmacro %}
 
 
+{#- A map of a row with control columns, those that a condition on `name` holds of, in upper case. Of two spellings of one that in
+    upper case counts, else the first; the other stays what it is. `row` is the name of a column that holds the map. -#}
+{% macro _controls_in_upper(row, condition) -%}
+transform_keys({{ row }}, (name, value) -> if({{ condition }} and not map_contains_key({{ row }}, upper(name))
+      and filter(map_keys({{ row }}), other -> upper(other) = upper(name))[0] = name, upper(name), name))
+{%- endmacro %}
+
+
 {#- Where an update is two lines, the row before and the row after: one line, in which the line after holds the other as
     `__before`. A row before without its row after stays a line, of an operation that has no code. Lines are a pair if nothing is
     between them among the lines that are equal in `same` (SQL over `body`, the line as VARIANT). -#}

@@ -36,7 +36,7 @@ from (
     {{ delta_cdc._columns_where(before, "not endswith(name, '$')") }} as old_values
   from (
     select * except (row_values),
-      transform_keys(row_values, (name, value) -> if(endswith(name, '$'), upper(name), name)) as row_values
+      {{ delta_cdc._controls_in_upper('row_values', "endswith(name, '$')") }} as row_values
     from {{ delta_cdc._flat_rows(lines) }}
   )
 )

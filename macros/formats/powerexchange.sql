@@ -18,7 +18,7 @@ from (
       (name, value) -> substr(name, 9)) as old_values
   from (
     select * except (row_values),
-      transform_keys(row_values, (name, value) -> if(lower(name) like r'dtl\_\_%', upper(name), name)) as row_values
+      {{ delta_cdc._controls_in_upper('row_values', "startswith(upper(name), 'DTL__')") }} as row_values
     from {{ delta_cdc._flat_rows(lines) }}
   )
 )

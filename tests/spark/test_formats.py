@@ -1218,6 +1218,21 @@ def test_powerexchange_records(spark):
     ]
 
 
+def test_Q2_of_two_spellings_of_a_control_column_the_one_in_upper_case_counts_else_the_first(spark):
+    oracle = {"RSID$": 1, "CSCN$": 567, "cscn$": 5, "XIDUSN$": 6, "XIDSLT$": 28, "XIDSEQ$": 807, "ID": 1}
+    oracle_messages = [{**oracle, "operation$": "D ", "OPERATION$": "I "}, {**oracle, "operation$": "D ", "Operation$": "I "}]
+    px = {"DTL__CAPXRESTART1": "d5", "DTL__CAPXUOW": "c1", "DTL__CAPXTIMESTAMP": "20080102030405000006", "ID": 1}
+    px_messages = [{**px, "dtl__capxaction": "D", "DTL__CAPXACTION": "I"}, {**px, "dtl__capxaction": "D", "Dtl__CapxAction": "I"},
+                   {**px, "DTL__CAPXACTION": "U", "ID": 2, "DTL__BI_ID": 1, "dtl__bi_id": 7}]
+    found = staged(spark, "oracle_cdc", oracle_messages, {"id": "int"})
+    assert values(found, "_cdc_op", "id", "_cdc_error") == [("I", 1, None)] * 2
+    assert values(found[:1], "_cdc_sequence") == [({"_commit_scn": 567},)]
+    found = staged(spark, "powerexchange", px_messages, {"id": "int"})
+    assert values(found, "_cdc_op", "id", "_cdc_key_before", "_cdc_error") == [
+        ("I", 1, None, None), ("I", 1, None, None), ("U", 2, {"id": 1}, None),
+    ]
+
+
 # --------------------------------------------------------------------------------
 # trigger_audit
 

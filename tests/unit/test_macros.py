@@ -106,6 +106,12 @@ def test_staging_names_every_error_code() -> None:
     assert "'not_allowed'" in MACROS["_staging_ctes"]({**SETTINGS, "key_changes": False}, "lines_view")
 
 
+@pytest.mark.parametrize("format_", ["oracle_cdc", "powerexchange"])
+def test_Q2_no_two_spellings_of_a_control_column_become_one_key_of_a_map(format_: str) -> None:
+    sql = " ".join(MACROS["format_changes"]("lines", {**SETTINGS, "format": format_}).split())
+    assert "not map_contains_key(row_values, upper(name)) and filter(map_keys(row_values), other -> upper(other) = upper(" in sql
+
+
 def test_an_unknown_format_is_an_error_that_says_what_a_format_is() -> None:
     with pytest.raises(CompilerError, match="there is no macro `morse_changes`"):
         MACROS["format_changes"]("lines", {"format": "morse"})
