@@ -70,6 +70,25 @@ def test_lines_of_json_stay_the_text_that_they_are(spark, tmp_path):
     assert messages(spark, "json", path) == ['{"id": 1.0 }', '{"id": 2']
 
 
+def test_Q1_a_message_that_is_no_UTF_8_is_quarantined_and_not_read_with_other_characters(spark, tmp_path):
+    latin = b'{"id": 2, "n": "\xe9"}'
+    text = b'{"id": 1, "n": "\xc3\xa9"}\n' + latin + b'\n{"id": 3, "n": "\xef\xbf\xbd"}\n'
+    marked = '(not UTF-8) {"id": 2, "n": "\ufffd"}'
+    assert messages(spark, "json", written(tmp_path / "1.jsonl", text)) == [
+        '{"id": 1, "n": "é"}', marked, '{"id": 3, "n": "\ufffd"}',
+    ]  # fmt: skip
+    sql = MACROS["_staging_sql"](settings("rows", {"id": "int", "n": "string"}, sequence_by=["id"]), "kinds")
+    rows = spark.sql(f"select * from ({sql}) order by _cdc_row").collect()
+    assert [(row.id, row.n, row._cdc_error, row._cdc_raw) for row in rows] == [
+        (1, "é", None, None), (None, None, "unparsable", marked), (3, "\ufffd", None, None),
+    ]  # fmt: skip
+    path = file_of(spark, "parquet", tmp_path / "2", f"select X'{latin.hex()}' as payload, 'x' as other")
+    sets = [{"batch_id": 1, "change_set": f"file:{path}", "unit": "file"}]
+    feed = {"feed": "f", "format": "rows", "file_format": "parquet", "columns": (), "message_column": "payload"}
+    files.create_lines_view(spark, "kinds", sets, feed)
+    assert [row.message for row in spark.table("kinds").collect()] == [marked]
+
+
 def test_csv_fields_are_text_quoted_ones_hold_newlines_and_null_differs_from_empty(spark, tmp_path):
     text = '\ufeffid,na.me, x ,A,a\n1,"l1\nl2 ""q"", z",,"",é\n\n02,NULL,"\\N"," ",\\"\n'
     assert objects(spark, "csv", written(tmp_path / "a b+c%.csv", text)) == [

@@ -86,7 +86,8 @@ def create_lines_view(
         number = F.monotonically_increasing_id() + 1
     else:
         number = F.row_number().over(Window.partitionBy("batch_id").orderBy("path", "block_start", "line")).cast("bigint")
-    numbered = placed.select("batch_id", "change_set", number.alias("row_number"), "message")
+    message = row_messages.text_of(placed["message"]) if feed["file_format"] == "json" else placed["message"]
+    numbered = placed.select("batch_id", "change_set", number.alias("row_number"), message.alias("message"))
     if session.conf.get("spark.sql.shuffle.partitions") != "1":  # one task has numbered a change set: all parse it
         numbered = numbered.repartition(F.floor(numbered["row_number"] / 10_000))
     numbered.createOrReplaceTempView(quoted(name))

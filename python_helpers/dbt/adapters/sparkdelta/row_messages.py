@@ -77,6 +77,13 @@ def _typed_messages(session: SparkSession, paths: list[str], schema: StructType,
     return frame.withColumn("message", message_of(frame, schema.fieldNames(), feed, paths[0]))
 
 
+def text_of(given: Column) -> Column:
+    """A text as it is; one that is no UTF-8 marked, so that it is no JSON: a parser would put U+FFFD for what it cannot read."""
+    from pyspark.sql import functions as F
+
+    return F.when(F.is_valid_utf8(given), given).otherwise(F.concat(F.lit("(not UTF-8) "), F.make_valid_utf8(given)))
+
+
 def message_of(frame: DataFrame, columns: Sequence[str], feed: Mapping[str, Any], where: str) -> Column:
     """The message of each row (string): `message_column`, or a JSON object of the named columns.
 
@@ -94,7 +101,7 @@ def message_of(frame: DataFrame, columns: Sequence[str], feed: Mapping[str, Any]
             f"feed {feed['feed']}, {where}: `message_column` is `{name}`, and its columns are {', '.join(columns)}. Name the one "
             "that holds the messages."
         )
-    value = frame[quoted(name)].cast("string")
+    value = text_of(frame[quoted(name)].cast("string"))
     if feed["format"] != "debezium" or "key" not in columns:
         return value
     topic = frame["topic"] if "topic" in columns else F.lit(None)
