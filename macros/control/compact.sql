@@ -95,8 +95,10 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
   {%- set properties = adapter.table_state(staging, staging.identifier).properties -%}
   {%- if 'delta_cdc.horizon' in properties -%}
     {%- set until = delta_cdc.literal(properties['delta_cdc.folded_until']) -%}
-    {%- set asked = adapter.query_rows('select ' ~ ('coalesce(' ~ delta_cdc._moment(moment) ~ ' < try_cast(' ~ until ~ ' as '
-            ~ delta_cdc._time_type(staging) ~ '), false)' if moment is not none else 'false') ~ ' as below, '
+    {%- set type = delta_cdc._time_type(staging) -%}
+    {%- set asked = adapter.query_rows('select '
+          ~ ('coalesce(' ~ delta_cdc._moment(moment, type) ~ ' < try_cast(' ~ until ~ ' as ' ~ type ~ '), false)'
+            if moment is not none else 'false') ~ ' as below, '
           ~ ('unix_micros(cast(' ~ delta_cdc._moment(known_at) ~ ' as timestamp)) < ' ~ properties['delta_cdc.folded_at']
             if known_at is not none else 'false') ~ ' as before')[0] -%}
     {%- if asked.below or asked.before -%}

@@ -2,7 +2,7 @@
   Final as it was at a moment of the source (H4), with `known_at` as it was known then: both from staging, nothing is kept for it.
       select * from ({{ delta_cdc.as_of(ref('final_invoice'), '2026-06-30 23:59:59', known_at='2026-07-02') }})
   table      the final model, by ref
-  moment     text or number: changes up to it count, by `occurred_at`; none: all
+  moment     text or number (one of many digits as text: Jinja rounds it): changes up to it count, by `occurred_at`; none: all
   known_at   text: only what was staged until then; none: all
 -#}
 {% macro as_of(table, moment=none, known_at=none) -%}
@@ -24,7 +24,8 @@
           'staging': known, 'keys': settings['keys'], 'pair_split_key_changes': settings.split_key_changes}) -%}
   {%- endif -%}
   {%- if moment is none -%}{{ return(delta_cdc._final_rows(settings, known, keys)) }}{%- endif -%}
-  {%- set until = '(_cdc_occurred_at is null or _cdc_occurred_at <= ' ~ delta_cdc._moment(moment) ~ ')' -%}
+  {%- set until = '(_cdc_occurred_at is null or _cdc_occurred_at <= '
+        ~ delta_cdc._moment(moment, state.columns.get('_cdc_occurred_at')) ~ ')' -%}
   {%- set of_moment = '(select * from ' ~ known ~ ' where ' ~ until ~ ')' -%}
   {%- if not delta_cdc.has_entities(settings) -%}
     {{ return(delta_cdc._final_rows(settings, of_moment, none)) }}
@@ -87,4 +88,9 @@ from newest_at_key where _cdc_newest_at_key = 1
         ~ " is not a final model of this project. Pass ref('final_<table>').") -%}
 {% endmacro %}
 
-{% macro _moment(value) %}{{ return(value | string if value is number else delta_cdc.literal(value)) }}{% endmacro %}
+{#- A moment as SQL. Beside a decimal a text would become a double, and lose digits: what is a number stands there as one. -#}
+{% macro _moment(value, type=none) %}
+  {%- set is_number = value is number or ((type or '') | string).startswith('decimal')
+        and modules.re.fullmatch('[+-]?[0-9]+([.][0-9]+)?', (value | string).strip()) -%}
+  {{ return((value | string).strip() if is_number else delta_cdc.literal(value)) }}
+{% endmacro %}

@@ -220,6 +220,18 @@ def test_H4_as_of_finds_what_final_is_made_from() -> None:
         macros["_parents_of_final"]("s.int_shop__t_keys")
 
 
+@pytest.mark.parametrize(
+    ("moment", "type_", "sql"),
+    [
+        ("1767225600.123456789", "decimal(28,9)", "1767225600.123456789"), (" -5 ", "decimal(28,9)", "-5"),
+        ("1e3", "decimal(28,9)", "'1e3'"), ("2026", "timestamp", "'2026'"), ("7", "bigint", "'7'"), ("7", None, "'7'"),
+        (7, "bigint", "7"), (1767225600.5, "decimal(28,9)", "1767225600.5"),
+    ],
+)  # fmt: skip
+def test_H4_a_moment_beside_a_decimal_keeps_its_digits(moment: Any, type_: str | None, sql: str) -> None:
+    assert MACROS["_moment"](moment, type_) == sql
+
+
 def test_E2_a_column_is_read_under_all_the_names_that_it_had() -> None:
     types = dict.fromkeys(["id", "a", "b", "c"], "int")
     settings = {"staged_types": types, "column_types": {"id": "int", "c": "int"}, "renamed_in_staging": {"c": "b"},
