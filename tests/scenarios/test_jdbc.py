@@ -116,6 +116,17 @@ def test_a_row_later_than_the_overlap_is_found_by_a_wider_look_and_told(shop: Sh
     assert shop.landed(place) == [1, 2, 3, 16, 20]
 
 
+def test_a_serial_of_more_than_28_digits_has_its_window(shop: Shop) -> None:
+    shop.table("long_serial", "id decimal(31,0) primary key, op varchar(10)")
+    place, first = shop.place("long_serial"), 10**30
+    shop.insert("long_serial", first + 990, first + 999)
+    assert shop.land(place)[0] == 2
+    shop.insert("long_serial", first + 996)
+    assert shop.land(place) == (1, 1, 3, 0)
+    assert shop.land(place) == (0, 0, 0, 0)
+    assert shop.landed(place) == [first + 990, first + 996, first + 999]
+
+
 def test_of_two_landings_at_once_one_commits(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.table("twice")
     place = shop.place("twice")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from rich.console import Console
 from tests.projects import TABLE, project, source
 
 from dbt.adapters.sparkdelta.database import Environment
+from dbt.adapters.sparkdelta.landing import _lowest
 from delta_cdc import land
 from delta_cdc.config_reader import load_project
 from delta_cdc.errors import OperationError
@@ -47,6 +49,15 @@ def test_variables_are_put_in_and_taken_out_of_what_is_told(monkeypatch: pytest.
     monkeypatch.delenv("ONE")
     with pytest.raises(DbtRuntimeError, match=r"feed shop: `jdbc\.url` names \$\{ONE\}, and the environment has no variable ONE"):
         environment.filled("jdbc.url", "${ONE}")
+
+
+@pytest.mark.parametrize(
+    ("highest", "lowest"),
+    [(100, "95"), (3, "-2"), (Decimal("12345678901234567890123456789012345678"), "12345678901234567890123456789012345673"),
+     (Decimal("7.0000000000"), "2"), (Decimal("-0.5"), "-6")],
+)  # fmt: skip
+def test_the_window_begins_where_it_is_said_to_whatever_the_digits_of_the_serial(highest: int | Decimal, lowest: str) -> None:
+    assert f"{_lowest(highest, 5):f}" == lowest
 
 
 def test_only_feeds_that_are_landed_can_be(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -211,7 +212,7 @@ def _land_jdbc(
     if version is not None:
         name = _column_of(_table(session, location), landed_as)
         highest = _table(session, location).agg(F.max(F.col(quoted(name)))).collect()[0][0]
-    lowest = None if highest is None else Decimal(highest) - (jdbc["overlap"] if overlap is None else overlap)
+    lowest = None if highest is None else _lowest(highest, jdbc["overlap"] if overlap is None else overlap)
 
     columns = "t.*" if landed_as == serial else f"t.*, {serial} as {landed_as}"
     condition = f"{serial} is not null" if lowest is None else f"{serial} >= {lowest:f}"
@@ -237,6 +238,11 @@ def _land_jdbc(
         landed = _table(session, location).where(of_row >= F.lit(lowest)).select(of_row.alias("landed_serial"))
         read = read.join(landed, of_row == F.col("landed_serial"), "left_anti")
     return _append(session, location, version, read, of_row, highest, jdbc["overlap"])
+
+
+def _lowest(highest: int | Decimal, overlap: int) -> Decimal:
+    """Where the window begins, exactly: Python works decimals out to 28 digits, and a number of Oracle has up to 38."""
+    return Decimal(math.floor(highest) - overlap)
 
 
 def serial_column(serial: str) -> str:
