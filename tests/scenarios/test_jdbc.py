@@ -169,6 +169,20 @@ def test_types_are_those_of_the_database_and_what_does_not_fit_is_told(shop: Sho
         shop.land(place)
 
 
+def test_a_time_of_day_is_landed_as_its_text(shop: Shop) -> None:
+    shop.table("roster", 'id int primary key, "began at" time, seen timestamp')
+    shop.one.run("insert into roster values (1, '08:15:30', '2026-01-02 03:04:05'), (2, null, null)").commit()
+    place = shop.place("roster")
+    shop.land(place)
+    frame = shop.spark.read.format("delta").load(place["location"])
+    assert frame.schema.simpleString() == "struct<ID:int,began at:string,SEEN:timestamp_ntz>"
+    assert [row[0] for row in frame.orderBy("id").select("`began at`").collect()] == ["08:15:30", None]
+    typed = shop.place("roster", name="roster_typed")
+    shop.land(typed | {"jdbc": typed["jdbc"] | {"options": {"customschema": "id bigint"}}})
+    frame = shop.spark.read.format("delta").load(typed["location"])
+    assert frame.schema.simpleString() == "struct<ID:bigint,began at:string,SEEN:timestamp_ntz>"
+
+
 def test_a_serial_is_a_number_or_an_expression_that_makes_one(shop: Shop) -> None:
     shop.table("made", "id int primary key, op varchar(10)")
     shop.insert("made", 1, 2)

@@ -7,12 +7,15 @@ from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
+from pyspark.sql import types as T
 from rich.console import Console
 from tests.projects import TABLE, project, source
 
+from dbt.adapters.sparkdelta import database
 from dbt.adapters.sparkdelta.database import Environment
 from dbt.adapters.sparkdelta.landing import _lowest
 from delta_cdc import land
@@ -58,6 +61,30 @@ def test_variables_are_put_in_and_taken_out_of_what_is_told(monkeypatch: pytest.
 )  # fmt: skip
 def test_the_window_begins_where_it_is_said_to_whatever_the_digits_of_the_serial(highest: int | Decimal, lowest: str) -> None:
     assert f"{_lowest(highest, 5):f}" == lowest
+
+
+def test_times_of_day_are_read_as_text() -> None:
+    time_of_day = {"logical_time_type": True}
+    frame, session = Mock(), Mock()
+    read: list[dict[str, str]] = []
+
+    def given(**options: str) -> Mock:
+        read.append(options)
+        return Mock(load=lambda: frame)
+
+    session.read.format("jdbc").options = given
+    frame.schema = T.StructType([
+        T.StructField("id", T.IntegerType()), T.StructField("began at", T.TimestampNTZType(), metadata=time_of_day),
+        T.StructField("seen", T.TimestampNTZType()), T.StructField("told", T.StringType(), metadata=time_of_day),
+    ])
+    database.read(session, {"dbtable": "t", "customSchema": "told string"})
+    assert read == [
+        {"dbtable": "t", "customSchema": "told string"}, {"dbtable": "t", "customSchema": "`began at` string, told string"},
+    ]
+    frame.schema = T.StructType([T.StructField("seen", T.TimestampNTZType())])
+    read.clear()
+    assert database.read(session, {"dbtable": "t"}) is frame
+    assert read == [{"dbtable": "t"}]
 
 
 def test_only_feeds_that_are_landed_can_be(tmp_path: Path) -> None:

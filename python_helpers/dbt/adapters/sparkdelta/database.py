@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.java import jvm_of, short_message
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ DRIVERS = {
     "db2": ("com.ibm.db2.jcc.DB2Driver", "com.ibm.db2:jcc"),
     "derby": ("org.apache.derby.iapi.jdbc.AutoloadedDriver", "org.apache.derby:derby"),
 }
-# java.sql.Types of a time of day, which Spark would read as one of 1970; messages have it as text
+# java.sql.Types of a time of day, which `read` reads as text
 TIMES = (92, 2013)
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -54,9 +55,22 @@ def rows_of(session: SparkSession, url: str, table: str, options: Mapping[str, A
     try:
         given = {**JDBC_OPTIONS, **environment.options("option", options), "url": environment.filled("url", url)}
         name_driver(session, given)
-        return session.read.format("jdbc").options(**given, dbtable=table).load()
+        return read(session, {**given, "dbtable": table})
     except Exception as error:
         raise DbtRuntimeError(environment.hidden(f"{table} cannot be read: {short_message(error)}")) from None
+
+
+def read(session: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """What Spark's JDBC source reads with these options, but times of day as the database's text, as messages have them: Spark
+    makes moments of 1970 of them."""
+    frame = session.read.format("jdbc").options(**options).load()
+    times = [field.name for field in frame.schema.fields
+             if field.metadata.get("logical_time_type") and field.dataType.typeName().startswith("time")]
+    if not times:
+        return frame
+    given = [types for name, types in options.items() if name.lower() == "customschema"]
+    types = ", ".join([*(f"{quoted(name)} string" for name in times), *given])
+    return session.read.format("jdbc").options(**{**options, "customSchema": types}).load()
 
 
 def _tables_of(session: SparkSession, options: Mapping[str, str], schema: str | None) -> list[dict[str, Any]]:

@@ -223,7 +223,7 @@ def _land_jdbc(
         "dbtable": f"(select {columns} from {landing['change_table']} t where {condition}) landed",
     }
     name_driver(session, options)
-    read = session.read.format("jdbc").options(**options).load()
+    read = database.read(session, options)
     # without the database's length of texts: Delta would hold a text to it
     read = read.select(*(F.col(quoted(field.name)).cast(plain_type(field)).alias(field.name) for field in read.schema.fields))
     name = _column_of(read, landed_as)
