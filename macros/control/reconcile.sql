@@ -35,12 +35,7 @@
   {%- set misfits = [] -%}  {#- a value that is none of ours is not null, and so is no value that final has -#}
   {%- for column in keys + compared -%}
     {%- set given = delta_cdc.quoted(spelled[column | lower]) -%}
-    {%- set type = types[column | lower] -%}
-    {%- set cast = 'try_cast(' ~ given ~ ' as ' ~ type ~ ')' -%}
-    {%- if type == 'binary' -%}  {#- in text, as export-snapshot writes them -#}
-      {%- set cast = 'if(typeof(' ~ given ~ ") = 'string', " ~ delta_cdc.rows_value('cast(' ~ given ~ ' as string)', type, {}, column)
-            ~ ', ' ~ cast ~ ')' -%}
-    {%- endif -%}
+    {%- set cast = delta_cdc._their_value(given, theirs[spelled[column | lower]], types[column | lower], column) -%}
     {%- do theirs_as_ours.append(cast ~ ' as ' ~ delta_cdc.quoted(column)) -%}
     {%- if column not in keys -%}
       {%- do misfits.append('if(' ~ given ~ ' is not null and ' ~ cast ~ ' is null, struct(' ~ delta_cdc.literal(column)
@@ -54,6 +49,17 @@
         '(select ' ~ theirs_as_ours | join(', ') ~ ' from cdc_other)', limit, misfits | length > 0) -%}
   {%- do found.update({'left_out': left_out}) -%}
   {%- do print(tojson(found)) -%}
+{% endmacro %}
+
+
+{#- A value of the other side as final's type, null where it does not fit. Bytes in text are as export-snapshot writes them. A
+    struct is cast by way of a variant, which goes by the names of fields: a cast would go by their order. -#}
+{% macro _their_value(given, given_type, type, column) %}
+  {%- if type == 'binary' and given_type in ('string', 'variant') -%}
+    {{ return(delta_cdc.rows_value('cast(' ~ given ~ ' as string)', type, {}, column)) }}
+  {%- endif -%}
+  {%- set by_name = 'struct<' in type and given_type != type and given_type.startswith(('struct', 'array', 'map')) -%}
+  {{ return('try_cast(' ~ ('to_variant_object(' ~ given ~ ')' if by_name else given) ~ ' as ' ~ type ~ ')') }}
 {% endmacro %}
 
 

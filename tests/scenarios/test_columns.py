@@ -482,6 +482,19 @@ def test_values_of_any_type_are_reconciled(cols: Columns) -> None:
     said = cols.operation("reconcile", "nested", "--against", str(other), exit_code=1)
     assert '  id = 1: m = {"k":2}, there {"k":3}\n' in said
     assert "1 row with other values" in said
+    turned = cols.project.path / "turned.parquet"
+    told = f"select id, m, d, named_struct('y', s.y, 'x', s.x, 'z', 1) as s from {cols.project.schema}.final_nested"
+    cols.project.spark().sql(told).write.parquet(str(turned))
+    assert "They are equal." in cols.operation("reconcile", "nested", "--against", str(turned))
+    lines = cols.project.path / "nested.jsonl"
+    lines.write_text(
+        '\ufeff{"id": 1, "m": {"k": 2}, "s": {"y": 2, "x": 5000000000}, "d": 12345678.50, "p": null}\n\n'
+        '{"id": 2.0, "m": {"k": 1}, "s": {"x": 1}, "d": "many"}\n'
+    )
+    said = cols.operation("reconcile", "nested", "--against", str(lines), exit_code=1)
+    assert "d = 1.2500, there many" in said
+    assert "s = " not in said
+    assert "m = " not in said
 
 
 def test_E1_columns_that_nobody_listed_are_kept_and_told(cols: Columns) -> None:

@@ -391,6 +391,18 @@ def test_a_file_is_read_in_one_piece_up_to_what_spark_is_set_to(spark, settings,
     assert not files._is_one_task(session, None)
 
 
+def test_lines_of_json_to_compare_with_keep_all_digits(spark, tmp_path):
+    text = '{"big": 12345678901234567890.123456789012345678, "a.b": null}\n\nno json\n{"s": {"b": 1}}\n'
+    path = written(tmp_path / "a.jsonl", text)
+    frame = files.other(spark, str(path), "json")
+    assert frame.columns == ["a.b", "big", "s"]
+    struct = "try_cast(s as struct<a:int,b:int>) as s"
+    told = frame.selectExpr("try_cast(big as decimal(38,18)) as big", "`a.b` is null as no", struct)
+    assert [tuple(row.asDict(recursive=True).values()) for row in told.collect()] == [
+        (Decimal("12345678901234567890.123456789012345678"), True, None), (None, True, None), (None, True, {"a": None, "b": 1}),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", ["parquet", "orc"])
 def test_one_column_of_a_file_may_be_the_message(spark, tmp_path, kind):
     sql = """select id, if(id = 1, null, cast(concat('{"id": ', id, '}') as binary)) as value from range(3)"""

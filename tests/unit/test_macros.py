@@ -221,6 +221,25 @@ def test_H4_as_of_finds_what_final_is_made_from() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "type_", "sql"),
+    [
+        ("int", "bigint", "try_cast(v as bigint)"), ("struct<x:int>", "struct<x:int>", "try_cast(v as struct<x:int>)"),
+        ("struct<y:int,x:int>", "struct<x:int,y:int>", "try_cast(to_variant_object(v) as struct<x:int,y:int>)"),
+        ("array<struct<x:int>>", "array<struct<x:bigint>>", "try_cast(to_variant_object(v) as array<struct<x:bigint>>)"),
+        ("variant", "struct<x:int>", "try_cast(v as struct<x:int>)"), ("string", "struct<x:int>", "try_cast(v as struct<x:int>)"),
+        ("binary", "binary", "try_cast(v as binary)"),
+    ],
+)  # fmt: skip
+def test_a_value_to_be_reconciled_is_cast_by_the_names_of_fields(given: str, type_: str, sql: str) -> None:
+    assert MACROS["_their_value"]("v", given, type_, "v") == sql
+
+
+def test_bytes_to_be_reconciled_may_be_text() -> None:
+    for given in ("string", "variant"):
+        assert "try_to_binary(substr(cast(v as string), 3), 'hex')" in MACROS["_their_value"]("v", given, "binary", "v")
+
+
+@pytest.mark.parametrize(
     ("moment", "type_", "sql"),
     [
         ("1767225600.123456789", "decimal(28,9)", "1767225600.123456789"), (" -5 ", "decimal(28,9)", "-5"),

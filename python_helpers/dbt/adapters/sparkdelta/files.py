@@ -13,7 +13,7 @@ from dbt.adapters.base import BaseRelation, available
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import avro_files, catalog, database, delta_log, delta_messages, row_messages, upkeep
-from dbt.adapters.sparkdelta.columns import quoted
+from dbt.adapters.sparkdelta.columns import quoted, sql_of
 from dbt.adapters.sparkdelta.in_session import InSession, Table, View, is_table
 from dbt.adapters.sparkdelta.java import short_message
 from dbt.adapters.sparkdelta.listing import escaped, list_files, qualified_path
@@ -152,12 +152,14 @@ def kind_of_file(what: str, file_format: str | None) -> str | None:
 
 
 def other(session: SparkSession, what: str, kind: str | None) -> DataFrame:
-    """The rows of a table, or of a file or folder of a kind. A CSV file has its names in the first line."""
+    """The rows of a table, or of a file or folder of a kind. CSV has its names in the first line; values of JSON are variants."""
     from pyspark.errors import AnalysisException
 
     try:
         if kind is None:
             return session.table(what)
+        if kind == "json":
+            return _rows_of_json(session, what)
         reader = session.read.format(kind)
         if kind == "csv":
             # an empty text in quotes is none that is null: Spark takes it for one unless null has a spelling of its own
@@ -165,6 +167,18 @@ def other(session: SparkSession, what: str, kind: str | None) -> DataFrame:
         return reader.load(escaped(what))
     except AnalysisException as error:
         raise DbtRuntimeError(f"{what} cannot be read: {short_message(error).splitlines()[0]}") from None
+
+
+def _rows_of_json(session: SparkSession, what: str) -> DataFrame:
+    """Lines of JSON with a variant a column: of the types that Spark would infer, doubles hold fewer digits than the text. A line
+    that is no object is a row of nulls."""
+    from pyspark.sql import functions as F
+
+    text = session.read.text(escaped(what)).where("trim(value) <> ''")
+    rows = text.selectExpr("try_cast(try_parse_json(trim(leading '\ufeff' from value)) as map<string, variant>) as fields")
+    names = sorted(row[0] for row in rows.select(F.explode(F.map_keys("fields"))).distinct().collect())
+    values = {name: F.col("fields")[name] for name in names}
+    return rows.select(*(F.when(~F.is_variant_null(value), value).alias(name) for name, value in values.items()))
 
 
 def write_files(session: SparkSession, sql: str, folder: str, file_format: str) -> dict[str, Any]:
@@ -291,20 +305,20 @@ class FilesMixin(InSession):
         session = self._begin("columns of files")
         return row_messages.columns_of_files(session, map(escaped, paths), file_format)
 
-    @available.parse_list
+    @available.parse(lambda *_: {})
     def create_other_view(
         self, name: str, what: str, file_format: str | None = None, table: str = "",
         options: Mapping[str, Any] = MappingProxyType({}),
-    ) -> list[str]:
+    ) -> dict[str, str]:
         """A temporary view of a table, of a file or folder (its kind as given, or as its name ends), or of a table of a database
-        (`what` is its URL); returns its columns."""
+        (`what` is its URL); returns its columns' types by name."""
         if what.startswith("jdbc:"):
             frame = database.rows_of(self._session(), what, table, options)
         else:
             kind = kind_of_file(what, file_format)
             frame = other(self._session(), what if kind is None else self._in_project(what), kind)
         frame.createOrReplaceTempView(quoted(name))
-        return frame.columns
+        return {field.name: sql_of(field.dataType) for field in frame.schema.fields}
 
     @available.parse(lambda *_, **__: {})
     def write_files(self, sql: str, folder: str, file_format: str) -> dict[str, Any]:
