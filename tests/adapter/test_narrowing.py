@@ -13,7 +13,7 @@ VALUES = {
     "bigint": ["-9223372036854775808", "9223372036854775807"],
     "decimal(38,18)": ["0.000000000000000001", "-99999999999999999999.999999999999999999"],
     "date": ["'0001-01-01'", "'9999-12-31'"],
-    "timestamp": ["'1582-10-04 23:59:59.999999'", "'2026-10-25 00:30:00Z'", "'2026-10-25 01:30:00Z'"],
+    "timestamp": ["'1582-10-02 23:59:59.999999'", "'2026-10-25 00:30:00Z'", "'2026-10-25 01:30:00Z'"],
     "string": ["''", "'it''s'", r"'a\\b'", r"'\n'", "'ünïcode'", "'DBT'", "'null'"],
 }
 
@@ -80,6 +80,18 @@ def test_the_source_is_worked_out_once(spark, target, monkeypatch):
     (condition,) = narrowed(spark, [key], f"select {key}, uuid() as u from narrowing.t where {key} >= 0")
     assert " between " in condition
     assert spark.table("source").exceptAll(spark.table("source")).count() == 0
+
+
+@pytest.mark.parametrize(
+    "value", ["date'1582-10-05'", "timestamp'1582-10-14 23:59:59.999999'", "array(struct(date'1582-10-10' as d))"],
+)
+def test_days_that_java_has_not_stay_what_they_are(spark, target, monkeypatch, value):
+    monkeypatch.setitem(narrowing.LARGE, "merge", 0)
+    key = target["int"]
+    (condition,) = narrowed(spark, [key], f"select 7 as {key}, {value} as value union all select 0, null")
+    assert " between " in condition
+    assert spark.table("source").where(f"value <=> {value}").count() == 1
+    assert spark.table("source").columns == [key, "value"]
 
 
 def test_what_is_small_empty_or_without_exact_text_is_not_narrowed(spark, target, monkeypatch):

@@ -6,6 +6,7 @@ is filtered before it is joined.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.sparkdelta import delta_log
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructType
 
 # A smaller table is merged into, or read, as fast as its keys' values are looked up (bytes, docs/performance.md).
 LARGE = {"merge": 2**24, "read": 2**26}
@@ -24,6 +25,7 @@ VALUES = 2000  # of a column; more are told as the range from the lowest to the 
 # a cast of each of a thousand values takes Spark a while
 _SUFFIXES = {"ByteType": "Y", "ShortType": "S", "IntegerType": "", "LongType": "L"}
 HELD_ROWS = 20_000  # by the driver, as part of the plan: more stay with the executors
+_UNFIT = "_cdc_unfit"
 
 
 def narrowed(session: SparkSession, schema: str, identifier: str, view: str, keys: Sequence[str], dest: str) -> list[str]:
@@ -128,10 +130,23 @@ def _literal(value: Any, type_: DataType) -> str:
 
 def _held(session: SparkSession, frame: DataFrame) -> DataFrame | None:
     """The same rows as part of the plan: Spark knows how few they are, and does not sort the large table to join them. None for
-    more than `HELD_ROWS`."""
+    more than `HELD_ROWS`, and where one of them is `_unfit`."""
     from pyspark.sql import DataFrame
 
-    rows = frame.limit(HELD_ROWS + 1)._jdf.collectAsList()
-    if rows.size() > HELD_ROWS:
-        return None
-    return DataFrame(session._jsparkSession.createDataFrame(rows, frame._jdf.schema()), session)
+    found = frame.selectExpr("*", f"{_unfit(frame.schema)} as {_UNFIT}").limit(HELD_ROWS + 1)
+    rows = found._jdf.collectAsList()
+    held = DataFrame(session._jsparkSession.createDataFrame(rows, found._jdf.schema()), session)
+    return None if rows.size() > HELD_ROWS or not held.where(_UNFIT).isEmpty() else held.drop(_UNFIT)
+
+
+def _unfit(schema: StructType) -> str:
+    """SQL that tells a row which the driver cannot hold as it is: Java, in whose values it gets the rows, has no 5 to 14 October
+    1582, in whatever zone."""
+    conditions = []
+    for field in schema.fields:
+        column, kind = quoted(field.name), field.dataType.simpleString()
+        if kind in ("date", "timestamp"):
+            conditions.append(f"{column} between {kind}'1582-10-03' and {kind}'1582-10-17'")
+        elif re.search(r"\b(date|timestamp)\b", kind):
+            conditions.append(f"cast({column} as string) like '%1582-10-%'")
+    return f"coalesce({' or '.join(conditions) or 'false'}, false)"
