@@ -94,6 +94,17 @@ def test_days_that_java_has_not_stay_what_they_are(spark, target, monkeypatch, v
     assert spark.table("source").columns == [key, "value"]
 
 
+@pytest.mark.parametrize(("size", "held"), [(8192, True), (8193, False)])
+def test_rows_that_are_large_stay_with_the_executors(spark, target, monkeypatch, size, held):
+    monkeypatch.setitem(narrowing.LARGE, "merge", 0)
+    key = target["int"]
+    sql = f"select 7 as {key}, repeat('x', {size // 2}) as a, encode(repeat('x', {size - size // 2}), 'utf-8') as b"
+    (condition,) = narrowed(spark, [key], f"{sql} union all select 0, 'x', null")
+    assert (" in (" in condition, " between " in condition) == (held, not held)
+    rows = spark.table("source").selectExpr(key, "length(a)", "length(b)").collect()
+    assert sorted(map(tuple, rows)) == [(0, 1, None), (7, size // 2, size - size // 2)]
+
+
 def test_what_is_small_empty_or_without_exact_text_is_not_narrowed(spark, target, monkeypatch):
     key = target["int"]
     assert narrowed(spark, [key], f"select {key} from narrowing.t") == []

@@ -25,6 +25,7 @@ VALUES = 2000  # of a column; more are told as the range from the lowest to the 
 # a cast of each of a thousand values takes Spark a while
 _SUFFIXES = {"ByteType": "Y", "ShortType": "S", "IntegerType": "", "LongType": "L"}
 HELD_ROWS = 20_000  # by the driver, as part of the plan: more stay with the executors
+HELD_BYTES = 2**13  # of texts and the like in a row: with one that has more, all stay there
 _UNFIT = "_cdc_unfit"
 
 
@@ -133,20 +134,28 @@ def _held(session: SparkSession, frame: DataFrame) -> DataFrame | None:
     more than `HELD_ROWS`, and where one of them is `_unfit`."""
     from pyspark.sql import DataFrame
 
-    found = frame.selectExpr("*", f"{_unfit(frame.schema)} as {_UNFIT}").limit(HELD_ROWS + 1)
+    told = frame.selectExpr("*", f"{_unfit(frame.schema)} as {_UNFIT}")
+    values = (f"if({_UNFIT}, null, {column}) as {column}" for column in map(quoted, frame.columns))  # to hand over less
+    found = told.selectExpr(*values, _UNFIT).limit(HELD_ROWS + 1)
     rows = found._jdf.collectAsList()
     held = DataFrame(session._jsparkSession.createDataFrame(rows, found._jdf.schema()), session)
     return None if rows.size() > HELD_ROWS or not held.where(_UNFIT).isEmpty() else held.drop(_UNFIT)
 
 
 def _unfit(schema: StructType) -> str:
-    """SQL that tells a row which the driver cannot hold as it is: Java, in whose values it gets the rows, has no 5 to 14 October
-    1582, in whatever zone."""
-    conditions = []
+    """SQL that tells a row which the driver cannot hold as it is: it is too large, or has a day from 5 to 14 October 1582, in
+    whatever zone, which Java has not, in whose values it gets the rows."""
+    from pyspark.sql import types as T
+
+    conditions, sizes = [], []
     for field in schema.fields:
         column, kind = quoted(field.name), field.dataType.simpleString()
         if kind in ("date", "timestamp"):
             conditions.append(f"{column} between {kind}'1582-10-03' and {kind}'1582-10-17'")
         elif re.search(r"\b(date|timestamp)\b", kind):
             conditions.append(f"cast({column} as string) like '%1582-10-%'")
+        if not isinstance(field.dataType, (T.NumericType, T.BooleanType, T.DatetimeType)):
+            sizes.append(f"coalesce(octet_length(cast({column} as string)), 0)")
+    if sizes:
+        conditions.append(f"{' + '.join(sizes)} > {HELD_BYTES}")
     return f"coalesce({' or '.join(conditions) or 'false'}, false)"
