@@ -60,7 +60,7 @@ def load(**context: Any) -> Mapping[str, Callable[..., Any]]:
          "fromjson": json.loads, "tojson": json.dumps, "execute": True,
          "delta_cdc": namespace, "env_var": lambda name, default: default,
          "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
-         "target": {"method": "session"},
+         "target": {"method": "session"}, "project_name": "user_project",
          "exceptions": SimpleNamespace(raise_compiler_error=_refuse), **context}
     )
     macros: dict[str, Callable[..., Any]] = {}
