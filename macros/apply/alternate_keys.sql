@@ -19,11 +19,11 @@
 {% endmacro %}
 
 
-{#- SQL that is true where two relations agree on an alternate key. -#}
-{% macro _same_alternate_key(settings, left, right) %}
+{#- SQL that is true where an event agrees with the row of `held` on an alternate key. -#}
+{% macro _same_alternate_key(settings, event) %}
   {%- set out = [] -%}
   {%- for alternate in settings.alternate_keys -%}
-    {%- do out.append('(' ~ delta_cdc.same_columns(alternate, left, right, '=') ~ ')') -%}
+    {%- do out.append('(' ~ delta_cdc.same_columns(alternate, event, 'held', '=') ~ ')') -%}
   {%- endfor -%}
   {{ return('(' ~ out | join(' or ') ~ ')') }}
 {% endmacro %}
@@ -77,13 +77,13 @@ nameless as (
 meant as (  -- what another batch brought for the very position of the event counts neither way: it may be the same event
   select e._cdc_batch_id, e._cdc_row, collect_set(struct({{ delta_cdc.column_list(keys, 'held.') }})) as _cdc_meant
   from nameless as e
-  join held on {{ delta_cdc._same_alternate_key(settings, 'e', 'held') }} and not held._cdc_ends
+  join held on {{ delta_cdc._same_alternate_key(settings, 'e') }} and not held._cdc_ends
     and held._cdc_from < e._cdc_place and not {{ delta_cdc._is_elsewhere('held._cdc_from') }}
     and (held._cdc_to is null or e._cdc_place <= held._cdc_to or {{ delta_cdc._is_elsewhere('held._cdc_to') }})
   where not exists (  -- deleted by such an event, or called otherwise since
     select 1 from nameless as d
     where (d._cdc_op = 'D' or {{ delta_cdc._gives_up(settings) }})
-      and {{ delta_cdc._same_alternate_key(settings, 'd', 'held') }} and held._cdc_from < d._cdc_place
+      and {{ delta_cdc._same_alternate_key(settings, 'd') }} and held._cdc_from < d._cdc_place
         and d._cdc_position < e._cdc_position
   )
   group by all

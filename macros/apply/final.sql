@@ -385,7 +385,7 @@ from winners
 
 
 {#- The CTEs touched_keys and at_touched_keys: all of staging's changes at the keys that the new ones touch. -#}
-{% macro at_touched_keys(settings, staging, keys_table, done, revised=false) -%}
+{% macro at_touched_keys(settings, staging, keys_table, done, revised) -%}
 {%- set keys = settings['keys'] -%}
 {%- set touched = delta_cdc.touched_keys(settings, staging, keys_table, done, revised) -%}
 touched_keys as (
@@ -398,7 +398,7 @@ at_touched_keys as (
 {%- endmacro %}
 
 {#- The keys that changes above a batch touch, each once. -#}
-{% macro touched_keys(settings, staging, keys_table, done, revised=false) -%}
+{% macro touched_keys(settings, staging, keys_table, done, revised) -%}
 {%- set keys = settings['keys'] -%}
   select distinct * from (
     select {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_batch_id > {{ done }} and _cdc_error is null

@@ -158,8 +158,7 @@
 {%- for column in state.columns -%}
   {%- set name = delta_cdc.quoted(column) -%}
   {#- the new table has no properties that say which columns are young, and what they were called -#}
-  {%- set staged = delta_cdc._unsaid(settings, delta_cdc._missing_by_new_names(settings)) if column == '_cdc_missing'
-        else delta_cdc._staged_value(settings, column) -%}
+  {%- set staged = delta_cdc._unsaid(settings) if column == '_cdc_missing' else delta_cdc._staged_value(settings, column) -%}
   {%- do as_staged.append('cast(' ~ staged ~ ' as ' ~ types[column | lower] ~ ') as ' ~ name
         if column | lower in types else staged if staged == name else staged ~ ' as ' ~ name) -%}
   {%- do as_new.append(name if column | lower in new or name | lower in new else 'null') -%}
@@ -314,8 +313,7 @@ select {{ as_new | join(', ') }} from (
 {% macro staged_rows(settings, staging) %}
   {%- set renamed = settings.get('renamed_in_staging') or {} -%}
   {%- if not renamed and not settings.get('joined_after') -%}{{ return(staging) }}{%- endif -%}
-  {%- set values, made_anew = [delta_cdc._unsaid(settings, delta_cdc._missing_by_new_names(settings)) ~ ' as _cdc_missing'],
-        ['_cdc_missing'] -%}
+  {%- set values, made_anew = [delta_cdc._unsaid(settings) ~ ' as _cdc_missing'], ['_cdc_missing'] -%}
   {%- for new in renamed -%}
     {%- do values.append(delta_cdc._staged_value(settings, new) ~ ' as ' ~ delta_cdc.quoted(new)) -%}
     {%- do made_anew.append(delta_cdc.column_list([new] + delta_cdc._old_names(settings, new))) -%}
@@ -346,9 +344,10 @@ select {{ as_new | join(', ') }} from (
       ~ delta_cdc._literals(names.items() | sum(start=())) ~ ')[name], name))' if names else '_cdc_missing') }}
 {% endmacro %}
 
-{#- What a staged change does not say, `_cdc_missing`: also the columns that were listed only after it
+{#- What a staged change does not say, `_cdc_missing` by the names of today: also the columns that were listed only after it
     came, unless it was read anew since. -#}
-{% macro _unsaid(settings, missing='_cdc_missing') %}
+{% macro _unsaid(settings) %}
+  {%- set missing = delta_cdc._missing_by_new_names(settings) -%}
   {%- set joined, staged = settings.get('joined_after') or {}, settings.get('staged_types') or {} -%}
   {%- set came = 'coalesce(_cdc_revised_in, _cdc_batch_id)' if '_cdc_revised_in' in staged else '_cdc_batch_id' -%}
   {%- set young = [] -%}

@@ -67,7 +67,7 @@
 {% endmacro %}
 
 {#- The report of a table that was looked at and needed nothing: none if that is known already, and nothing is held. -#}
-{% macro _looked_at(staged, done, settings={}, held=none) %}
+{% macro _looked_at(staged, done, settings, held) %}
   {%- set report = {'first_batch_id': done + 1, 'last_batch_id': staged.committed, 'rows_read': 0}
         if staged.committed > done else {} -%}
   {%- do report.update(delta_cdc.held_report(settings, held)) -%}

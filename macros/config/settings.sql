@@ -211,10 +211,10 @@
 {% endmacro %}
 
 
-{#- The columns of history and final, as SQL over staging's: what `expressions` make stands under its name (E7). -#}
-{% macro _made(settings, columns=none) %}
+{#- Columns of history and final, as SQL over staging's: what `expressions` make stands under its name (E7). -#}
+{% macro _made(settings, columns) %}
   {%- set out = [] -%}
-  {%- for column in columns or settings['columns'] -%}
+  {%- for column in columns -%}
     {%- set sql = settings.get('expressions', {}).get(column) -%}
     {%- do out.append('(' ~ sql ~ ') as ' ~ delta_cdc.quoted(column) if sql else delta_cdc.quoted(column)) -%}
   {%- endfor -%}

@@ -11,7 +11,7 @@
 
 
 {#- What is to be landed: a table of a feed with `{table}` in its location, else the feed. -#}
-{% macro _landings(feeds=none) %}
+{% macro _landings(feeds) %}
   {%- set out = {} -%}
   {%- for node in graph.sources.values()
         if delta_cdc._cdc_meta(node) is not none and (feeds is none or node.source_name in feeds) -%}

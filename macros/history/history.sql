@@ -87,7 +87,7 @@ where not _cdc_ends
 
 {#- What a merge needs: the versions at the touched keys as they are now, and (`_cdc_is_gone`) those that are no more.
     done: the batches that the table has; none: all versions, and the merge removes what is not among them. -#}
-{% macro _history_merged(settings, staging, keys, done, revised=false) -%}
+{% macro _history_merged(settings, staging, keys, done, revised) -%}
 {%- if done is none -%}
 select *, false as _cdc_is_gone from (
 {{ delta_cdc._history_rows(settings, staging, keys) }}
