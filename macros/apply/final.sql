@@ -172,7 +172,7 @@
   {%- set by_field = (settings.get('filled_by_field') or []) | length > 0 -%}
   {%- if anew or state.rebuild -%}
     {%- set found = adapter.recall(staging ~ ' after -1 to ' ~ staged.committed) -%}
-    {{ return({'mode': 'rebuild', 'changes': none, 'partial': true, 'skip': false, 'revised': false,
+    {{ return({'mode': 'rebuild', 'changes': none, 'skip': false, 'revised': false,
         'plain': found is not none and keys is none and settings.keyless == 'none'
           and not found.truncates and not found.partial and not (by_field and found.removals)
           and not delta_cdc._continues(settings)}) }}

@@ -8,7 +8,7 @@
         delta_cdc.about_table(settings) ~ '`keys` were [' ~ before | join(', ') ~ '] and are now ['
         ~ settings['keys'] | join(', ')
         ~ ']. Nothing was loaded. Put them back, or rebuild what is made by key; staging stays, and what lacks'
-        ~ ' a key is marked `null_key`: dbt run --full-refresh --select stg_' ~ settings.feed ~ '__' ~ settings.table ~ '+') -%}
+        ~ ' a key is marked `null_key`: dbt run --full-refresh --select ' ~ delta_cdc.model_name(settings, 'staging') ~ '+') -%}
   {%- endif -%}
 {% endmacro %}
 
@@ -26,8 +26,8 @@
   {%- if delta_cdc._are_other_keys(before, settings['keys']) -%}
     {%- do exceptions.raise_compiler_error(
         delta_cdc.about_table(settings) ~ '`keys` are [' ~ settings['keys'] | join(', ') ~ '], and staging still has ['
-        ~ before | join(', ') ~ ']. Nothing was loaded. Let it take them over first: dbt run --full-refresh --select stg_'
-        ~ settings.feed ~ '__' ~ settings.table ~ '+') -%}
+        ~ before | join(', ') ~ ']. Nothing was loaded. Let it take them over first: dbt run --full-refresh --select '
+        ~ delta_cdc.model_name(settings, 'staging') ~ '+') -%}
   {%- endif -%}
 {% endmacro %}
 
@@ -60,9 +60,9 @@
   {%- set before = delta_cdc.keys_of_staging(settings, state) -%}
   {%- if delta_cdc._are_other_keys(before, keys) -%}
     {%- if state.properties.get('delta_cdc.erased') -%}
-      {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ', table ' ~ settings.table
-            ~ ': `keys` were [' ~ before | join(', ') ~ '] and are now ['
-            ~ keys | join(', ') ~ '], and a person was erased from it, who is known by the former. Put them back.') -%}
+      {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`keys` were [' ~ before | join(', ')
+            ~ '] and are now [' ~ keys | join(', ')
+            ~ '], and a person was erased from it, who is known by the former. Put them back.') -%}
     {%- endif -%}
     {%- if delta_cdc._are_other_keys(delta_cdc._keys_of_final() or [], keys) -%}
       {%- do delta_cdc._refuse_other_keys(settings, state) -%}

@@ -78,8 +78,7 @@
           ~ "max_by(status, finished_at) as status, max_by(error, finished_at) as error from " ~ runs ~ " group by `table`")}) -%}
     {%- if out.runs | selectattr('rows_quarantined') | list -%}
       {%- do out.update({'quarantine': adapter.query_rows('select feed, source_table, error, count(*) as n from '
-              ~ api.Relation.create(database=runs.database, schema=runs.schema, identifier='cdc_quarantine')
-              ~ ' group by all order by all')}) -%}
+              ~ delta_cdc._control_relation('cdc_quarantine') ~ ' group by all order by all')}) -%}
     {%- endif -%}
   {%- endif -%}
   {%- if adapter.table_state(holds, 'cdc_holds').exists -%}
