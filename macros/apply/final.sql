@@ -111,7 +111,7 @@
 {#- How far the keys table had come, where keys may move; none elsewhere. -#}
 {% macro resolved_batch_id(keys, staged) %}
   {%- if keys is none or staged.notes.keys_may_move is sameas false %}{{ return(none) }}{% endif -%}
-  {%- set reached = adapter.table_state(keys, keys.identifier).txn_version -%}
+  {%- set reached = adapter.table_state(keys).txn_version -%}
   {{ return(-1 if reached is none else reached) }}
 {% endmacro %}
 

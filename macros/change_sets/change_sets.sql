@@ -8,7 +8,7 @@
 {% macro change_sets(behind=false) %}
   {%- if not execute -%}{{ return(delta_cdc._empty_ledger()) }}{%- endif -%}
   {%- set feeds = delta_cdc._feeds() -%}
-  {%- set state = adapter.table_state(this, this.identifier) -%}
+  {%- set state = adapter.table_state(this) -%}
   {%- set lost = not state.exists -%}
   {#- what a ledger that was lost, restored or put back from a backup no longer tells of what is loaded -#}
   {%- set forgotten = delta_cdc._ledger_from_tables() if lost or state.replaced or behind else none -%}
@@ -286,7 +286,7 @@ try_cast(regexp_extract(regexp_replace({{ name }}, '(?i)\\.(bz2|lz4|lz4raw)(?=\\
 {% macro _highest_batch_of_tables() %}
   {%- set highest = [0] -%}
   {%- for table in delta_cdc._loading_tables() -%}
-    {%- do highest.append(adapter.table_state(table.relation, table.relation.identifier).txn_version or 0) -%}
+    {%- do highest.append(adapter.table_state(table.relation).txn_version or 0) -%}
   {%- endfor -%}
   {{ return(highest | max) }}
 {% endmacro %}
@@ -302,7 +302,7 @@ try_cast(regexp_extract(regexp_replace({{ name }}, '(?i)\\.(bz2|lz4|lz4raw)(?=\\
     {%- set layer = layers.get(node.name) -%}
     {%- if layer in ('raw', 'staging') -%}
       {%- set relation = delta_cdc._relation_of(node) -%}
-      {%- if adapter.table_state(relation, node.alias).exists -%}
+      {%- if adapter.table_state(relation).exists -%}
         {%- if layer == 'raw' -%}
           {%- do out.append({'feed': node.name[4:], 'relation': relation, 'change_set': 'change_set',
                 'batch_id': 'batch_id', 'at': 'cast(null as timestamp)', 'retracted': 'false'}) -%}

@@ -8,7 +8,7 @@
   that changes here, and found nothing (-1: no such run). next_app_id: that of a write which makes the table anew.
 -#}
 {% macro progress(relation) %}
-  {%- set state = adapter.table_state(relation, relation.identifier) -%}
+  {%- set state = adapter.table_state(relation) -%}
   {%- set trusted = state.exists and state.txn_version is not none and not state.replaced -%}
   {%- set committed = state.txn_version if trusted else -1 -%}
   {%- set done, resolved = [committed], [-1] -%}
@@ -104,7 +104,7 @@
     {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ': ' ~ unlisted
           ~ '\nIts new change sets were not found, and nothing of it was loaded; other feeds go on. Put that right and run again.') -%}
   {%- endif -%}
-  {%- set recorded = adapter.table_state(ledger, ledger.identifier) -%}
+  {%- set recorded = adapter.table_state(ledger) -%}
   {%- if not recorded.exists -%}{{ return([]) }}{%- endif -%}
   {%- set root = delta_cdc.qualified_folder(settings) -%}
   {%- set recently = delta_cdc._recently_recorded(ledger, recorded) -%}

@@ -127,6 +127,6 @@
   {%- set layers = delta_cdc.layers() -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and model.unique_id in node.depends_on.nodes
         and layers.get(node.name) == 'final' -%}
-    {{ return(adapter.table_state(delta_cdc._relation_of(node), node.alias).notes.get('keys')) }}
+    {{ return(adapter.table_state(delta_cdc._relation_of(node)).notes.get('keys')) }}
   {%- endfor -%}
 {% endmacro %}

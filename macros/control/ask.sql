@@ -18,7 +18,7 @@
         'select run, `table`, layer, rows_read, rows_late, rows_written, seconds, status, cast(finished_at as string) as finished_at from '
         ~ table ~ ' where run in (select run from ' ~ table
         ~ ' group by run order by max(finished_at) desc limit ' ~ runs ~ ') order by finished_at, `table`')
-        if adapter.table_state(table, 'cdc_runs').exists else []}) -%}
+        if adapter.table_state(table).exists else []}) -%}
   {%- do print(tojson(out)) -%}
 {% endmacro %}
 
@@ -45,7 +45,7 @@
     {%- set state = delta_cdc.progress(staging) -%}
     {%- if state.exists -%}
       {%- set staged, written = adapter.table_statistics(staging, '_cdc_occurred_at'), adapter.table_statistics(final) -%}
-      {%- set marked = adapter.table_state(final, final.identifier).properties.get('delta.enableDeletionVectors') == 'true' -%}
+      {%- set marked = adapter.table_state(final).properties.get('delta.enableDeletionVectors') == 'true' -%}
       {%- do out.tables.append({'name': settings.feed ~ '.' ~ settings.table, 'batch_id': state.batch_id,
             'changes': staged.get('rows'),
             'newest': delta_cdc._moment_as_json(staged.get('highest')), 'files': written.get('files'),
@@ -71,7 +71,7 @@
     {%- endfor -%}
   {%- endif -%}
   {%- for row in out.tables %}{% do row.update({'change_set': sets.get(row.batch_id)}) %}{% endfor -%}
-  {%- if adapter.table_state(runs, 'cdc_runs').exists -%}
+  {%- if adapter.table_state(runs).exists -%}
     {%- do out.update({'runs': delta_cdc._of_models(
           "select `table`, sum(rows_read) as rows_read, sum(rows_duplicate) as rows_duplicate, sum(rows_late) as rows_late, "
           ~ "sum(rows_quarantined) as rows_quarantined, cast(max(finished_at) as string) as finished_at, "
@@ -81,7 +81,7 @@
               ~ delta_cdc._control_relation('cdc_quarantine') ~ ' group by all order by all')}) -%}
     {%- endif -%}
   {%- endif -%}
-  {%- if adapter.table_state(holds, 'cdc_holds').exists -%}
+  {%- if adapter.table_state(holds).exists -%}
     {%- do out.update({'holds': adapter.query_rows('select `table`, batch_id, change_set, reason from ' ~ holds
             ~ ' where accepted_at is null order by batch_id')}) -%}
     {%- for hold in out.holds if hold['table'] in models %}{% do hold.update({'table': models[hold['table']]}) %}{% endfor -%}
@@ -225,7 +225,7 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
 {% macro _lateness(table) -%}
 {%- set position = 'struct(_cdc_sequence, _cdc_ordinal)' -%}
 {#- what the columns before it in the order do not say; a time that is none, like a number, has no distance -#}
-{%- set is_time = adapter.table_state(table.staging, table.staging.identifier).columns.get('_cdc_occurred_at')
+{%- set is_time = adapter.table_state(table.staging).columns.get('_cdc_occurred_at')
       in ('timestamp', 'timestamp_ntz', 'date') -%}
 {%- set micros = 'unix_micros(cast({} as timestamp))' if is_time else 'cast(null as bigint)' -%}
 select {{ delta_cdc.literal(table.name) }} as name, count(*) as changes, count_if(is_late) as late,

@@ -81,7 +81,7 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
 {#- Properties of a table that stand before what they tell of is done; no commit where it has them, for an operation may be run
     again. beside: others, set with them. -#}
 {% macro _announce(relation, properties, beside={}) %}
-  {%- set there, new, values = adapter.table_state(relation, relation.identifier).properties, [], [] -%}
+  {%- set there, new, values = adapter.table_state(relation).properties, [], [] -%}
   {%- for name, value in properties.items() if there.get(name) != value | string %}{% do new.append(name) %}{% endfor -%}
   {%- for name, value in (properties.items() | list) + (beside.items() | list) -%}
     {%- do values.append("'" ~ name ~ "' = " ~ delta_cdc.literal(value | string)) -%}
@@ -92,7 +92,7 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
 
 {#- H4: what was folded cannot be told apart any more. -#}
 {% macro _refuse_below_horizon(settings, staging, moment, known_at) %}
-  {%- set properties = adapter.table_state(staging, staging.identifier).properties -%}
+  {%- set properties = adapter.table_state(staging).properties -%}
   {%- if 'delta_cdc.horizon' in properties -%}
     {%- set until = delta_cdc.literal(properties['delta_cdc.folded_until']) -%}
     {%- set type = delta_cdc._time_type(staging) -%}

@@ -17,7 +17,7 @@
   {%- if not settings.key_changes and not settings.insert_only -%}
     {%- for written in [delta_cdc._model_of(settings, 'final')]
           + ([delta_cdc._model_of(settings, 'history')] if settings.get('history') == 'table' else []) -%}
-      {%- if adapter.table_state(written, written.identifier).exists -%}
+      {%- if adapter.table_state(written).exists -%}
         {%- do run_query('merge into ' ~ written ~ ' as t using cdc_named_key as s on ' ~ delta_cdc.same_columns(keys, 't', 's')
               ~ ' when matched then delete') -%}
       {%- endif -%}
@@ -127,8 +127,8 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- endfor -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name in models -%}
     {%- set relation = delta_cdc._relation_of(node) -%}
-    {%- if node.config.materialized != 'view' and adapter.table_state(relation, node.alias).exists -%}
-      {%- do adapter.purge(relation, relation.identifier) -%}
+    {%- if node.config.materialized != 'view' and adapter.table_state(relation).exists -%}
+      {%- do adapter.purge(relation) -%}
       {%- do names.append(relation | string) -%}
     {%- endif -%}
   {%- endfor -%}
@@ -193,7 +193,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- if delta_cdc.model_name(settings, 'raw') in graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
         | map(attribute='name') -%}
     {%- set raw = delta_cdc._model_of(settings, 'raw') -%}
-    {%- if adapter.table_state(raw, raw.identifier).exists %}{{ return(raw) }}{% endif -%}
+    {%- if adapter.table_state(raw).exists %}{{ return(raw) }}{% endif -%}
   {%- endif -%}
   {{ return(none) }}
 {% endmacro %}

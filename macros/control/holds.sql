@@ -12,7 +12,7 @@
 {#- All holds of a staging table, open and accepted, by batch. -#}
 {% macro holds_of(staging) %}
   {%- set holds = delta_cdc.holds_relation() -%}
-  {%- if not adapter.table_state(holds, 'cdc_holds').exists -%}
+  {%- if not adapter.table_state(holds).exists -%}
     {%- do exceptions.raise_compiler_error(holds
           ~ " is gone: it held the change sets that were not let through. Put it back from a backup; or, if nothing was held, "
           ~ "let it be made anew by one run with --vars '{delta_cdc_recreate: [cdc_holds]}'.") -%}
@@ -72,11 +72,11 @@
         if delta_cdc._cdc_meta(node) is not none and delta_cdc.may_be_held(delta_cdc._cdc_meta(node)) -%}
     {%- do may.append(delta_cdc.model_name({'feed': node.source_name, 'table': node.name}, 'staging')) -%}
   {%- endfor -%}
-  {%- if not may or adapter.table_state(delta_cdc.holds_relation(), 'cdc_holds').exists -%}{{ return('') }}{%- endif -%}
+  {%- if not may or adapter.table_state(delta_cdc.holds_relation()).exists -%}{{ return('') }}{%- endif -%}
   {%- if 'cdc_holds' not in (var('delta_cdc_recreate', []) | list) -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name in may -%}
       {%- set staging = delta_cdc._relation_of(node) -%}
-      {%- if adapter.table_state(staging, node.alias).notes.get('judged') -%}{{ return('') }}{%- endif -%}
+      {%- if adapter.table_state(staging).notes.get('judged') -%}{{ return('') }}{%- endif -%}
       {#- the models say that it is gone -#}
     {%- endfor -%}
   {%- endif -%}
@@ -134,7 +134,7 @@
 {%- set final = delta_cdc._model_of(settings, 'final') -%}
 {%- set position = 'struct(' ~ delta_cdc.order_columns() | join(', ') ~ ')' -%}
 {%- set counted = settings.get('max_delete_share') is not none and state.exists -%}
-{%- set final_state = adapter.table_state(final, final.identifier) if counted else {'exists': false} -%}
+{%- set final_state = adapter.table_state(final) if counted else {'exists': false} -%}
 {%- set live = final_state.exists -%}
 with {{ delta_cdc._staging_ctes(settings, lines) }}
 {%- if live %},
@@ -233,7 +233,7 @@ order by batch_id
 {% macro accept(staging, table, batch_id) %}
   {%- set staging = delta_cdc._model_relation(staging) -%}
   {%- set holds = delta_cdc.holds_relation() -%}
-  {%- set known = delta_cdc.holds_of(staging) if adapter.table_state(holds, 'cdc_holds').exists else [] -%}
+  {%- set known = delta_cdc.holds_of(staging) if adapter.table_state(holds).exists else [] -%}
   {%- set open = known | selectattr('accepted_at', 'none') | list -%}
   {%- set named = known | selectattr('batch_id', 'equalto', batch_id) | list -%}
   {%- set which = [] -%}

@@ -11,7 +11,7 @@
   {%- set relations = delta_cdc.written_tables(models).values() -%}
   {%- set order = delta_cdc._orders_of_finals() -%}
   {%- set done = [] -%}
-  {%- for relation in relations if adapter.table_state(relation, relation.identifier).exists -%}
+  {%- for relation in relations if adapter.table_state(relation).exists -%}
     {%- set before = adapter.table_statistics(relation) -%}
     {%- set small = before.files >= min_files and before.bytes / before.files < 64 * 1024 * 1024 -%}
     {%- if small and not adapter.optimize(relation, order.get(relation | string, '')) -%}

@@ -93,5 +93,5 @@ group by {{ delta_cdc.column_list(keys) }}
 {% macro _keys_table(settings) %}
   {%- if not settings.key_changes or not delta_cdc.has_entities(settings) -%}{{ return(none) }}{%- endif -%}
   {%- set keys_table = delta_cdc._model_of(settings, 'keys') -%}
-  {{ return(keys_table if adapter.table_state(keys_table, keys_table.identifier).exists else none) }}
+  {{ return(keys_table if adapter.table_state(keys_table).exists else none) }}
 {% endmacro %}

@@ -27,7 +27,7 @@
             ~ ' the schema ' ~ table.schema ~ ' whatever the schema of the profile is. A plan needs schemas '
             ~ 'of its own: let the macro generate_schema_name begin with target.schema.') -%}
     {%- endif -%}
-    {%- set state = adapter.table_state(source, table.identifier) -%}
+    {%- set state = adapter.table_state(source) -%}
     {%- if state.exists -%}
       {%- do clones.append({'source': source, 'target': target}) -%}
     {%- elif (nodes | selectattr('name', 'equalto', table.name) | map(attribute='config') | list | first or {})

@@ -58,7 +58,7 @@
     {%- endif -%}
   {%- endfor -%}
   {%- if not values -%}{{ return('') }}{%- endif -%}
-  {%- if not adapter.table_state(runs, 'cdc_runs').exists -%}
+  {%- if not adapter.table_state(runs).exists -%}
     {%- do run_query('create table if not exists ' ~ runs ~ ' (
       run string comment "id of the dbt invocation", `table` string, layer string,
       first_batch_id bigint, last_batch_id bigint, rows_read bigint, rows_duplicate bigint, rows_late bigint, rows_quarantined bigint,

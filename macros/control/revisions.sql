@@ -220,7 +220,7 @@ when matched then update set
     interrupted before a table took its number goes on with it when it is run again, unless something was recorded since.
     tables: those that are to take it. -#}
 {% macro _record_revision(ledger, tables, unit, feed, subject, retracted=none) %}
-  {%- set recorded, taken = delta_cdc._highest_recorded_batch(ledger, adapter.table_state(ledger, ledger.identifier)),
+  {%- set recorded, taken = delta_cdc._highest_recorded_batch(ledger, adapter.table_state(ledger)),
         delta_cdc._highest_batch_of_tables() -%}
   {%- set reached = [-1] -%}
   {%- for table in tables %}{% do reached.append(delta_cdc.progress(table.staging).batch_id) %}{% endfor -%}
@@ -350,7 +350,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
     {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
     {%- set wanted = (names is none or delta_cdc.model_name(settings, 'staging') in names)
           and (setting is none or settings.get(setting)) -%}
-    {%- set state = adapter.table_state(staging, staging.identifier) if wanted else {'exists': false} -%}
+    {%- set state = adapter.table_state(staging) if wanted else {'exists': false} -%}
     {%- if state.exists -%}
       {%- set progress = delta_cdc.progress(staging) -%}
       {%- do delta_cdc._refuse_other_rows(settings, progress) -%}
@@ -380,7 +380,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 
 {% macro _ledger() %}
   {%- set ledger = delta_cdc._model_relation('cdc_change_sets') -%}
-  {%- if not adapter.table_state(ledger, ledger.identifier).exists -%}
+  {%- if not adapter.table_state(ledger).exists -%}
     {%- do exceptions.raise_compiler_error('There is no ledger ' ~ ledger ~ ': nothing was loaded yet. Run `dbt run` first.') -%}
   {%- endif -%}
   {{ return(ledger) }}

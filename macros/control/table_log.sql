@@ -4,7 +4,7 @@
 -#}
 {% macro table_log() %}
   {%- if not execute -%}{{ return('') }}{%- endif -%}
-  {%- set state = adapter.table_state(this, this.identifier) -%}
+  {%- set state = adapter.table_state(this) -%}
   {%- set recorded = {} -%}
   {#- of a table that was made anew the commits recorded last are the new one's -#}
   {%- for row in adapter.cached_query(this, 'select `schema`, `table`, '

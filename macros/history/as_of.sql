@@ -10,8 +10,8 @@
   {%- set parents = delta_cdc._parents_of_final(table) -%}
   {%- set settings = delta_cdc._table_settings(parents.source) -%}
   {%- set keys = parents['keys'] -%}
-  {%- set state = adapter.table_state(parents.staging_table, parents.staging_table.identifier) -%}
-  {%- do delta_cdc.follow_staging(settings, state, adapter.table_state(table, table.identifier).columns) -%}
+  {%- set state = adapter.table_state(parents.staging_table) -%}
+  {%- do delta_cdc.follow_staging(settings, state, adapter.table_state(table).columns) -%}
   {%- do delta_cdc._refuse_below_horizon(settings, parents.staging_table, moment, known_at) -%}
   {%- set known = delta_cdc.unheld(settings, parents.staging_table) if delta_cdc.may_be_held(settings) else parents.staging -%}
   {%- if known_at is not none -%}

@@ -362,9 +362,9 @@ class Adapter:
     def __init__(self, states: dict[str, dict], noted: dict, rows: list[dict]) -> None:
         self.states, self.noted, self.rows = states, noted, rows
 
-    def table_state(self, relation: SimpleNamespace, prefix: str) -> dict:
+    def table_state(self, relation: SimpleNamespace) -> dict:
         missing = no_state()
-        return self.states.get(prefix, missing)
+        return self.states.get(relation.identifier, missing)
 
     def newest_notes(self, relation: SimpleNamespace) -> dict:
         return self.noted
@@ -713,7 +713,7 @@ def test_Q1_the_view_of_bad_rows_fits_the_metastore_however_many_tables() -> Non
             for name in ["cdc_change_sets", *(f"stg_feed_of_tables__{name}" for name in names)]
         ]
         there = SimpleNamespace(exists=True)
-        adapter = SimpleNamespace(table_state=lambda relation, name: there, view_is=lambda view, sql: False)
+        adapter = SimpleNamespace(table_state=lambda relation: there, view_is=lambda view, sql: False)
         ran: list[str] = []
         load(
             adapter=adapter, run_query=ran.append,
@@ -783,7 +783,7 @@ class Ledger:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return {
-            "table_state": lambda relation, prefix: self.state,
+            "table_state": lambda relation: self.state,
             "create_listing_view": lambda name, patterns: {},
             "query_rows": lambda sql: self.rows, "cached_query": lambda relation, sql: [{"batch_id": 5, "change_set": "asked"}],
             "remember": self.kept.__setitem__, "recall": self.kept.get,
@@ -827,7 +827,7 @@ def test_S4_what_lies_in_folders_in_a_tables_folder_is_its_own_where_the_feed_sa
     ledger = SimpleNamespace(identifier="cdc_change_sets")
     met = {"ledger": str(ledger), "version": 1, "run": None, "above": above, "rows": rows}
     adapter = SimpleNamespace(
-        recall={"recorded": met}.get, table_state=lambda *_: SimpleNamespace(exists=True, version=1, notes={}),
+        recall={"recorded": met}.get, table_state=lambda _: SimpleNamespace(exists=True, version=1, notes={}),
         qualified_path=lambda path: f"file:{path}", changed_files=lambda pending: [], cached_query=lambda *_: rows,
         query_rows=lambda _: ["asked"],
     )
@@ -857,7 +857,7 @@ def test_S5_a_ledger_that_somebody_else_wrote_to_is_asked_how_far_it_is() -> Non
 def test_K2_what_was_made_before_keys_were_resolved_is_made_good(
     noted: int | None, reached: int | None, may_move: bool, found: bool
 ) -> None:
-    macros = load(adapter=SimpleNamespace(table_state=lambda relation, name: SimpleNamespace(txn_version=reached)))
+    macros = load(adapter=SimpleNamespace(table_state=lambda relation: SimpleNamespace(txn_version=reached)))
     keys = SimpleNamespace(identifier="int_f__t_keys")
     state, staged = {"notes": {"resolved_batch_id": noted}, "resolved": -1}, {"notes": {"keys_may_move": may_move}}
     reached_now = macros["resolved_batch_id"](keys, staged)
@@ -954,7 +954,7 @@ def test_S9_a_change_set_is_named_by_its_path_without_the_scheme_too(recorded: s
 def test_Q3_R2_an_operation_takes_no_run_s_number_and_jumps_over_none(affected: int, waiting: str, refused: str | None) -> None:
     namespace = SimpleNamespace()
     adapter = SimpleNamespace(
-        table_state=lambda *_: {}, plan_write=lambda *_: None, take_write_plan=lambda _: None,
+        table_state=lambda _: {}, plan_write=lambda *_: None, take_write_plan=lambda _: None,
         execute_write=lambda sql, plan: SimpleNamespace(rows_affected=affected))
     macros = load(delta_cdc=namespace, adapter=adapter)
     fakes = {"_highest_recorded_batch": 7, "_highest_batch_of_tables": 7, "progress": SimpleNamespace(batch_id=7),
@@ -970,9 +970,9 @@ def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
     asked: list[str] = []
     holds = [{"table": "changes", "batch_id": 7}, {"table": "of_a_table_that_is_gone", "batch_id": 8}]
 
-    def table_state(relation: Relation, name: str) -> dict:
-        asked.append(name)
-        return {**no_state(), "exists": name == "cdc_holds"}
+    def table_state(relation: Relation) -> dict:
+        asked.append(relation.identifier)
+        return {**no_state(), "exists": relation.identifier == "cdc_holds"}
 
     nodes = [
         SimpleNamespace(name=name, alias=alias, resource_type="model", database=None, schema="s")

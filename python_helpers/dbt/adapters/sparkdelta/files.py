@@ -329,9 +329,9 @@ class FilesMixin(InSession):
         return write_files(self._session(), sql, self._in_project(folder), file_format)
 
     @available.parse_none
-    def purge(self, relation: Table, app_prefix: str) -> None:
+    def purge(self, relation: Table) -> None:
         """Leave nothing of a Delta table on disk but what its newest version holds. See `upkeep.purge`."""
-        upkeep.purge(self._session(), relation.schema, relation.identifier, app_prefix)
+        upkeep.purge(self._session(), relation.schema, relation.identifier)
 
     @available.parse(lambda *_: True)
     def optimize(self, relation: Table, order: str = "") -> bool:

@@ -209,10 +209,10 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         return narrowing.narrowed_to(self._session(), relation.schema, relation.identifier, sql, keys, dest)
 
     @available.parse(_no_state)
-    def table_state(self, relation: BaseRelation, app_prefix: str) -> dict[str, Any]:
+    def table_state(self, relation: BaseRelation, app_prefix: str | None = None) -> dict[str, Any]:
         """What Delta's log says of a table, read without a Spark job where it is on this machine.
 
-        app_prefix: our transactions' application ids are `<app_prefix>@<generation>`, an integer.
+        app_prefix: our transactions' application ids are `<app_prefix>@<generation>`, an integer; by default the table's name.
         Returns exists (bool), id (another one once the table was made anew), version (int), app_id and txn_version (of the
         highest generation; None if there is none), notes (dict) and rows (int: those that it wrote; None if not known) of our
         newest commit, replaced (bool: after our last commit somebody else restored, replaced or emptied it), columns
@@ -221,7 +221,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         """
         if not is_table(relation):
             return _no_state()
-        return delta_log.table_state(self._session(), relation.schema, relation.identifier, app_prefix)
+        return delta_log.table_state(self._session(), relation.schema, relation.identifier, app_prefix or relation.identifier)
 
     @available.parse(lambda *_: {})
     def newest_notes(self, relation: BaseRelation) -> dict[str, Any]:

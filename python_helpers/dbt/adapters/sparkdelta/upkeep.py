@@ -76,13 +76,13 @@ def hand_over(session: SparkSession, source: tuple[str, str], target: tuple[str,
         delta_log(session, location(session, *target))[0].startTransaction(nothing, nothing).commit(actions, operation)
 
 
-def purge(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> None:
+def purge(session: SparkSession, schema: str, identifier: str) -> None:
     """Remove from disk all that the table's newest version does not hold: rows that deletion vectors only mark, older files,
     change data, and older log entries, whose statistics name values. Time travel to before ends; what our commits noted stays."""
     jvm = jvm_of(session)
     table = ".".join(map(quoted, (schema, identifier)))
     session.sql(f"reorg table {table} apply (purge)")
-    state = table_state(session, schema, identifier, app_prefix)
+    state = table_state(session, schema, identifier, app_prefix=identifier)
     said = {"app_id": state["app_id"], "version": state["txn_version"], "notes": state["notes"]}
     # no commit is made that one which is run again would make once more
     off = {"retentionDurationCheck.enabled": "false", "vacuum.logging.enabled": "false"}
