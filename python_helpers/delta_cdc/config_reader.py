@@ -45,7 +45,7 @@ def load_project(root: Path | str, variables: Mapping[str, Any] | None = None) -
     return project
 
 
-def survey_project(root: Path | str, feed: str, variables: Mapping[str, Any] | None = None) -> tuple[Project, list[Problem]]:
+def survey_project(root: Path | str, feed: str, variables: Mapping[str, Any]) -> tuple[Project, list[Problem]]:
     """The feeds of a dbt project as far as they can be read, and what is wrong with one of them."""
     project, problems = _survey(Path(root), variables, last=feed)
     return project, [problem for problem in problems if problem.feed == feed]

@@ -164,7 +164,7 @@ def lines_of(paths: Iterable[Path], remedy: str = "Take it away, or name others.
             raise OperationError(why) from None
 
 
-def change_sets_in(folder: Path, *, deep: bool = False) -> dict[str, list[Path]]:
+def change_sets_in(folder: Path, *, deep: bool) -> dict[str, list[Path]]:
     """The files that a run would take from a folder: of the folder itself under the name "", else those of each folder in it.
     deep: where these hold none either, all that are deeper, as `sub_folders` takes them. Raises OperationError where there are
     none."""

@@ -11,6 +11,8 @@ from delta_cdc.project import Column, Feed, Table, sequence_name
 from delta_cdc.spark_types import has_statistics
 from delta_cdc.sql_names import sql_name
 
+LINE_LENGTH = 130
+
 
 def raw_model(feed: Feed) -> str:
     tags = [feed.name]
@@ -189,7 +191,7 @@ def config_call(config: dict[str, Any]) -> str:
     """`{{ config(…) }}`, on one line where it is short."""
     arguments = [f"{name}={jinja(value)}" for name, value in config.items()]
     line = "{{ config(" + ", ".join(arguments) + ") }}"
-    if len(line) <= 130:
+    if len(line) <= LINE_LENGTH:
         return line
     return "{{ config(\n" + ",\n".join(f"    {argument}" for argument in arguments) + "\n) }}"
 

@@ -18,7 +18,7 @@ from typing import Any
 from delta_cdc import model_files
 from delta_cdc.errors import GeneratedFilesError, OperationError, counted
 from delta_cdc.formats import FORMATS
-from delta_cdc.model_files import jinja
+from delta_cdc.model_files import LINE_LENGTH, jinja
 from delta_cdc.models_yml import models_yml
 from delta_cdc.project import Feed, Project
 from delta_cdc.settings import setting_defaults, settings_naming_columns
@@ -26,7 +26,6 @@ from delta_cdc.versions import PACKAGE
 
 DEFAULTS_FILE = "macros/config/_defaults.sql"
 OPERATION_CODES_FILE = "seeds/cdc_operation_codes.csv"
-LINE_LENGTH = 130
 
 
 # --------------------------------------------------------------------------------
@@ -67,7 +66,7 @@ def plan(project: Project) -> list[GeneratedFile]:
     return sorted(files, key=lambda file: file.path)
 
 
-def feed_files(feed: Feed, model_path: str = "models") -> Iterator[GeneratedFile]:
+def feed_files(feed: Feed, model_path: str) -> Iterator[GeneratedFile]:
     folder = f"{model_path}/{feed.name}"
     if feed.raw_name:
         yield GeneratedFile(f"{folder}/staging/{feed.raw_name}.sql", model_files.raw_model(feed))
@@ -137,18 +136,13 @@ def operation_codes(path: Path) -> dict[str, dict[str, str]]:
 class Comparison:
     """How the files on disk differ from the plan. All paths are relative to the project."""
 
-    missing: tuple[str, ...]
-    outdated: tuple[str, ...]
-    edited: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    outdated: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
     """Edited by a person, or written by one, and not as planned."""
-    gone: tuple[str, ...]
+    gone: tuple[str, ...] = ()
     """Generated once, for a table that is no longer there."""
-    gone_edited: tuple[str, ...]
-    current: tuple[str, ...]
-
-    @property
-    def is_current(self) -> bool:
-        return not (self.missing or self.outdated or self.edited or self.gone or self.gone_edited)
+    gone_edited: tuple[str, ...] = ()
 
 
 def is_untouched(text: str) -> bool:
@@ -183,12 +177,9 @@ def compare(project: Project, files: Sequence[GeneratedFile], folder: str = "") 
     for file in files:
         text = _read(project.root / file.path)
         if text is None:
-            kind = "missing"
-        elif text == file.text:
-            kind = "current"
-        else:
-            kind = "outdated" if is_untouched(text) else "edited"
-        found[kind].append(file.path)
+            found["missing"].append(file.path)
+        elif text != file.text:
+            found["outdated" if is_untouched(text) else "edited"].append(file.path)
     planned = {file.path for file in files}
     for path in sorted((project.root / project.model_path / folder).rglob("*")):
         name = path.relative_to(project.root).as_posix()

@@ -22,7 +22,7 @@ from delta_cdc.errors import OperationError, did_you_mean
 from delta_cdc.settings import Settings, which_setting
 
 
-def read_table_list(path: Path, found: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
+def read_table_list(path: Path, found: Collection[str]) -> dict[str, dict[str, Any]]:
     """{table: {setting: value}}. Raises OperationError with every heading, table and value that is wrong.
 
     found: the names that the messages have for tables, which may carry a schema: the settings are by these.
@@ -33,7 +33,7 @@ def read_table_list(path: Path, found: Collection[str] | None = None) -> dict[st
         raise OperationError(f"{path}: its text is not UTF-8. Save it as CSV in UTF-8.") from None
     problems: list[str] = []
     given = _read(content, path, problems)
-    named = given if found is None else _by_names_of(given, found, path, problems)
+    named = _by_names_of(given, found, path, problems)
     if problems:
         raise OperationError("\n".join(problems))
     return named

@@ -846,10 +846,10 @@ def test_init_tells_all_that_is_wrong_with_a_csv_file(new_project):
 def test_a_sheet_may_be_as_people_save_them(tmp_path):
     sheet = tmp_path / "tables.csv"
     sheet.write_text("Table;Keys;sequence_by;\r\ninv;id;at, pos;\r\n;;;\r\n")
-    assert read_table_list(sheet) == {"inv": {"keys": ["id"], "sequence_by": ["at", "pos"]}}
+    assert read_table_list(sheet, ["inv"]) == {"inv": {"keys": ["id"], "sequence_by": ["at", "pos"]}}
     sheet.write_text("table,keys,keys\ninv,id,ts\n")
     with pytest.raises(OperationError, match="line 1: `keys` is there twice"):
-        read_table_list(sheet)
+        read_table_list(sheet, ["inv"])
     sheet.write_text("table,alias,color,PK\ninv,i,red,id\n")
     with pytest.raises(OperationError) as caught:
         read_table_list(sheet, ["inv"])
@@ -860,7 +860,7 @@ def test_a_sheet_may_be_as_people_save_them(tmp_path):
     ]
     sheet.write_bytes("table,keys\ngröße,id\n".encode("latin-1"))
     with pytest.raises(OperationError, match="not UTF-8"):
-        read_table_list(sheet)
+        read_table_list(sheet, ["inv"])
 
 
 @pytest.mark.parametrize(
