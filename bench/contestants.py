@@ -32,7 +32,6 @@ class Contestant:
     """command: one run. first: options of the first run alone. environment: added to that of the process.
     keeps_files: its landing folder keeps the change sets of earlier cycles."""
 
-    name: str
     title: str
     folder: Path
     command: Sequence[str]
@@ -107,7 +106,7 @@ def delta_cdc(
         path.write_text(yaml.safe_dump(content, sort_keys=False))
     _quietly([_tool("dbt"), "deps", *_where(project)])
     _quietly([_tool("delta-cdc"), "generate", "--project-dir", str(project)])
-    return Contestant("delta_cdc", "delta_cdc", folder, [_tool("dbt"), "run", *_where(project)])
+    return Contestant("delta_cdc", folder, [_tool("dbt"), "run", *_where(project)])
 
 
 def _loop(folder: Path, tables: Sequence[Table]) -> Contestant:
@@ -128,7 +127,7 @@ def _loop(folder: Path, tables: Sequence[Table]) -> Contestant:
         )
     )
     command = [sys.executable, str(RIVALS / "pyspark_loop.py"), str(job)]
-    return Contestant("loop", "(a) PySpark loop", folder, command, first=["--create"])
+    return Contestant("(a) PySpark loop", folder, command, first=["--create"])
 
 
 def _stock(folder: Path, tables: Sequence[Table]) -> Contestant:
@@ -139,7 +138,7 @@ def _stock(folder: Path, tables: Sequence[Table]) -> Contestant:
         (project / "models" / path).write_text(text)
     environment = {"BENCH_LAKE": str(folder / "lake"), "BENCH_LANDING": str(folder / "landing")}
     command = [_tool("dbt"), "run", *_where(project)]
-    return Contestant("stock", "(b) plain dbt project", folder, command, environment=environment, keeps_files=False)
+    return Contestant("(b) plain dbt project", folder, command, environment=environment, keeps_files=False)
 
 
 def _stock_models(tables: Sequence[Table]) -> Iterator[tuple[str, str]]:
