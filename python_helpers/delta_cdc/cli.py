@@ -281,7 +281,7 @@ def land(dbt: operations.Dbt, feeds: tuple[str, ...], overlap: int | None) -> No
 
 
 @main.command()
-@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@TABLES
 @click.option("--counts", is_flag=True,
               help="Count in staging the ties, inserts of known keys, updates and deletes of unknown ones, and the like.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON list, for programs.")
@@ -289,7 +289,7 @@ def land(dbt: operations.Dbt, feeds: tuple[str, ...], overlap: int | None) -> No
 def status(dbt: operations.Dbt, tables: tuple[str, ...], counts: bool, as_json: bool) -> None:
     """How TABLE, or each table, stands: last change, lag, rows, files, what is late, quarantined, held or failed."""
     project = dbt.project()
-    found = [operations.find_table(project, name) for name in tables] or project.tables
+    found = operations.find_tables(project, tables) or project.tables
     told = dbt.ask("status", {"counts": [table.staging_name for table in found]} if counts else {})
     rows = ask.status_rows(project, told, found)
     if as_json:

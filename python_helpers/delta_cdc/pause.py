@@ -39,7 +39,7 @@ def pause(project: Project, table: Table, why: str) -> str:
     if text is None or _plain(_parsed(text)) != wanted:
         raise place.by_hand(f"write `{_flow({'paused': why})}` among its settings (`{': '.join(place.way)}:`)")
     place.write(text)
-    return f"{table.file}:{_line_of(_table_in(_parsed(text), place.at), 'paused')}"
+    return f"{table.file}:{_line_of(_table_in(_parsed(text), place.at))}"
 
 
 def resume(project: Project, table: Table) -> str | None:
@@ -47,7 +47,7 @@ def resume(project: Project, table: Table) -> str | None:
     Raises OperationError, also where the table has no such setting."""
     place, name = _place_of(project, table), table.full_name
     feed = place.content["sources"][place.at[0]]
-    by_feed = f"{table.file}:{_line_of(feed, 'paused')}" if _settings_in(feed).get("paused") else None
+    by_feed = f"{table.file}:{_line_of(feed)}" if _settings_in(feed).get("paused") else None
     if _settings_in(_table_in(place.content, place.at)).get("paused") is None:
         if table.settings.paused and by_feed:
             raise OperationError(f"{name} is paused with all of its feed. Take `paused` out there by hand: {by_feed}.")
@@ -78,7 +78,7 @@ class _Place:
         return content, _table_in(content, self.at)
 
     def by_hand(self, what: str) -> OperationError:
-        where = f"{self.table.file}:{_line_of(_table_in(self.content, self.at), 'paused')}"
+        where = f"{self.table.file}:{_line_of(_table_in(self.content, self.at))}"
         name = self.table.full_name
         why = f"as it is written there, this command cannot change it for {name} alone"
         return OperationError(f"{where}: {why}. The file is as it was; {what} by hand.")
@@ -133,10 +133,10 @@ def _settings_in(node: Any) -> Mapping[str, Any]:
     return node if isinstance(node, dict) else {}
 
 
-def _line_of(node: Any, setting: str) -> int | None:
-    """Of a setting of a source or table; where it has none of that name, of the settings or of itself."""
+def _line_of(node: Any) -> int | None:
+    """Of the setting `paused` of a source or table; where it has none, of the settings or of itself."""
     line: int | None = node.lines.get("name")
-    for key in (*_way(node), setting):
+    for key in (*_way(node), "paused"):
         line, node = (node.lines.get(key, line), node.get(key)) if isinstance(node, Lined) else (line, None)
     return line
 
