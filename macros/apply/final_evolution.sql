@@ -18,8 +18,7 @@
     {%- do wanted.update({column: types[column | lower]}) -%}
   {%- endfor -%}
   {%- set evolved = adapter.evolved(state.columns, wanted) -%}
-  {%- set stay = (delta_cdc._final_columns(settings) + delta_cdc._derived_partitions(settings) | map(attribute='name') | list)
-        | map('lower') | list -%}
+  {%- set stay = delta_cdc._final_columns(settings) | map('lower') | list -%}
   {%- set gone = [] -%}
   {%- for column in state.columns if column | lower not in stay %}{% do gone.append(column) %}{% endfor -%}
   {%- set retyped = evolved.widen + evolved.rewrite + evolved.cast.keys() | list + evolved.add[evolved.new | length:] -%}

@@ -3,7 +3,7 @@
 {% macro _touched_partitions(settings, winners, plan) %}
   {%- set keys = settings['keys'] -%}
   {%- set parts = delta_cdc._partition_columns(settings) -%}
-  {%- set columns = delta_cdc._final_columns(settings) -%}
+  {%- set columns = delta_cdc._final_columns(settings, derived=false) -%}
   {%- set sql -%}
 with winners as (
 {{ winners }}
@@ -61,7 +61,7 @@ from touched order by all
 
 {#- The touched partitions as they will be: what lives there and is not touched, and the winners that live. -#}
 {% macro _partitions_rewritten(settings, winners, touched, plan) -%}
-{%- set columns = delta_cdc._final_columns(settings) + delta_cdc._derived_partitions(settings) | map(attribute='name') | list -%}
+{%- set columns = delta_cdc._final_columns(settings) -%}
 with winners as (
 {{ winners }}
 ),

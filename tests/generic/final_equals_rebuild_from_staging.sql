@@ -5,8 +5,7 @@
 {%- set settings = part.settings -%}
 {%- set there = part.published if settings.on_schema_change == 'ignore' else settings['columns'] -%}
 {%- do settings.update({'columns': settings['columns'] | select('in', there) | list}) -%}
-{%- set partitions = delta_cdc._derived_partitions(settings) | map(attribute='name') | list -%}
-{%- set columns = delta_cdc.comparable_columns(settings, delta_cdc._final_columns(settings) + partitions) -%}
+{%- set columns = delta_cdc.comparable_columns(settings, delta_cdc._final_columns(settings)) -%}
 {%- set rebuilt = delta_cdc._final_rows(settings, delta_cdc.tested_staging(part), part.keys_table) -%}
 {{ delta_cdc.differences(part, 'final', model, rebuilt, columns) }}
 {%- endcall -%}
