@@ -146,7 +146,7 @@
 
 {% macro _change_sets_above(ledger, batch_id, feed, folder) -%}
 select * except (status) from (
-  select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, batch_id, change_set, unit, size, modified_at, status,
+  select batch_id, change_set, unit, size, modified_at, status,
     row_number() over (partition by feed, change_set order by batch_id desc) as newest_first
   from {{ ledger }}
   where batch_id > {{ batch_id }} and feed = {{ delta_cdc.literal(feed) }}
