@@ -30,7 +30,7 @@ as
   {%- if properties -%}
     tblproperties (
     {%- for name in properties -%}
-      '{{ name }}' = '{{ properties[name] | string | replace('\\', '\\\\') | replace("'", "\\'") }}'{{ ', ' if not loop.last }}
+      '{{ name }}' = {{ sparkdelta_string(properties[name] | string) }}{{ ', ' if not loop.last }}
     {%- endfor -%}
     )
   {%- endif -%}
