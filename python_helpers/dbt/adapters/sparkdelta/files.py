@@ -162,8 +162,7 @@ def other(session: SparkSession, what: str, kind: str | None) -> DataFrame:
             return _rows_of_json(session, what)
         reader = session.read.format(kind)
         if kind == "csv":
-            # an empty text in quotes is none that is null: Spark takes it for one unless null has a spelling of its own
-            reader = reader.options(header=True, multiLine=True, escape='"', nullValue="\x00\x00", emptyValue="")
+            reader = reader.options(header=True, multiLine=True, escape='"', **row_messages.CSV)
         return reader.load(escaped(what))
     except AnalysisException as error:
         raise DbtRuntimeError(f"{what} cannot be read: {short_message(error).splitlines()[0]}") from None

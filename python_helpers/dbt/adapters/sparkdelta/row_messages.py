@@ -33,7 +33,7 @@ MOMENTS = {
 _JSON = {"ignoreNullFields": "false", **MOMENTS}
 
 # RFC 4180, and an empty field is null unless it is quoted: without a text of its own for null, Spark makes both null.
-_CSV = {"quote": '"', "nullValue": "\x00\x00", "emptyValue": ""}
+CSV = {"quote": '"', "nullValue": "\x00\x00", "emptyValue": ""}
 _CSV_READS = {"multiLine": "true", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": "unreadable"}
 
 
@@ -178,7 +178,7 @@ def _with_text_decimals(data_type: DataType) -> DataType:
 
 def _csv_options(feed: Mapping[str, Any]) -> dict[str, str]:
     given = {name: str(value).lower() if isinstance(value, bool) else value for name, value in feed["csv_options"].items()}
-    chosen = {"header": "true", **_CSV, **given, **_CSV_READS}
+    chosen = {"header": "true", **CSV, **given, **_CSV_READS}
     return {"escape": chosen["quote"], **chosen}  # a quote is doubled inside of quotes
 
 
