@@ -81,8 +81,8 @@
   {%- set newest = {} -%}
   {%- set ascending = feeds.values() | selectattr('list_after') | map(attribute='feed') | list -%}
   {%- if ascending -%}
-    {%- for row in adapter.cached_query(this, "select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, "
-          ~ "max(element_at(split(change_set, '/'), -1)) as name from " ~ this
+    {%- for row in adapter.cached_query(this, 'select feed, ' ~ delta_cdc._folder_of('change_set') ~ ' as folder, max('
+          ~ delta_cdc._name_in('change_set') ~ ') as name from ' ~ this
           ~ ' where feed in (' ~ delta_cdc._literals(ascending) ~ ') group by all') -%}
       {%- do newest.setdefault(row.feed, {}).update({row.folder: row.name}) -%}
     {%- endfor -%}
@@ -141,7 +141,7 @@ where false
 -#}
 {% macro _new_change_sets(feeds, known, last, now, above=none) -%}
 with listed as (
-  select *, element_at(split(path, '/'), -1) as name, regexp_replace(path, '/[^/]*$', '') as folder
+  select *, {{ delta_cdc._name_in('path') }} as name, {{ delta_cdc._folder_of('path') }} as folder
   from cdc_listing
 ),
 change_sets as (
@@ -150,7 +150,7 @@ change_sets as (
   {%- if feed.unit == 'folder' %}
   select
     feed, folder as change_set, 'folder' as unit, sum(size) as size, max(modified_at) as modified_at,
-    element_at(split(folder, '/'), -1) as name, regexp_replace(folder, '/[^/]*$', '') as folder,
+    {{ delta_cdc._name_in('folder') }} as name, {{ delta_cdc._folder_of('folder') }} as folder,
     {{ 'cast(null as timestamp)' if feed.order == 'name' else 'max(modified_at)' }} as found_order,
     count_if(name = {{ delta_cdc.literal(feed.ready) }}) > 0 as is_whole
   from listed
@@ -191,7 +191,7 @@ ready as (
 met as (
   select
     coalesce(found.feed, known.feed) as feed, coalesce(found.change_set, known.change_set) as change_set, found.name,
-    coalesce(found.folder, regexp_replace(known.change_set, '/[^/]*$', '')) as folder, found.number, found.found_order,
+    coalesce(found.folder, {{ delta_cdc._folder_of('known.change_set') }}) as folder, found.number, found.found_order,
     if(known.batch_id is null, found.unit, known.unit) as unit, if(known.batch_id is null, found.size, known.size) as size,
     if(known.batch_id is null, found.modified_at, known.modified_at) as modified_at,
     known.batch_id, known.discovered_at, known.status, known.retracted_at, known.batch_id is null as is_new
@@ -216,7 +216,7 @@ in_line as (
       number - row_number() over (partition by feed, folder, is_new, number <= highest order by number) as gap_free_base
     from (
       select *,
-        max(if(is_new, null, {{ delta_cdc._number_in("element_at(split(change_set, '/'), -1)") }}))
+        max(if(is_new, null, {{ delta_cdc._number_in(delta_cdc._name_in('change_set')) }}))
         over (partition by feed, folder) as highest
       from met
     )
@@ -259,6 +259,12 @@ from {{ 'in_line' if contiguous else 'met\nwhere ' ~ wanted }}
   {{ return(below | join(' or ')) }}
 {% endmacro %}
 
+
+{#- SQL: the folder that a path is in. -#}
+{% macro _folder_of(path) %}{{ return('regexp_replace(' ~ path ~ ", '/[^/]*$', '')") }}{% endmacro %}
+
+{#- SQL: the last name in a path. -#}
+{% macro _name_in(path) %}{{ return('element_at(split(' ~ path ~ ", '/'), -1)") }}{% endmacro %}
 
 {#- The last number in a change set's name: that of a kind of compression is none of it. -#}
 {% macro _number_in(name) -%}

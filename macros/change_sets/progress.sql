@@ -135,7 +135,7 @@
   {%- endif -%}
   {%- set above = delta_cdc._recent_batches_above(delta_cdc._highest_recorded_batch(ledger, state)) -%}
   {{ return({'above': above,
-      'rows': adapter.cached_query(ledger, "select *, regexp_replace(change_set, '/[^/]*$', '') as folder from "
+      'rows': adapter.cached_query(ledger, 'select *, ' ~ delta_cdc._folder_of('change_set') ~ ' as folder from '
         ~ ledger ~ ' where batch_id > ' ~ above ~ ' order by batch_id')}) }}
 {% endmacro %}
 
@@ -157,7 +157,7 @@ order by batch_id
 {%- endmacro %}
 
 {% macro _highest_recorded(ledger, settings, root) %}
-  {%- set sql = "select feed, regexp_replace(change_set, '/[^/]*$', '') as folder, max(batch_id) as batch_id from "
+  {%- set sql = 'select feed, ' ~ delta_cdc._folder_of('change_set') ~ ' as folder, max(batch_id) as batch_id from '
         ~ ledger ~ ' group by all' -%}
   {%- set batches = [-1] -%}
   {%- for row in adapter.cached_query(ledger, sql) if row.feed == settings.feed

@@ -390,7 +390,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {#- The one record that a person names by path (its end, or all of it, with scheme and host or without), name or batch id. -#}
 {% macro _named_change_set(ledger, given) %}
   {%- set text = delta_cdc.literal(given) -%}
-  {%- set sets = '(select *, element_at(split(change_set, \'/\'), -1) as name from ' ~ ledger
+  {%- set sets = '(select *, ' ~ delta_cdc._name_in('change_set') ~ ' as name from ' ~ ledger
         ~ " where unit in ('file', 'folder'))" -%}
   {%- set found = adapter.query_rows('select * from ' ~ sets ~ ' where change_set = ' ~ text
         ~ ' or endswith(change_set, concat(\'/\', ' ~ text ~ ')) or regexp_replace(change_set, \'^[^:/]+:(//[^/]*)?\', \'\') = '

@@ -21,8 +21,7 @@ from {{ delta_cdc._flat_rows(lines, settings) }}
 {#- The day, or day and time, in the name of a file or folder (customer_20261120.csv,
     2026-11-20T03-15-00.parquet), as a timestamp. -#}
 {% macro _time_in_name(path) %}
-  {%- set name = "element_at(split(" ~ path ~ ", '/'), -1)" -%}
-  {%- set found = "regexp_extract(" ~ name
+  {%- set found = "regexp_extract(" ~ delta_cdc._name_in(path)
         ~ ", r'(?<![0-9])((?:19|20)\\d\\d)[-_.]?([01]\\d)[-_.]?([0-3]\\d)(?:[-_.T ]?([0-2]\\d)[-_.:]?([0-5]\\d)(?:[-_.:]?([0-5]\\d))?)?', " -%}
   {%- set parts = [] -%}
   {%- for place in range(1, 7) %}{% do parts.append(found ~ place ~ ')') %}{% endfor -%}
