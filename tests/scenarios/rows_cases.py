@@ -44,8 +44,7 @@ class RowsCase:
     def configuration(self, batch: int) -> dict[str, Any]:
         """The table's entry for `UserProject.configure` when a batch arrives."""
         c = self.content
-        shapes = c.get("batch_columns")
-        shape = shapes[min(batch, len(shapes) - 1)] if shapes else None  # what the source has then, and so what is listed
+        shape = self._shape(batch)
         types = {n: _of_batch(t, batch) for n, t in c["schema"].items() if not shape or n in shape}
         schema = {name: type_ for name, type_ in types.items() if type_}
         sequence = c["sequence"] if isinstance(c["sequence"], list) else [c["sequence"]]
@@ -60,20 +59,23 @@ class RowsCase:
             silent = _columns_of(c["ignore_null"], [name for name in c["schema"] if name not in cdc["keys"]])
             not_yet = set(c["schema"]) - set(schema)
             cdc["ignore_null_updates"] = silent if silent is True else [name for name in silent if name not in not_yet]
-        if c.get("columns") or not shapes:
+        if c.get("columns") or shape is None:
             cdc |= _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=list(schema))
         if c.get("track_history") is not None:
             chosen = _selection(c["track_history"], batch, "include", "except", all_columns=list(schema))
             cdc["track_columns"] = chosen.get("include", chosen)
         return {"name": self.table, "cdc": cdc, "columns": schema}
 
+    def _shape(self, batch: int) -> list[str] | None:
+        """The columns that the source has when a batch arrives, and so those that are listed; None: all of them."""
+        return _of_batch(self.content.get("batch_columns") or None, batch)
+
     def change_set(self, number: int) -> str | None:
         """The lines of one batch; None after the last."""
         batches = self.content["batches"]
         if number >= len(batches):
             return None
-        shapes = self.content.get("batch_columns")
-        shape = shapes[min(number, len(shapes) - 1)] if shapes else None
+        shape = self._shape(number)
         missing = self.content.get("missing") or []
         lines = []
         for index, row in enumerate(batches[number]):
@@ -126,7 +128,7 @@ def _of_batch(given: Any, batch: int) -> Any:
 
 def _selection(given: Any, batch: int, include: str, leave_out: str, *, all_columns: list[str]) -> dict[str, Any]:
     if _is_one_a_batch(given):
-        given = given[min(batch, len(given) - 1)]
+        given = _of_batch(given, batch)
     if isinstance(given, Mapping) and given.get("except") is not None:
         return {leave_out: list(given["except"])}
     given = given.get("include") if isinstance(given, Mapping) else given
