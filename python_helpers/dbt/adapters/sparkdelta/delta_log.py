@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,7 @@ from dbt.adapters.sparkdelta.java import jvm_of, short_message
 from dbt.adapters.sparkdelta.statements import names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -122,7 +124,7 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
     uri = location(session, schema, identifier)
     if uri is None:
         return state
-    try:
+    with _reading_log(schema, identifier):
         log = open_log(session, uri)
         state.update(exists=True, id=log.id(), version=log.version, columns=log.columns, properties=log.properties())
         ours = re.compile(re.escape(app_prefix) + r"@(\d+)$")
@@ -148,9 +150,23 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
                 app_id = max(generations)[1]
                 state.update(app_id=app_id, txn_version=known[app_id])
         state["replaced"] = app_id is not None and _replaced(commits, ours)
+    return state
+
+
+def newest_version(session: SparkSession, schema: str, identifier: str) -> int | None:
+    """The newest version of a table; None if it is not there. Raises as `table_state` does."""
+    uri = location(session, schema, identifier)
+    with _reading_log(schema, identifier):
+        return None if uri is None else open_log(session, uri).version
+
+
+@contextmanager
+def _reading_log(schema: str, identifier: str) -> Iterator[None]:
+    """Raises DbtRuntimeError that names the table whose log cannot be read."""
+    try:
+        yield
     except Exception as error:
         raise DbtRuntimeError(f"The Delta log of {schema}.{identifier} cannot be read: {short_message(error)}") from error
-    return state
 
 
 def newest_notes(session: SparkSession, schema: str, identifier: str) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _reading_files() -> Iterator[None]:
 
 def cached_query(session: SparkSession, schema: str, identifier: str, sql: str) -> list[dict[str, Any]]:
     """`query_rows` of a query that reads this Delta table alone, kept until the table has another version; none without it."""
-    version = delta_log.table_state(session, schema, identifier, "")["version"]
+    version = delta_log.newest_version(session, schema, identifier)
     if version is None:
         return []
     with _kept_lock:
