@@ -381,7 +381,7 @@ typed as (  -- text to types
     {{ delta_cdc._null_in_update(settings) }} as _cdc_null,
   {%- endif %}
     case  -- the first column that holds a value that does not fit its type; first what a delete needs too
-  {%- for column, type in delta_cdc._first(of_deletes, types).items() if type | lower | trim != 'string' %}
+  {%- for column, type in delta_cdc._named_first(of_deletes, types).items() if type | lower | trim != 'string' %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings), column, settings) }} then {{ delta_cdc.literal(column) }}
       {%- if column in keys %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings, 'before'), column, settings) }}
@@ -545,7 +545,8 @@ checked as (
   {{ return(out | join(' ') ~ ' else true end') }}
 {% endmacro %}
 
-{% macro _first(names, types) %}
+{#- The columns {name: type}, those of these names before the others. -#}
+{% macro _named_first(names, types) %}
   {%- set out = {} -%}
   {%- for name in names if name in types %}{% do out.update({name: types[name]}) %}{% endfor -%}
   {%- for name, type in types.items() if name not in out %}{% do out.update({name: type}) %}{% endfor -%}
@@ -656,12 +657,6 @@ checked as (
 {#- The names under which a feed may carry what is listed. -#}
 {% macro _known_columns(settings) %}
   {{ return(settings.column_types.keys() | list + settings.renamed_columns.values() | list) }}
-{% endmacro %}
-
-{% macro _literals(names) %}
-  {%- set out = [] -%}
-  {%- for name in names %}{% do out.append(delta_cdc.literal(name)) %}{% endfor -%}
-  {{ return(out | join(', ')) }}
 {% endmacro %}
 
 

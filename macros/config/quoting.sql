@@ -7,6 +7,13 @@
   {{ return("'" ~ (text | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '$\\{') ~ "'") }}
 {% endmacro %}
 
+{#- Some of them, with commas between. -#}
+{% macro _literals(texts) %}
+  {%- set out = [] -%}
+  {%- for text in texts %}{% do out.append(delta_cdc.literal(text)) %}{% endfor -%}
+  {{ return(out | join(', ')) }}
+{% endmacro %}
+
 {#- "a, b, c": quoted names, each with a prefix such as `t.`. -#}
 {% macro column_list(columns, prefix='') %}{{ return(delta_cdc.all_quoted(columns, prefix) | join(', ')) }}{% endmacro %}
 
