@@ -12,11 +12,19 @@
 {% macro _with_made(settings, rows) %}
   {%- set made = settings.get('expressions') or {} -%}
   {%- if not made %}{{ return(rows) }}{% endif -%}
-  {%- set out = [] -%}
-  {%- for column, sql in made.items() %}{% do out.append('(' ~ sql ~ ') as ' ~ delta_cdc.quoted(column)) %}{% endfor -%}
   {%- set there = settings.column_types.keys() | select('in', made) | list -%}
   {{ return('(select *' ~ (' except (' ~ delta_cdc.column_list(there) ~ ')' if there else '')
-      ~ ', ' ~ out | join(', ') ~ ' from ' ~ rows ~ ')') }}
+      ~ ', ' ~ delta_cdc._made(settings, made) ~ ' from ' ~ rows ~ ')') }}
+{% endmacro %}
+
+{#- Columns of history and final, as SQL over staging's: what `expressions` make stands under its name (E7). -#}
+{% macro _made(settings, columns) %}
+  {%- set out = [] -%}
+  {%- for column in columns -%}
+    {%- set sql = settings.get('expressions', {}).get(column) -%}
+    {%- do out.append('(' ~ sql ~ ') as ' ~ delta_cdc.quoted(column) if sql else delta_cdc.quoted(column)) -%}
+  {%- endfor -%}
+  {{ return(out | join(', ')) }}
 {% endmacro %}
 
 

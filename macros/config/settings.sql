@@ -209,14 +209,3 @@
   {%- endfor -%}
   {{ return(out | map('lower') | list) }}
 {% endmacro %}
-
-
-{#- Columns of history and final, as SQL over staging's: what `expressions` make stands under its name (E7). -#}
-{% macro _made(settings, columns) %}
-  {%- set out = [] -%}
-  {%- for column in columns -%}
-    {%- set sql = settings.get('expressions', {}).get(column) -%}
-    {%- do out.append('(' ~ sql ~ ') as ' ~ delta_cdc.quoted(column) if sql else delta_cdc.quoted(column)) -%}
-  {%- endfor -%}
-  {{ return(out | join(', ')) }}
-{% endmacro %}
