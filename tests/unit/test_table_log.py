@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import catalog
+from dbt.adapters.sparkdelta import catalog, delta_log, queries
 from dbt.adapters.sparkdelta.table_log import (
     checkpoints_of,
     commit,
@@ -212,3 +212,29 @@ def test_a_log_that_cannot_be_read_is_named(log: Log):
     (log.folder / f"{3:020d}.json").write_text('{"commitInfo": cut o')
     with pytest.raises(DbtRuntimeError, match=r"The Delta log of s\.t in /.* cannot be read: "):
         log.new(2, "two")
+
+
+def test_a_query_is_kept_until_its_table_has_another_version_and_reads_no_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    column = {"name": "a", "type": "integer", "nullable": True, "metadata": {}}
+    first = {
+        "protocol": {"minReaderVersion": 1, "minWriterVersion": 2},
+        "metaData": {
+            "id": "t", "format": {"provider": "parquet", "options": {}}, "partitionColumns": [], "configuration": {},
+            "schemaString": json.dumps({"type": "struct", "fields": [column]}),
+        },
+    }
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    (log / commits(0)[0]).write_text("\n".join(json.dumps({kind: action}) for kind, action in first.items()))
+    monkeypatch.setattr(delta_log, "location", lambda *name: None if name[2] == "none" else f"file:{tmp_path}")
+    monkeypatch.setattr(delta_log._LocalLog, "history", lambda *_: pytest.fail("the history is read"))
+    asked: list[str] = []
+    monkeypatch.setattr(queries, "query_rows", lambda session, sql: asked.append(sql) or [{"n": len(asked)}])
+    session: Any = None
+    kept = [queries.cached_query(session, "kept", "t", "a query") for _ in range(2)]
+    (log / commits(1)[0]).write_text(json.dumps({"commitInfo": {}}))
+    kept.append(queries.cached_query(session, "kept", "t", "a query"))
+    assert kept == [[{"n": 1}], [{"n": 1}], [{"n": 2}]]
+    assert queries.cached_query(session, "kept", "none", "a query") == []
