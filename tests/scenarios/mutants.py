@@ -392,7 +392,7 @@ MUTANTS = (
     Mutant(
         "S4",
         "python_helpers/dbt/adapters/sparkdelta/files.py",
-        'size == change_set["size"] and modified_at == _utc(change_set["modified_at"])',
+        'size == change_set["size"] and modified_at == recorded_at',
         "size",
         (
             "tests/scenarios/test_bad_input.py::test_S3_S4_a_change_set_that_is_gone_or_rewritten_before_its_load_stops_only_its_table",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import timezone
 from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -125,16 +125,12 @@ def changed_files(session: SparkSession, change_sets: Sequence[Mapping[str, Any]
         found = list_files(session, path + "/*" if change_set["unit"] == "folder" else path)
         size = sum(f["size"] for f in found)
         modified_at = max((f["modified_at"] for f in found), default=None)
-        if found and size == change_set["size"] and modified_at == _utc(change_set["modified_at"]):
+        recorded_at = change_set["modified_at"].astimezone(timezone.utc)  # Spark hands timestamps over as naive local times
+        if found and size == change_set["size"] and modified_at == recorded_at:
             continue
         words = f"{size} bytes, modified {modified_at}" if found else "it is gone"
-        changed.append({**change_set, "modified_at": _utc(change_set["modified_at"]), "found": words})
+        changed.append({**change_set, "modified_at": recorded_at, "found": words})
     return changed
-
-
-def _utc(moment: datetime) -> datetime:
-    # Spark hands timestamps over as naive local times
-    return moment.astimezone(timezone.utc)
 
 
 _TABLE_NAME = r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+)){0,2}"
