@@ -66,9 +66,8 @@
       seconds double, status string, error string, finished_at timestamp) using delta
       comment "what each run did, a row a table"') -%}
   {%- endif -%}
-  {%- do adapter.plan_write(runs, {'notes': noted}) -%}
-  {%- do adapter.execute_write('insert into ' ~ runs ~ ' select *, current_timestamp() from values\n  ' ~ values | join(',\n  '),
-        adapter.take_write_plan(runs)) -%}
+  {%- do delta_cdc._write(runs, 'insert into ' ~ runs ~ ' select *, current_timestamp() from values\n  ' ~ values | join(',\n  '),
+        {'notes': noted}) -%}
 {% endmacro %}
 
 

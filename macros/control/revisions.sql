@@ -202,6 +202,7 @@ when matched then update set
   {{ return(done) }}
 {% endmacro %}
 
+{#- Runs the one statement that writes into a table, with these options of a write plan; its response. -#}
 {% macro _write(relation, sql, options) %}
   {%- do adapter.plan_write(relation, options) -%}
   {{ return(adapter.execute_write(sql, adapter.take_write_plan(relation))) }}
