@@ -15,11 +15,10 @@ LINE_LENGTH = 130
 
 
 def raw_model(feed: Feed) -> str:
-    tags = [feed.name]
     return (
         f"-- {feed.raw_name}: every message of feed {feed.name} once, with the table it is of\n"
         "{{ config(materialized='incremental', incremental_strategy='append', full_refresh=false, "
-        f"tags={jinja(tags)}) }}}}\n"
+        f"tags={jinja([feed.name])}) }}}}\n"
         f"{{{{ delta_cdc.raw('{feed.name}', ref('cdc_change_sets')) }}}}\n"
     )
 

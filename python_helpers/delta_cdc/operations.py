@@ -18,6 +18,9 @@ from delta_cdc.errors import OperationError, Problem, ProjectError, did_you_mean
 from delta_cdc.project import Project, Table
 from delta_cdc.versions import mismatch
 
+# of dbt: nothing on the screen but what a macro prints; the error is shown by the caller
+QUIET = ("--quiet", "--log-level", "none")
+
 
 @dataclass(frozen=True)
 class Dbt:
@@ -71,13 +74,11 @@ class Dbt:
             elif error := error_of(event):
                 said.append(error)
 
-        # nothing on the screen but what the macro prints: the error is shown by the caller
-        quiet = ["--quiet", "--log-level", "none"]
         where = ["--project-dir", str(self.project_dir), *self.options]
         # dbt writes the process's command line into logs and artifacts, and that may name a key
         line, sys.argv = sys.argv, sys.argv[:1]
         try:
-            result = dbtRunner(callbacks=[on_event]).invoke([*quiet, *command, *where])
+            result = dbtRunner(callbacks=[on_event]).invoke([*QUIET, *command, *where])
         finally:
             sys.argv = line
         if not result.success:

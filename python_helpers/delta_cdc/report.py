@@ -10,9 +10,9 @@ import jinja2
 from markupsafe import Markup, escape
 
 from delta_cdc import ask
+from delta_cdc.ask import Row
 from delta_cdc.project import Project
 
-Row = Mapping[str, Any]
 _CHART = (760, 120)  # width and height of the bars; the page stretches a chart to its own width
 _TIMELINE = (160, 24)
 _WIDEST = 24  # a run is no wider than this where there are few

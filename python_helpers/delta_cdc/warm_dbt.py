@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from delta_cdc.errors import OperationError
-from delta_cdc.operations import error_of, operation, refuse_other_adapter, why_failed
+from delta_cdc.operations import QUIET, error_of, operation, refuse_other_adapter, why_failed
 
 Files = dict[str, tuple[int, int]]
 
@@ -60,17 +60,16 @@ class WarmDbt:
             elif error := error_of(event):
                 complain(error)
 
-        quiet = ["--quiet", "--log-level", "none"]
         files = self._files()
         if self._manifest is None or files != self._parsed:
-            parsed = dbtRunner(callbacks=[refuse_other_adapter]).invoke([*quiet, "parse", *self._options])
+            parsed = dbtRunner(callbacks=[refuse_other_adapter]).invoke([*QUIET, "parse", *self._options])
             if not parsed.success:
                 return parsed
             self._manifest, self._parsed = parsed.result, files
             for node in self._manifest.nodes.values() if self._anew else ():
                 if node.resource_type == "model" and node.name in self._anew:
                     node.config.full_refresh = True
-        result = dbtRunner(manifest=self._manifest, callbacks=[on_event]).invoke([*quiet, *command, *self._options])
+        result = dbtRunner(manifest=self._manifest, callbacks=[on_event]).invoke([*QUIET, *command, *self._options])
         progress.update(task, now="")
         if progress.disable and not progress.live.transient:
             done = next(each for each in progress.tasks if each.id == task)
