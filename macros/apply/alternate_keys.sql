@@ -10,29 +10,48 @@
           ~ ' is null and not _cdc_misfit <=> ' ~ delta_cdc.literal(key)) -%}
   {%- endfor -%}
   {%- set told = [] -%}
-  {%- for alternate in settings.alternate_keys -%}
-    {%- set all = [] -%}
-    {%- for column in alternate %}{% do all.append(delta_cdc.quoted(column) ~ ' is not null') %}{% endfor -%}
-    {%- do told.append('(' ~ all | join(' and ') ~ ')') -%}
-  {%- endfor -%}
+  {%- for alternate in settings.alternate_keys %}{% do told.append('_cdc_named_by._' ~ loop.index ~ ' is not null') %}{% endfor -%}
   {{ return("_cdc_op <> 'T' and " ~ unknown | join(' and ') ~ ' and (' ~ told | join(' or ') ~ ')') }}
 {% endmacro %}
 
 
-{#- SQL that is true where an event agrees with the row of `held` on an alternate key. -#}
-{% macro _same_alternate_key(settings, event) %}
+{#- A struct with a struct of the values of each alternate key, as the row had them before the event where it tells all of them so,
+    else as it has them after; null where neither is told. named: the columns of which `_cdc_before_<place>` are the values before. -#}
+{% macro _alternate_values(settings, named) %}
   {%- set out = [] -%}
   {%- for alternate in settings.alternate_keys -%}
-    {%- do out.append('(' ~ delta_cdc.same_columns(alternate, event, 'held', '=') ~ ')') -%}
+    {%- set before, after, there = [], [], {'before': [], 'after': []} -%}
+    {%- for column in alternate -%}
+      {%- set name, was = delta_cdc.quoted(column), '_cdc_before_' ~ (named.index(column) + 1) -%}
+      {%- do before.append(was ~ ' as ' ~ name) -%}
+      {%- do after.append(name) -%}
+      {%- do there.before.append(was ~ ' is not null') -%}
+      {%- do there.after.append(name ~ ' is not null') -%}
+    {%- endfor -%}
+    {%- do out.append('case when ' ~ there.before | join(' and ') ~ ' then struct(' ~ before | join(', ') ~ ') when '
+          ~ there.after | join(' and ') ~ ' then struct(' ~ after | join(', ') ~ ') end as _' ~ loop.index) -%}
   {%- endfor -%}
-  {{ return('(' ~ out | join(' or ') ~ ')') }}
+  {{ return('struct(' ~ out | join(', ') ~ ')') }}
 {% endmacro %}
+
+
+{#- For each alternate key, SQL that is true where an event names the row of `held` by it. -#}
+{% macro _names_by_each(settings, event) %}
+  {%- set out = [] -%}
+  {%- for alternate in settings.alternate_keys -%}
+    {%- do out.append('(' ~ delta_cdc.same_columns(alternate, event ~ '._cdc_named_by._' ~ loop.index, 'held', '=') ~ ')') -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{#- SQL that is true where an event names the row of `held`. -#}
+{% macro _names(settings, event) %}{{ return('(' ~ delta_cdc._names_by_each(settings, event) | join(' or ') ~ ')') }}{% endmacro %}
 
 {#- SQL that is true where the event `d` gave the row of `held` other values of each alternate key by which `e` names it. -#}
 {% macro _gives_up(settings) %}
-  {%- set out = [] -%}
+  {%- set out, names = [], delta_cdc._names_by_each(settings, 'e') -%}
   {%- for alternate in settings.alternate_keys -%}
-    {%- do out.append('(not coalesce((' ~ delta_cdc.same_columns(alternate, 'e', 'held', '=') ~ '), false) or coalesce(not ('
+    {%- do out.append('(not coalesce(' ~ names[loop.index0] ~ ', false) or coalesce(not ('
           ~ delta_cdc.same_columns(alternate, 'd', 'held', '=') ~ '), false))') -%}
   {%- endfor -%}
   {{ return(out | join(' and ')) }}
@@ -77,20 +96,20 @@ nameless as (
 meant as (  -- what another batch brought for the very position of the event counts neither way: it may be the same event
   select e._cdc_batch_id, e._cdc_row, collect_set(struct({{ delta_cdc.column_list(keys, 'held.') }})) as _cdc_meant
   from nameless as e
-  join held on {{ delta_cdc._same_alternate_key(settings, 'e') }} and not held._cdc_ends
+  join held on {{ delta_cdc._names(settings, 'e') }} and not held._cdc_ends
     and held._cdc_from < e._cdc_place and not {{ delta_cdc._is_elsewhere('held._cdc_from') }}
     and (held._cdc_to is null or e._cdc_place <= held._cdc_to or {{ delta_cdc._is_elsewhere('held._cdc_to') }})
   where not exists (  -- deleted by such an event, or called otherwise since
     select 1 from nameless as d
     where (d._cdc_op = 'D' or {{ delta_cdc._gives_up(settings) }})
-      and {{ delta_cdc._same_alternate_key(settings, 'd') }} and held._cdc_from < d._cdc_place
+      and {{ delta_cdc._names(settings, 'd') }} and held._cdc_from < d._cdc_place
         and d._cdc_position < e._cdc_position
   )
   group by all
 ),
 changes as (
   select * except (_cdc_message), if(_cdc_error is null, null, _cdc_message) as _cdc_raw from (
-    select read.* except ({{ delta_cdc.column_list(keys) }}, _cdc_error),
+    select read.* except ({{ delta_cdc.column_list(keys) }}, _cdc_error, _cdc_named_by),
   {%- for key in keys %}
       if(_cdc_is_nameless, if(size(_cdc_meant) = 1, _cdc_meant[0], null).{{ delta_cdc.quoted(key) }},
         read.{{ delta_cdc.quoted(key) }}) as {{ delta_cdc.quoted(key) }},

@@ -311,6 +311,7 @@ where not exists (  -- only late and quarantined changes can have been staged be
       else (settings.get('nullable_keys') or [] if settings.get('full_images') else []) -%}
 {%- set types = settings.column_types -%}
 {%- set of_deletes = delta_cdc._needed_by_deletes(settings, keys) -%}
+{%- set named = keys + (settings.get('alternate_keys') or []) | sum(start=[]) | unique | reject('in', keys) | list -%}
 {%- set before, is_told, is_whole, unmoved = [], [], [], [] -%}  {#- the old key: what is not told of it is as in the new one #}
 {%- for key in keys -%}
   {%- set i, new = loop.index, delta_cdc.quoted(key) -%}
@@ -365,8 +366,9 @@ typed as (  -- text to types
     {{ delta_cdc._key_of(delta_cdc._text_of(column, settings), column, settings) if column in keys
         else delta_cdc._value_of(delta_cdc._text_of(column, settings), column, settings) }} as {{ delta_cdc.quoted(column) }},
   {%- endfor %}
-  {%- for key in keys %}
-    {{ delta_cdc._key_of(delta_cdc._text_of(key, settings, 'before'), key, settings) }} as _cdc_before_{{ loop.index }},
+  {%- for key in named %}
+    {{ delta_cdc._key_of(delta_cdc._text_of(key, settings, 'before'), key, settings) if key in keys
+        else delta_cdc._value_of(delta_cdc._text_of(key, settings, 'before'), key, settings) }} as _cdc_before_{{ loop.index }},
     {%- if key in may_be_null %}
     {{ delta_cdc._carries(key, settings, 'before') }} as _cdc_told_{{ loop.index }},
     {%- endif %}
@@ -383,7 +385,7 @@ typed as (  -- text to types
     case  -- the first column that holds a value that does not fit its type; first what a delete needs too
   {%- for column, type in delta_cdc._named_first(of_deletes, types).items() if type | lower | trim != 'string' %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings), column, settings) }} then {{ delta_cdc.literal(column) }}
-      {%- if column in keys %}
+      {%- if column in named %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings, 'before'), column, settings) }}
         then {{ delta_cdc.literal(column) }}
       {%- endif %}
@@ -397,12 +399,12 @@ typed as (  -- text to types
 {%- if mask %}
 masked as (  -- from here on there is no clear value
   select * except (_cdc_misfit, {{ delta_cdc.column_list(mask) }}
-    {%- for key in keys if key in mask %}, _cdc_before_{{ keys.index(key) + 1 }}{% endfor %})
+    {%- for key in named if key in mask %}, _cdc_before_{{ named.index(key) + 1 }}{% endfor %})
   {%- for column, sql in mask.items() %},
     try_cast(({{ sql }}) as {{ types[column] }}) as {{ delta_cdc.quoted(column) }}
   {%- endfor %}
-  {%- for key in keys if key in mask %}
-    {%- set i = keys.index(key) + 1 %},
+  {%- for key in named if key in mask %}
+    {%- set i = named.index(key) + 1 %},
     if({{ '_cdc_told_' ~ i if key in may_be_null else '_cdc_before_' ~ i ~ ' is not null' }},
       transform(array(_cdc_before_{{ i }}), {{ delta_cdc.quoted(key) }} -> try_cast(({{ mask[key] }}) as {{ types[key] }}))[0],
       null) as _cdc_before_{{ i }}
@@ -416,6 +418,7 @@ masked as (  -- from here on there is no clear value
 {%- endif %}
 operations as (
   select *, {{ delta_cdc._operation_of_row(settings) }} as _cdc_op, {{ delta_cdc._sequence(settings) }} as _cdc_sequence
+    {{- ', ' ~ delta_cdc._alternate_values(settings, named) ~ ' as _cdc_named_by' if settings.get('alternate_keys') }}
   from {{ 'masked' if mask else 'typed' }}
 ),
 keyed as (  -- a delete names the row by its key before, and what an update leaves out of its key is as it was (P1)
@@ -498,7 +501,7 @@ checked as (
     if(size(_cdc_others) > 0{{ " and not _cdc_error <=> 'erased'" if settings.get('erased_in') }},
       _cdc_others, null) as _cdc_undeclared,
     _cdc_error,
-    {{ '_cdc_is_nameless, _cdc_message' if settings.get('alternate_keys')
+    {{ '_cdc_is_nameless, _cdc_named_by, _cdc_message' if settings.get('alternate_keys')
         else '_cdc_message' if last == 'read'
         else 'if(_cdc_error is null' ~ (" or _cdc_error = 'erased'" if settings.get('erased_in') else '')
           ~ ', cast(null as string), _cdc_message) as _cdc_raw' }},

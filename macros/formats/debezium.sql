@@ -125,6 +125,8 @@ from (
           text -> {{ delta_cdc._document('text') }})
       when contains(message, '"set"') or contains(message, r'"set\"') then
         transform(array(event.after, event.before, record_key, old_key), row -> {{ delta_cdc._without_cells('row') }})
+      when event.source.connector = 'scylla' then
+        transform(array(event.after, event.before, record_key, old_key), row -> {{ delta_cdc._without_values('row') }})
       end as rows
   from (
     select *, event.source.collection is not null
@@ -151,6 +153,14 @@ transform(array(map_filter(try_cast({{ row }} as map<string, variant>), (name, c
                 not try_variant_get(cell, '$.set', 'boolean') <=> false),
             (name, cell) -> try_variant_get(cell, '$.value', 'variant'))),
           {{ row }}))[0]
+{%- endmacro %}
+
+
+{#- A row of ScyllaDB's, whose cells are {value} beside a key of plain values, as one of values. -#}
+{% macro _without_values(row) -%}
+transform(array(map_filter(try_cast({{ row }} as map<string, variant>), (name, cell) -> not is_variant_null(cell))), cells ->
+        if(cells is null, {{ row }}, to_variant_object(transform_values(cells, (name, cell) ->
+          if(map_keys(try_cast(cell as map<string, variant>)) = array('value'), try_variant_get(cell, '$.value', 'variant'), cell)))))[0]
 {%- endmacro %}
 
 
@@ -185,7 +195,7 @@ transform_values(map_filter(try_cast(try_parse_json({{ text }}) as map<string, v
       if (type | lower | trim).startswith('decimal') and settings.decimal_handling == 'precise' -%}
   {%- do decimals.extend([column | lower, (settings.get('renamed_columns') or {}).get(column, column) | lower]) -%}
 {%- endfor -%}
-{%- set is_decimal = delta_cdc._is_decimal('semantic_types[name]') -%}
+{%- set is_decimal = delta_cdc._is_decimal_type("rtrim('[]', semantic_types[name].type)") -%}
 {%- if decimals -%}
   {%- set is_decimal = 'lower(name) in (' ~ delta_cdc._literals(decimals | unique | list) ~ ') or ' ~ is_decimal -%}
 {%- endif -%}
@@ -195,7 +205,7 @@ transform_values(map_filter(try_cast(try_parse_json({{ text }}) as map<string, v
 {%- endfor -%}
 transform(array({{ 'if(semantic_types is null, null, ' if not decimals }}map_filter(coalesce({{ images | join(', ') }}),
     (name, value) ->
-      ({{ is_decimal }}) and schema_of_variant(value) rlike '^(BIGINT|DECIMAL|DOUBLE)'){{ ')' if not decimals }}),
+      ({{ is_decimal }}) and schema_of_variant(value) rlike '^(ARRAY<)?(BIGINT|DECIMAL|DOUBLE)'){{ ')' if not decimals }}),
     numbers -> if(not coalesce(size(numbers) > 0, false), semantic_types, map_concat(
       coalesce(map_filter(semantic_types, (name, type) -> not map_contains_key(numbers, name)), map()),
       transform_values(numbers, (name, value) -> struct(cast(null as string) as type, cast(null as int) as scale)))))[0]
@@ -233,12 +243,14 @@ transform(array({{ 'if(semantic_types is null, null, ' if not decimals }}map_fil
 {%- endmacro %}
 
 
-{#- Of each field of a schema the {type, scale} of its values; of a cell, {value, set}, those of what is in it. -#}
+{#- Of each field of a schema the {type, scale} of its values; of a cell, {value, set} or {value}, those of what is in it; of a list those of
+    its elements, and `[]` behind the type. -#}
 {% macro _types_of_schema(fields) -%}
 transform({{ fields }}, column -> transform(
-          array(get(filter(column.fields, part -> part.field = 'value' and exists(column.fields, other -> other.field = 'set')), 0)),
-          cell -> struct(coalesce(cell.name, column.name) as type,
-            try_cast(coalesce(cell.parameters.scale, column.parameters.scale) as int) as scale))[0])
+          array(get(filter(column.fields, part -> part.field = 'value'
+              and (exists(column.fields, other -> other.field = 'set') or column.name like '%.Cell')), 0)),
+          cell -> struct(coalesce(cell.name, column.name, column.items.name || '[]') as type,
+            try_cast(coalesce(cell.parameters.scale, column.parameters.scale, column.items.parameters.scale) as int) as scale))[0])
 {%- endmacro %}
 
 
@@ -246,7 +258,8 @@ transform({{ fields }}, column -> transform(
     is_row: whether that is a row alone. -#}
 {% macro _debezium_payloads(lines) -%}
 {%- set parts = 'field string, name string, parameters struct<scale string>' -%}
-{%- set fields = 'array<struct<' ~ parts ~ ', fields array<struct<' ~ parts ~ '>>>>' -%}
+{%- set items = 'items struct<name string, parameters struct<scale string>>' -%}
+{%- set fields = 'array<struct<' ~ parts ~ ', ' ~ items ~ ', fields array<struct<' ~ parts ~ '>>>>' -%}
 {%- set images = 'array<struct<field string, fields ' ~ fields ~ '>>' -%}
 select batch_id, change_set, row_number, message, record is not null as message_is_json, is_row,
   if(is_bare_row, value, coalesce(try_variant_get(value, '$.payload', 'variant'), value)) as payload,
@@ -357,6 +370,25 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
   {%- set semantic = '_semantic_types[' ~ delta_cdc.literal(column) ~ ']' -%}
   {%- set old = (settings.get('renamed_columns') or {}).get(column) -%}
   {%- if old %}{% set semantic = 'coalesce(' ~ semantic ~ ', _semantic_types[' ~ delta_cdc.literal(old) ~ '])' %}{% endif -%}
+  {%- if type.startswith('array<') -%}
+    {#- one element that does not fit is none that is null -#}
+    {%- set made = "transform(texts, text -> " ~ delta_cdc._debezium_scalar('text', type[6:-1] | trim, settings, delta_cdc._of_element(semantic))
+          ~ ")" -%}
+    {{ return("if(endswith(" ~ semantic ~ ".type, '[]'), transform(array(try_cast(try_parse_json(" ~ text
+        ~ ") as array<string>)), texts -> transform(array(" ~ made
+        ~ "), made -> if(size(array_compact(texts)) = size(array_compact(made)), made, null))[0])[0], "
+        ~ delta_cdc._plain_value(text, type) ~ ")") }}
+  {%- endif -%}
+  {{ return(delta_cdc._debezium_scalar(text, type, settings, semantic)) }}
+{% endmacro %}
+
+{#- What a schema says of a list's elements. -#}
+{% macro _of_element(semantic) %}
+  {{ return("if(" ~ semantic ~ " is null, null, struct(rtrim('[]', " ~ semantic ~ ".type) as type, " ~ semantic ~ ".scale as scale))") }}
+{% endmacro %}
+
+{#- A value, or an element of a list. semantic: the schema's {type, scale} of it. -#}
+{% macro _debezium_scalar(text, type, settings, semantic) %}
   {%- if type.startswith('decimal') or type.startswith('numeric') -%}
     {%- if settings.decimal_handling != 'precise' -%}{{ return(delta_cdc._plain_value(text, type)) }}{%- endif -%}
     {%- set scale = type.split(',')[1].rstrip(') ') | int if ',' in type else 0 -%}
@@ -418,9 +450,10 @@ if(startswith({{ text }}, '{'),
 {%- endmacro %}
 
 
-{% macro _is_decimal(semantic) %}
-  {{ return("coalesce("
-      ~ semantic ~ ".type in ('io.debezium.data.VariableScaleDecimal', 'org.apache.kafka.connect.data.Decimal'), false)") }}
+{% macro _is_decimal(semantic) %}{{ return(delta_cdc._is_decimal_type(semantic ~ '.type')) }}{% endmacro %}
+
+{% macro _is_decimal_type(type) %}
+  {{ return("coalesce(" ~ type ~ " in ('io.debezium.data.VariableScaleDecimal', 'org.apache.kafka.connect.data.Decimal'), false)") }}
 {% endmacro %}
 
 

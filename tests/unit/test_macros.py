@@ -188,7 +188,9 @@ def test_K8_events_are_named_by_alternate_keys_only_where_there_are_some() -> No
     named = {**SETTINGS, "alternate_keys": [["a", "region"], ["seq"]], "past": "s.stg"}
     sql = MACROS["_staging_ctes"](named, "lines_view")
     assert "from s.stg where _cdc_error is null" in sql
-    assert "((e.`a` = held.`a` and e.`region` = held.`region`) or (e.`seq` = held.`seq`))" in sql
+    by_first = "(e._cdc_named_by._1.`a` = held.`a` and e._cdc_named_by._1.`region` = held.`region`)"
+    assert f"({by_first} or (e._cdc_named_by._2.`seq` = held.`seq`))" in sql
+    assert "case when _cdc_before_2 is not null and _cdc_before_3 is not null then struct(_cdc_before_2 as `a`" in sql
     assert "from s.stg" not in MACROS["_staging_ctes"]({**named, "past": None}, "lines_view")
 
 
