@@ -34,7 +34,7 @@
     {%- do adapter.plan_write(this, {
           'skip': true, 'columns': evolution.columns,
           'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
-    {{ return(delta_cdc._final_rows(settings, staging, none, 'false')) }}
+    {{ return(delta_cdc._final_rows(settings, staging, none, 'false') if delta_cdc._only_reads() else delta_cdc._nothing_new()) }}
   {%- endif -%}
 
   {%- set plan = delta_cdc.plan_of_load(settings, staging, keys, state, staged, anew or evolution.backfill, reached) -%}

@@ -118,7 +118,8 @@
   {%- if evolved.rewrite -%}
     {{ return(delta_cdc._staging_rewritten(settings, state, evolved, delta_cdc._empty_raw())) }}
   {%- endif -%}
-  {{ return(delta_cdc._staging_sql(settings, delta_cdc._empty_raw())) }}
+  {{ return(delta_cdc._nothing_new() if state.exists and not delta_cdc._only_reads()
+      else delta_cdc._staging_sql(settings, delta_cdc._empty_raw())) }}
 {% endmacro %}
 
 

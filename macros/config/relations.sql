@@ -50,6 +50,10 @@
 
 {% macro _only_reads() %}{{ return(flags.WHICH in ['compile', 'show', 'generate']) }}{% endmacro %}
 
+{#- The SQL of a model that writes nothing in this run, where that is not asked for: nobody runs it, and to make it takes most of
+    such a model's time. -#}
+{% macro _nothing_new() %}{{ return('select 1 as nothing  -- nothing new: dbt compile shows what makes the rows') }}{% endmacro %}
+
 
 {#- {name of a model: its layer} of the feeds' models: raw, staging, keys, history or final; and the ledger. By the names that
     they have of their feeds: other models of a project may begin with stg_ too. -#}
