@@ -333,7 +333,10 @@ messages as (
 {%- if settings.get('spelled') %}
 {%- set messages = 'spelled' %}
 spelled as (  -- to Spark, case makes no difference
-  select * except (after, before),
+  select * except (after, before{{ ', _semantic_types' if settings.format == 'debezium' }}),
+    {%- if settings.format == 'debezium' %}
+    {{ delta_cdc._as_listed('_semantic_types', settings) }} as _semantic_types,
+    {%- endif %}
     {{ delta_cdc._as_listed('after', settings) }} as after, {{ delta_cdc._as_listed('before', settings) }} as before
   from messages
 ),

@@ -8,10 +8,6 @@
 -#}
 {% macro debezium_changes(lines, settings) -%}
 {%- set is_there = 'not coalesce(value in (' ~ delta_cdc._debezium_placeholders(settings.unavailable_value) ~ '), false)' -%}
-{%- set types = delta_cdc._debezium_types(settings) -%}
-{%- if settings.get('spelled') -%}  {#- under the names that staging gives the columns of the images -#}
-  {%- set types = 'transform(array(' ~ types ~ '), types -> ' ~ delta_cdc._as_listed('types', settings) ~ ')[0]' -%}
-{%- endif %}
 select
   batch_id, change_set, row_number, message,
   event is not null as parsed,
@@ -30,7 +26,7 @@ select
   coalesce(timestamp_micros(nullif(source.ts_us, 0)), {{ delta_cdc._of_millis('nullif(source.ts_ms, 0)') }},
     timestamp_micros(source.ts_ns div 1000),
     {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
-  {{ types }} as _semantic_types,
+  {{ delta_cdc._debezium_types(settings) }} as _semantic_types,
   is_document as _is_document
 from (
   select *, event.source as source,
