@@ -20,16 +20,14 @@
 {% macro _alternate_values(settings, named) %}
   {%- set out = [] -%}
   {%- for alternate in settings.alternate_keys -%}
-    {%- set before, after, there = [], [], {'before': [], 'after': []} -%}
+    {%- set old, new, old_as_new = [], delta_cdc.all_quoted(alternate), [] -%}
     {%- for column in alternate -%}
-      {%- set name, was = delta_cdc.quoted(column), '_cdc_before_' ~ (named.index(column) + 1) -%}
-      {%- do before.append(was ~ ' as ' ~ name) -%}
-      {%- do after.append(name) -%}
-      {%- do there.before.append(was ~ ' is not null') -%}
-      {%- do there.after.append(name ~ ' is not null') -%}
+      {%- do old.append('_cdc_before_' ~ (named.index(column) + 1)) -%}
+      {%- do old_as_new.append(old[-1] ~ ' as ' ~ new[loop.index0]) -%}
     {%- endfor -%}
-    {%- do out.append('case when ' ~ there.before | join(' and ') ~ ' then struct(' ~ before | join(', ') ~ ') when '
-          ~ there.after | join(' and ') ~ ' then struct(' ~ after | join(', ') ~ ') end as _' ~ loop.index) -%}
+    {%- do out.append('case when ' ~ old | join(' is not null and ') ~ ' is not null then struct(' ~ old_as_new | join(', ')
+          ~ ') when ' ~ new | join(' is not null and ') ~ ' is not null then struct(' ~ new | join(', ')
+          ~ ') end as _' ~ loop.index) -%}
   {%- endfor -%}
   {{ return('struct(' ~ out | join(', ') ~ ')') }}
 {% endmacro %}

@@ -239,8 +239,8 @@ transform(array({{ 'if(semantic_types is null, null, ' if not decimals }}map_fil
 {%- endmacro %}
 
 
-{#- Of each field of a schema the {type, scale} of its values; of a cell, {value, set} or {value}, those of what is in it; of a list those of
-    its elements, and `[]` behind the type. -#}
+{#- Of each field of a schema the {type, scale} of its values; of a cell, {value, set} or {value}, those of what is in it; of a list
+    those of its elements, and `[]` behind the type. -#}
 {% macro _types_of_schema(fields) -%}
 transform({{ fields }}, column -> transform(
           array(get(filter(column.fields, part -> part.field = 'value'
@@ -368,19 +368,15 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
   {%- if old %}{% set semantic = 'coalesce(' ~ semantic ~ ', _semantic_types[' ~ delta_cdc.literal(old) ~ '])' %}{% endif -%}
   {%- if type.startswith('array<') -%}
     {#- one element that does not fit is none that is null -#}
-    {%- set made = "transform(texts, text -> " ~ delta_cdc._debezium_scalar('text', type[6:-1] | trim, settings, delta_cdc._of_element(semantic))
-          ~ ")" -%}
+    {%- set of_element = "struct(rtrim('[]', " ~ semantic ~ ".type) as type, " ~ semantic ~ ".scale as scale)" -%}
+    {%- set made = "transform(texts, text -> "
+          ~ delta_cdc._debezium_scalar('text', type[6:-1] | trim, settings, of_element) ~ ")" -%}
     {{ return("if(endswith(" ~ semantic ~ ".type, '[]'), transform(array(try_cast(try_parse_json(" ~ text
         ~ ") as array<string>)), texts -> transform(array(" ~ made
         ~ "), made -> if(size(array_compact(texts)) = size(array_compact(made)), made, null))[0])[0], "
         ~ delta_cdc._plain_value(text, type) ~ ")") }}
   {%- endif -%}
   {{ return(delta_cdc._debezium_scalar(text, type, settings, semantic)) }}
-{% endmacro %}
-
-{#- What a schema says of a list's elements. -#}
-{% macro _of_element(semantic) %}
-  {{ return("if(" ~ semantic ~ " is null, null, struct(rtrim('[]', " ~ semantic ~ ".type) as type, " ~ semantic ~ ".scale as scale))") }}
 {% endmacro %}
 
 {#- A value, or an element of a list. semantic: the schema's {type, scale} of it. -#}
