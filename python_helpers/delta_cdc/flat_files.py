@@ -57,16 +57,23 @@ def teller(kind: str, message_format: str, spark: AskSpark) -> Callable[[Iterabl
                 if separator != ",":
                     found.settings["csv_options"] = {"sep": separator}
                 for row in rows:
-                    _add(table, row)
+                    _add(table, path, row)
         else:
             shapes = map(_avro_columns, newest) if kind == "avro" else spark(kind, [str(path) for path in newest])
-            for types in shapes:
-                _add(table, dict.fromkeys(types, ""), types)
+            for path, types in zip(newest, shapes, strict=True):
+                _add(table, path, dict.fromkeys(types, ""), types)
         found.tables[whole] = table
         return found
 
-    def _add(table: FoundTable, row: Mapping[str, str], types: Mapping[str, str] | None = None) -> None:
-        for seen in READERS[message_format](row):  # it knows which columns are the table's own
+    def _add(table: FoundTable, path: Path, row: Mapping[str, str], types: Mapping[str, str] | None = None) -> None:
+        try:
+            told = [*READERS[message_format](row)]  # it knows which columns are the table's own
+        except KeyError as missing:
+            raise OperationError(
+                f"{path}: none of its columns ({', '.join(row)[:60]}) is `{missing.args[0]}`, which rows of `{message_format}` "
+                "have. Take the file away, or name another format: `rows` is for all flat rows."
+            ) from None
+        for seen in told:
             typed = seen if types is None else replace(seen, columns={name: types[name] for name in seen.columns}, values=None)
             table.add(typed)
 

@@ -240,7 +240,10 @@ def _rows_with(flag: str, is_column: Callable[[str], bool]) -> Callable[[Message
     """The reader of rows that have a column of this name, and others that are none of the table's."""
 
     def read(message: Message) -> Iterator[Sighting]:
-        if {name.upper(): value for name, value in message.items()}[flag.upper()] is not None:
+        told = [value for name, value in message.items() if name.upper() == flag.upper()]
+        if not told:
+            raise KeyError(flag)
+        if told[-1] is not None:
             row = {name: value for name, value in message.items() if is_column(name)}
             yield Sighting(None, dict.fromkeys(row), values=row)
 

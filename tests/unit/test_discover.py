@@ -726,6 +726,17 @@ def test_init_says_that_a_csv_file_has_no_header(new_project):
     assert "1.csv: its first line (1,2026-01-01,a) is no header." in done.stderr
 
 
+@pytest.mark.parametrize(("message_format", "flag"), [("oracle_cdc", "OPERATION$"), ("sqlserver_ct", "__$operation")])
+def test_init_says_that_files_lack_the_column_of_their_format(new_project, message_format, flag):
+    (new_project / "landing/1.csv").write_text("op,id\nI,1\n")
+    done = init(new_project, "f", message_format)
+    assert f"1.csv: none of its columns (op, id) is `{flag}`, which rows of `{message_format}` have. " in done.stderr
+    (new_project / "landing/1.csv").unlink()
+    with (new_project / "landing/1.avro").open("wb") as file:
+        fastavro.writer(file, {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}, [])
+    assert f"1.avro: none of its columns (id) is `{flag}`" in init(new_project, "f", message_format).stderr
+
+
 def test_init_takes_columns_and_types_of_avro_files(new_project):
     fields = [
         {"name": "id", "type": "long"},
