@@ -260,7 +260,17 @@ def source_yml(
     }
     text = yaml.safe_dump({"version": 2, "sources": [source]}, sort_keys=False, allow_unicode=True, width=120)
     switched_off = "" if enabled is None else "# Not read as long as it says `enabled: false`.\n"
-    return switched_off + "".join(f"# {line}\n" for line in _to_do(message_format, found, names, tables)) + text
+    to_do = "".join(f"# {line}\n" for line in map(_printable, _to_do(message_format, found, names, tables)))
+    return switched_off + to_do + text
+
+
+def _printable(line: str) -> str:
+    """A line of a comment, which may name columns with line breaks and signs that yml does not take.
+
+    >>> _printable("t.Amount\\n(EUR)\\0")
+    't.Amount (EUR) '
+    """
+    return "".join(sign if sign.isprintable() else " " for sign in line)
 
 
 def _to_do(message_format: str, found: Discovery, names: Mapping[str, str], tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -726,6 +726,16 @@ def test_init_says_that_a_csv_file_has_no_header(new_project):
     assert "1.csv: its first line (1,2026-01-01,a) is no header." in done.stderr
 
 
+def test_comments_of_a_source_end_where_they_begin(new_project):
+    (new_project / "landing/1.jsonl").write_text(json.dumps({"id": 1, "a\nb: [c": 2, "d\0": 3, "e\u2028f": 4}) + "\n")
+    done = init(new_project, "f", "rows")
+    assert "feed f, table f: `keys` is missing." in done.stderr
+    text = (new_project / "models/f/_sources.yml").read_text()
+    assert "# f, by the values of 1 row alone, perhaps id bigint, a b: [c bigint, d  bigint, e f bigint.\n" in text
+    (table,) = yaml.safe_load(text)["sources"][0]["tables"]
+    assert [column["name"] for column in table["columns"]] == ["id", "a\nb: [c", "d\0", "e\u2028f"]
+
+
 @pytest.mark.parametrize(("message_format", "flag"), [("oracle_cdc", "OPERATION$"), ("sqlserver_ct", "__$operation")])
 def test_init_says_that_files_lack_the_column_of_their_format(new_project, message_format, flag):
     (new_project / "landing/1.csv").write_text("op,id\nI,1\n")
