@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from delta_cdc.discover import Discovery, FoundTable, lines_of
 from delta_cdc.errors import OperationError
 from delta_cdc.message_readers import READERS
+from delta_cdc.settings_block import shown
 
 # of which messages are flat rows: the file's columns are the table's
 FORMATS = ("rows", "snapshots", "oracle_cdc", "powerexchange", "sqlserver_ct")
@@ -89,13 +91,22 @@ _OTHER_ENCODING = (
 def _csv_rows(path: Path) -> tuple[str, Iterator[dict[str, str]]]:
     """How a CSV file separates its fields, and its first rows; one of empty fields where there is none."""
     lines = lines_of([path], _OTHER_ENCODING)
-    header = next(lines, "")
+    header = next((line for line in lines if line.strip("\r\n")), "")
     separator = max(",;\t|", key=header.count)  # the first of equals
-    names = next(csv.reader([header], delimiter=separator), [])
+    fields = _fields(chain([header], lines), separator)
+    names = next(fields, [])
+    if not header:
+        raise OperationError(f"{path}: it is empty, without a header. Take it away: a run stops at it too.")
     if not "".join(names).strip() or any(re.fullmatch(r"-?\d[\d.:TZ -]*", name) for name in names):
         raise OperationError(
             f"{path}: its first line ({header.strip()[:60]}) is no header. `delta-cdc init` finds the columns of CSV files in "
             "their headers; files without are written by hand: `csv_options: {header: false}` (docs/formats/files.md)."
+        )
+    if len(names) == 1 and (sign := re.search(r"[~^:#\xa6\xa7\x01-\x08\x1c-\x1f]", names[0])):
+        raise OperationError(
+            f"{path}: its header ({shown(names[0][:60])}) is one field; `delta-cdc init` knows commas, semicolons, tabs "
+            f"and bars. Let it look at a copy with one of them for {shown(sign[0])}, then add `csv_options: {{sep: …}}` to the "
+            "source."
         )
     folded = [name.strip().casefold() for name in names]
     for place, name in enumerate(folded):
@@ -106,9 +117,14 @@ def _csv_rows(path: Path) -> tuple[str, Iterator[dict[str, str]]]:
         else:
             continue
         raise OperationError(f"{path}: its header ({header.strip()[:60]}) {wrong}. Give each column a name of its own.")
-    fields = csv.reader(lines, delimiter=separator)
     rows = (dict(zip(names, row, strict=True)) for row in islice(fields, ROWS) if len(row) == len(names))
     return separator, chain([dict.fromkeys(names, "")], rows)
+
+
+def _fields(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
+    """The fields of each row; none from one on that is beyond what csv reads, such as a quote that nobody closes."""
+    with suppress(csv.Error):
+        yield from csv.reader(lines, delimiter=separator)
 
 
 _AVRO = {

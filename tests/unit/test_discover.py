@@ -736,6 +736,37 @@ def test_comments_of_a_source_end_where_they_begin(new_project):
     assert [column["name"] for column in table["columns"]] == ["id", "a\nb: [c", "d\0", "e\u2028f"]
 
 
+def test_init_takes_the_header_of_a_csv_file_as_a_run_does(new_project):
+    (new_project / "landing/1.csv").write_text('\n\nid,"Amount\n(EUR)",at\n1,2.50,2026-01-31\n')
+    init(new_project, "f", "rows")
+    text = (new_project / "models/f/_sources.yml").read_text()
+    (table,) = yaml.safe_load(text)["sources"][0]["tables"]
+    assert [column["name"] for column in table["columns"]] == ["id", "Amount\n(EUR)", "at"]
+    assert "# f, by the values of 1 row alone, perhaps id bigint, Amount (EUR) decimal(18,2), at date." in text
+
+
+@pytest.mark.parametrize(("text", "rows"), [("x" * 200_000, 0), ('"never closed,' + "x\n" * 100_000, 0), ("x" * 100_000, 1)])
+def test_a_text_in_a_csv_file_may_be_long(new_project, text, rows):
+    (new_project / "landing/1.csv").write_text(f"id,t\n{text},\n")
+    done = init(new_project, "f", "rows")
+    assert "`keys` is missing" in done.stderr
+    (new_project / "landing/1.csv").write_text(f"{text},t\n")
+    assert (": its first line (" in init(new_project, "g", "rows").stderr) == (rows == 0)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("", "1.csv: it is empty, without a header. Take it away: a run stops at it too."),
+        ("op~at~id", "1.csv: its header ('op~at~id') is one field; `delta-cdc init` knows commas, semicolons, tabs and bars. L"),
+        ("op\x01at", "bars. Let it look at a copy with one of them for '\\x01', then add `csv_options: {sep: …}` to the source."),
+    ],
+)
+def test_init_says_which_header_it_cannot_read(new_project, header, said):
+    (new_project / "landing/1.csv").write_text(f"{header}\n")
+    assert said in init(new_project, "f", "rows").stderr
+
+
 @pytest.mark.parametrize(("message_format", "flag"), [("oracle_cdc", "OPERATION$"), ("sqlserver_ct", "__$operation")])
 def test_init_says_that_files_lack_the_column_of_their_format(new_project, message_format, flag):
     (new_project / "landing/1.csv").write_text("op,id\nI,1\n")
