@@ -100,9 +100,9 @@ def discover(
             if message is None and message_format == "debezium":
                 continue  # a tombstone
             seen = list(reader(message)) if isinstance(message, dict) else None
-            if any(isinstance(each.keys, str) or not all(isinstance(key, str) for key in each.keys) for each in seen or ()):
+            if not all(map(_is_sound, seen or ())):
                 seen = None
-        except (ValueError, TypeError, AttributeError, KeyError):
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):  # the last: brackets in brackets without end
             seen = None
         if seen is None:
             found.unread += 1
@@ -112,6 +112,13 @@ def discover(
             name = sighting.table or whole
             found.tables.setdefault(name, FoundTable(name)).add(sighting)
     return found
+
+
+def _is_sound(seen: Sighting) -> bool:
+    """Whether what a message has in the places of names and of a row are some."""
+    names = (seen.table or "", *seen.columns, *seen.keys)
+    row = {} if seen.values is None else seen.values
+    return not isinstance(seen.keys, str) and all(isinstance(name, str) for name in names) and isinstance(row, Mapping)
 
 
 def discover_files(message_format: str, paths: Iterable[Path], whole: str) -> Discovery:

@@ -524,6 +524,22 @@ def test_keys_that_are_no_names_are_not_of_the_format(keys):
     assert discovery.discover("canal", [json.dumps(message)]).unread == 1
 
 
+@pytest.mark.parametrize(
+    ("message_format", "message"),
+    [
+        ("maxwell", '{"type": "insert", "table": "t", "data": [1]}'),
+        ("maxwell", '{"type": "insert", "table": "t", "data": "encrypted"}'),
+        ("goldengate", '{"op_type": "I", "table": ["t"], "after": {"id": 1}}'),
+        ("wal2json_v2", '{"action": "I", "table": "t", "columns": [{"name": 5, "type": "int"}]}'),
+        ("trigger_audit", '{"op": "I", "table_name": "t", "record": "[1]"}'),
+        ("rows", "[" * 100_000),
+    ],
+)
+def test_what_is_in_the_place_of_a_name_or_a_row_is_not_of_the_format(message_format, message):
+    read = discovery.discover(message_format, [message])
+    assert (read.tables, read.unread) == ({}, 1)
+
+
 def test_init_knows_folders_that_have_other_names_than_their_tables(new_project):
     (new_project / "landing/shop.public.invoice").mkdir()
     (new_project / "landing/shop.public.invoice/1.jsonl").write_text(wal2json("invoice", 1) + "\n")
