@@ -137,9 +137,9 @@ class FeedCheck:
                 message = f"e.g. {where}, or {where}/{{table}} for a folder per table."
                 self.problem(f"`location` is missing. Give the folder of the change sets, {message}")
             return
-        for placeholder in re.findall(r"\{([^{}]*)\}", location):
-            if placeholder != "table":
-                self.problem(f"`location` holds `{{{placeholder}}}`; the only placeholder is `{{table}}`.", "location")
+        unknown = [each for each in re.findall(r"\{([^{}]*)\}", location) if each != "table"]
+        for placeholder in unknown:
+            self.problem(f"`location` holds `{{{placeholder}}}`; the only placeholder is `{{table}}`.", "location")
         told = f"`location` is '{location}'"
         if re.search(r"[{}]", re.sub(r"\{[^{}]*\}", "", location)) or "<table>" in location:
             self.problem(f"{told}. The placeholder is written `{{table}}`.", "location")
@@ -154,7 +154,7 @@ class FeedCheck:
         scheme, is_url, _ = location.partition("://")
         if is_url and scheme != scheme.lower():
             self.problem(f"{told}. The kind of a URL is written in small letters, e.g. s3a://lake/landing.", "location")
-        if "{table}" not in location:
+        if "{table}" not in location and not unknown:
             self.shared_location(location, tables, root)
 
     def shared_location(self, location: str, tables: int, root: Path) -> None:

@@ -611,6 +611,12 @@ def test_flat_rows_do_not_mix_tables(tmp_path: Path) -> None:
     )
 
 
+def test_a_misspelled_placeholder_is_one_mistake(tmp_path: Path) -> None:
+    feed = {"format": "rows", "location": "landing/{tabel}"}
+    (problem,) = problems(tmp_path, source(feed=feed, tables=dict.fromkeys(("invoice", "orders"), TABLE)))
+    assert problem == "feed shop: `location` holds `{tabel}`; the only placeholder is `{table}`."
+
+
 def test_csv_without_a_header_does_not_mix_tables(tmp_path: Path) -> None:
     csv = {"file_format": "csv", "csv_options": {"sep": ";", "header": False}}
     for feed in ({"format": "rows", "location": "landing/{table}"}, {"format": "trigger_audit", "location": "landing"}):
