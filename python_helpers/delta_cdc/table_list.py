@@ -32,7 +32,12 @@ def read_table_list(path: Path, found: Collection[str]) -> dict[str, dict[str, A
     except UnicodeDecodeError:
         raise OperationError(f"{path}: its text is not UTF-8. Save it as CSV in UTF-8.") from None
     problems: list[str] = []
-    given = _read(content, path, problems)
+    try:
+        given = _read(content, path, problems)
+    except csv.Error as error:
+        raise OperationError(f"{path} cannot be read as CSV: {error}. Look for a quote that is never closed.") from None
+    if not given and not problems:
+        problems.append(f"{path}: below its first line it names no table. Give each a row of its own.")
     named = _by_names_of(given, found, path, problems)
     if problems:
         raise OperationError("\n".join(problems))

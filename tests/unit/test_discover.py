@@ -926,6 +926,12 @@ def test_a_sheet_may_be_as_people_save_them(tmp_path):
         "color` is no setting. See docs/configuration.md, or `delta-cdc settings`.",
         "pk` is no setting. Did you mean `keys`?",
     ]
+    sheet.write_text("table,keys\n,\n")
+    with pytest.raises(OperationError, match="below its first line it names no table"):
+        read_table_list(sheet, ["inv"])
+    sheet.write_text('table,keys\n"inv,id\n' + "note,id\n" * 20_000)
+    with pytest.raises(OperationError, match=r"cannot be read as CSV: field larger than .*Look for a quote"):
+        read_table_list(sheet, ["inv"])
     sheet.write_bytes("table,keys\ngröße,id\n".encode("latin-1"))
     with pytest.raises(OperationError, match="not UTF-8"):
         read_table_list(sheet, ["inv"])
