@@ -33,15 +33,15 @@ def begin(
         raise OperationError(f"{wants}; `{feed}` is not.")
     if message_format not in FORMATS:
         raise OperationError(f"`--format` is {message_format}. {which_format(message_format, FORMATS)}")
+    project, _ = dbt.survey(feed)
     deltas: dict[str, Path] = {}
     if database is None:
         location = _folder_of(location)
-        deltas = delta_tables.tables_in(dbt.project_dir.resolve() / location)
+        deltas = delta_tables.tables_in(project.root / location)
         if not deltas and FORMATS[message_format].settings.get("file_format") == "delta":
             raise OperationError(f"{location} holds no Delta table, nor does a folder in it: there is no _delta_log.")
         deep = FORMATS[message_format].names_tables  # then they may lie in any folder
-        change_sets = {} if deltas else discover.change_sets_in(dbt.project_dir.resolve() / location, deep=deep)
-    project, _ = dbt.survey(feed)
+        change_sets = {} if deltas else discover.change_sets_in(project.root / location, deep=deep)
     path = _source_to_write(project, feed, force)
     if deltas:
         found = delta_tables.told_by(deltas, message_format, feed)

@@ -953,6 +953,12 @@ def test_init_writes_nothing_where_it_cannot_begin(new_project, feed, format, lo
     assert not list((new_project / "models").rglob("_sources.yml"))
 
 
+def test_init_looks_for_a_project_before_it_looks_for_change_sets(tmp_path):
+    done = init(tmp_path, "f", "rows")
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"There is no dbt project in {tmp_path}")
+
+
 def test_init_says_that_a_folder_holds_nothing(new_project):
     done = init(new_project, "f", "debezium", "landin")
     assert "There is no change set in " in done.stderr
