@@ -151,13 +151,16 @@ def why_nothing(paths: Sequence[Path]) -> str:
         lines = list(itertools.islice(lines_of([path]), 100_000))
         try:
             held = json.loads("".join(lines))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(held, list) or len(lines) > 1:
             what = "one array" if isinstance(held, list) else "one object on several lines"
             how = "jq -c '.[]'" if isinstance(held, list) else "jq -c ."
             return f"{path} is {what}; each line has to be an object: `{how} {path.name} > {path.stem}.jsonl`."
-    return "A line is a JSON object; files of other kinds are told by their names or `--file-format` (csv, parquet, orc, avro)."
+    return (
+        "A line is a JSON object; files of other kinds are told by their names or `--file-format` of `delta-cdc init` (csv, "
+        "parquet, orc, avro)."
+    )
 
 
 def lines_of(paths: Iterable[Path], remedy: str = "Take it away, or name others.") -> Iterator[str]:
