@@ -22,7 +22,7 @@ from delta_cdc import plan as plans
 from delta_cdc import report as reports
 from delta_cdc import run as runs
 from delta_cdc.config_reader import load_project
-from delta_cdc.errors import CdcError, ConfigError, GeneratedFilesError, OperationError, counted
+from delta_cdc.errors import CdcError, ConfigError, GeneratedFilesError, OperationError, counted, told_of_files
 from delta_cdc.message_readers import READERS
 from delta_cdc.project import Project
 from delta_cdc.screen import grid
@@ -143,10 +143,8 @@ def settings(path: Path | None) -> None:
     if path is None:
         sys.stdout.write(page)
     else:
-        try:
+        with told_of_files("written"):
             path.write_text(page, encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise OperationError(f"{path} cannot be written: {error.strerror}.") from None
 
 
 @main.command()
@@ -309,8 +307,10 @@ def report(dbt: operations.Dbt, output: Path, number: int) -> None:
     """Write a page (HTML, complete in itself) of how the tables stand and what the last runs did."""
     project = dbt.project()
     path = project.root / output
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(reports.page(project, dbt.ask("report", {"runs": number})), encoding="utf-8")
+    page = reports.page(project, dbt.ask("report", {"runs": number}))
+    with told_of_files("written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
     say(f"wrote {path}")
 
 

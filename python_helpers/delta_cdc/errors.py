@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 
@@ -104,6 +105,15 @@ class ProjectError(CdcError):
 
 class OperationError(CdcError):
     """A command cannot be done as asked."""
+
+
+@contextmanager
+def told_of_files(what: str) -> Iterator[None]:
+    """An error of the file system as an OperationError. what: ends «x cannot be», e.g. written."""
+    try:
+        yield
+    except OSError as error:
+        raise OperationError(f"{error.filename} cannot be {what}: {error.strerror}.") from None
 
 
 class GeneratedFilesError(CdcError):

@@ -36,16 +36,16 @@ def _why_nothing(root: Path, folder: Path, feed: Feed, name: str) -> str | None:
     """name: of the table whose folder it is; empty where all tables share one."""
     settings = feed.tables[0].settings
     shown = os.path.relpath(folder, root) if folder.is_relative_to(root) else str(folder)
-    if not folder.is_dir():
-        beside = [each.name for each in folder.parent.iterdir() if each.is_dir()] if folder.parent.is_dir() else []
-        close = nearest(name or folder.name, beside)
-        if close is None:
-            return f"there is no folder {shown} yet."
-        setting = "source_table" if name else "location"
-        return f"there is no folder {shown}. If `{close}` beside it is meant, say so in `{setting}`."
-    if settings.file_format == "delta":
-        return None if (folder / "_delta_log").is_dir() else f"{shown} is no Delta table: it has no _delta_log."
     try:
+        if not folder.is_dir():
+            beside = [each.name for each in folder.parent.iterdir() if each.is_dir()] if folder.parent.is_dir() else []
+            close = nearest(name or folder.name, beside)
+            if close is None:
+                return f"there is no folder {shown} yet."
+            setting = "source_table" if name else "location"
+            return f"there is no folder {shown}. If `{close}` beside it is meant, say so in `{setting}`."
+        if settings.file_format == "delta":
+            return None if (folder / "_delta_log").is_dir() else f"{shown} is no Delta table: it has no _delta_log."
         if settings.unit == "file":
             if not settings.sub_folders and (deeper := _deeper(folder)) is not None:
                 return (

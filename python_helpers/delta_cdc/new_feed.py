@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from delta_cdc import delta_tables, discover, flat_files, notes, scaffold
-from delta_cdc.errors import ConfigError, OperationError, counted
+from delta_cdc.errors import ConfigError, OperationError, counted, told_of_files
 from delta_cdc.formats import FORMATS, which_format
 from delta_cdc.operations import Dbt
 from delta_cdc.project import Project
@@ -37,11 +37,12 @@ def begin(
     deltas: dict[str, Path] = {}
     if database is None:
         location = _folder_of(location)
-        deltas = delta_tables.tables_in(project.root / location)
-        if not deltas and FORMATS[message_format].settings.get("file_format") == "delta":
-            raise OperationError(f"{location} holds no Delta table, nor does a folder in it: there is no _delta_log.")
-        deep = FORMATS[message_format].names_tables  # then they may lie in any folder
-        change_sets = {} if deltas else discover.change_sets_in(project.root / location, deep=deep)
+        with told_of_files("read"):
+            deltas = delta_tables.tables_in(project.root / location)
+            if not deltas and FORMATS[message_format].settings.get("file_format") == "delta":
+                raise OperationError(f"{location} holds no Delta table, nor does a folder in it: there is no _delta_log.")
+            deep = FORMATS[message_format].names_tables  # then they may lie in any folder
+            change_sets = {} if deltas else discover.change_sets_in(project.root / location, deep=deep)
     path = _source_to_write(project, feed, force)
     if deltas:
         found = delta_tables.told_by(deltas, message_format, feed)
@@ -57,7 +58,8 @@ def begin(
         found.tables = {name: table for name, table in found.tables.items() if name in given}
     taken = scaffold.model_names(project, feed)
     source = partial(discover.source_yml, feed, where, message_format, found, given, taken=taken)
-    project, incomplete = _write_source(dbt, feed, path, source, table_list)
+    with told_of_files("written"):
+        project, incomplete = _write_source(dbt, feed, path, source, table_list)
     told = filter(None, (counted(len(found.tables), "table"), found.told_unread(message_format)))
     yield f"wrote {path.relative_to(project.root)}: {'; '.join(told)}"
     for other in found.reads_as:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,18 @@ def test_validate_tells_of_folders_in_which_nothing_will_be_found(tmp_path: Path
     assert notes("Invoice", unit="folder") == []
     (tmp_path / "landing/Invoice/1.jsonl").touch()
     assert notes("Invoice") == notes("Invoice", location="s3a://bucket/{table}") == []
+
+
+def test_validate_tells_of_a_folder_that_it_may_not_look_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    root = project(tmp_path, source(feed={"format": "rows", "location": "landing/{table}"}))
+    (root / "landing").mkdir()
+    monkeypatch.setattr(Path, "iterdir", refused)
+    result = run("validate", "--project-dir", root)
+    assert result.exit_code == 0, result.output
+    assert "Note: feed shop: landing/invoice cannot be read: Permission denied." in result.stdout
 
 
 def test_validate_shows_every_problem_on_a_line_of_stderr(tmp_path: Path) -> None:
@@ -162,6 +175,8 @@ def test_settings_prints_or_writes_the_reference(tmp_path: Path) -> None:
     assert run("settings").stdout == reference_page()
     run("settings", "--write", tmp_path / "page.md")
     assert (tmp_path / "page.md").read_text(encoding="utf-8") == reference_page()
+    nowhere = run("settings", "--write", tmp_path / "no/page.md")
+    assert (nowhere.exit_code, nowhere.stderr) == (1, f"{tmp_path}/no/page.md cannot be written: No such file or directory.\n")
 
 
 def test_version_and_help() -> None:

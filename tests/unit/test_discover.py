@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 from decimal import Decimal
@@ -957,6 +958,21 @@ def test_init_looks_for_a_project_before_it_looks_for_change_sets(tmp_path):
     done = init(tmp_path, "f", "rows")
     assert done.exit_code == 2
     assert done.stderr.startswith(f"There is no dbt project in {tmp_path}")
+
+
+def test_init_says_what_it_cannot_read_or_write(new_project, monkeypatch):
+    (new_project / "landing/1.jsonl").write_text(wal2json("customer", 1) + "\n")
+    (new_project / "models").mkdir()
+    (new_project / "models/shop").touch()
+    done = init(new_project, "shop", "wal2json_v2")
+    assert (done.exit_code, done.stderr) == (1, f"{new_project}/models/shop cannot be written: File exists.\n")
+
+    def refused(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    done = init(new_project, "shop", "wal2json_v2")
+    assert (done.exit_code, done.stderr) == (1, f"{new_project}/landing cannot be read: Permission denied.\n")
 
 
 def test_init_says_that_a_folder_holds_nothing(new_project):
