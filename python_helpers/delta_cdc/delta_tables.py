@@ -12,7 +12,6 @@ from delta_cdc import flat_files
 from delta_cdc.discover import Discovery, FoundTable, discover
 from delta_cdc.errors import OperationError
 from delta_cdc.formats import FORMATS
-from delta_cdc.message_readers import READERS
 
 MESSAGES = 20_000
 _ORDER = ("topic", "partition", "offset")
@@ -55,7 +54,7 @@ def _told(path: Path, message_format: str, name: str) -> Discovery:
         return Discovery({name: FoundTable(name, columns=dict(types))}, settings=settings)
     if message_format in flat_files.FORMATS:
         table = FoundTable(name)
-        for seen in READERS[message_format](dict.fromkeys(types, "")):  # it knows which columns are the table's own
+        for seen in flat_files.seen_in(path, message_format, dict.fromkeys(types, "")):
             table.columns |= {column: types[column] for column in seen.columns}
         return Discovery({name: table}, settings=settings)
     held_in = "value" if "value" in types else next(iter(types)) if len(types) == 1 else None

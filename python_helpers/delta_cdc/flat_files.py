@@ -13,7 +13,7 @@ from typing import Any
 
 from delta_cdc.discover import Discovery, FoundTable, lines_of
 from delta_cdc.errors import OperationError
-from delta_cdc.message_readers import READERS
+from delta_cdc.message_readers import READERS, Sighting
 from delta_cdc.settings_block import shown
 
 # of which messages are flat rows: the file's columns are the table's
@@ -68,18 +68,23 @@ def teller(kind: str, message_format: str, spark: AskSpark) -> Callable[[Iterabl
         return found
 
     def _add(table: FoundTable, path: Path, row: Mapping[str, str], types: Mapping[str, str] | None = None) -> None:
-        try:
-            told = [*READERS[message_format](row)]  # it knows which columns are the table's own
-        except KeyError as missing:
-            raise OperationError(
-                f"{path}: none of its columns ({', '.join(row)[:60]}) is `{missing.args[0]}`, which rows of `{message_format}` "
-                "have. Take the file away, or name another format: `rows` is for all flat rows."
-            ) from None
-        for seen in told:
+        for seen in seen_in(path, message_format, row):
             typed = seen if types is None else replace(seen, columns={name: types[name] for name in seen.columns}, values=None)
             table.add(typed)
 
     return tell
+
+
+def seen_in(path: Path, message_format: str, row: Mapping[str, str]) -> list[Sighting]:
+    """What a row of a file or Delta table tells, with the columns that are the table's own. Raises OperationError where it lacks
+    the one that all rows of the format have."""
+    try:
+        return [*READERS[message_format](row)]
+    except KeyError as missing:
+        raise OperationError(
+            f"{path}: none of its columns ({', '.join(row)[:60]}) is `{missing.args[0]}`, which rows of `{message_format}` have. "
+            "Take it away, or name another format: `rows` is for all flat rows."
+        ) from None
 
 
 _OTHER_ENCODING = (

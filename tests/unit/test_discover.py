@@ -793,6 +793,8 @@ def test_init_says_that_files_lack_the_column_of_their_format(new_project, messa
     with (new_project / "landing/1.avro").open("wb") as file:
         fastavro.writer(file, {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}, [])
     assert f"1.avro: none of its columns (id) is `{flag}`" in init(new_project, "f", message_format).stderr
+    write_deltalake(new_project / "delta", polars.DataFrame({"id": [1]}))
+    assert f"delta: none of its columns (id) is `{flag}`" in init(new_project, "f", message_format, "delta").stderr
 
 
 def test_init_takes_columns_and_types_of_avro_files(new_project):
