@@ -211,6 +211,8 @@ def init(
 ) -> None:
     """Begin with a feed: look at its change sets, or at the tables of its database; write its source (models/FEED/_sources.yml)
     and its models. Where settings are missing that nobody tells, the source has `enabled: false` until they are filled in."""
+    if jdbc is None and (schema is not None or jdbc_options):
+        raise click.UsageError("--schema and --option are of a database: name it with --jdbc.")
     options = _jdbc_options(jdbc_options, jdbc)
     database = None if jdbc is None else {"url": jdbc, "schema": schema, "options": options}
     for line in new_feed.begin(
@@ -220,7 +222,10 @@ def init(
 
 
 def _jdbc_options(given: Sequence[str], url: str | None) -> dict[str, str]:
-    """Options of Spark's JDBC source, each NAME=VALUE. Raises OperationError for a secret among them, or in the URL."""
+    """Options of Spark's JDBC source, each NAME=VALUE. Raises UsageError for one that is none, OperationError for a secret among
+    them, or in the URL."""
+    if not all("=" in option for option in given):
+        raise click.UsageError("--option takes NAME=VALUE, e.g. user=reader, and one has no `=`.")
     options = dict(option.partition("=")[::2] for option in given)
     for name, value in {**options, "the URL": url}.items():
         if is_plain_secret(name, value):
@@ -301,7 +306,7 @@ def status(dbt: operations.Dbt, tables: tuple[str, ...], counts: bool, as_json: 
     "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("target/cdc_report.html"), show_default=True,
     help="Where to write it, relative to the project.",
 )
-@click.option("--runs", "number", default=200, show_default=True, help="So many runs, the newest.")
+@click.option("--runs", "number", type=click.IntRange(min=1), default=200, show_default=True, help="So many runs, the newest.")
 @with_dbt
 def report(dbt: operations.Dbt, output: Path, number: int) -> None:
     """Write a page (HTML, complete in itself) of how the tables stand and what the last runs did."""
@@ -353,7 +358,8 @@ def as_of(dbt: operations.Dbt, table: str, moment: str, key: tuple[str, ...], kn
 
 @main.command()
 @TABLE
-@click.option("--limit", default=20, show_default=True, help="So many commits of each of its tables, the newest.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True,
+              help="So many commits of each of its tables, the newest.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with all that is known of each commit.")
 @with_dbt
 def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
@@ -375,7 +381,7 @@ def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
 @click.option("--table", "other_table", help="Of the database. By default TABLE as the feed calls it.")
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE",
               help="Of Spark's JDBC source, such as user; ${NAME} is of the environment.")
-@click.option("--limit", default=10, show_default=True, help="So many differing rows are shown.")
+@click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="So many differing rows are shown.")
 @with_dbt
 def reconcile(
     dbt: operations.Dbt, table: str, against: str, file_format: str | None, other_table: str | None, options: tuple[str, ...],
@@ -396,7 +402,7 @@ def reconcile(
 @TABLE
 @click.option("--between", "moments", nargs=2, required=True, metavar="MOMENT MOMENT",
               help="Two moments of the source's time; `now` is as final is.")
-@click.option("--limit", default=10, show_default=True, help="So many differing rows are shown.")
+@click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="So many differing rows are shown.")
 @with_dbt
 def diff(dbt: operations.Dbt, table: str, moments: tuple[str, str], limit: int) -> None:
     """What changed in final of TABLE from one moment of the source to another; exit code 1 if anything did."""

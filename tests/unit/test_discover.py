@@ -586,6 +586,19 @@ def test_init_takes_no_secret_in_plain_text(new_project):
         assert (done.exit_code, "holds a secret. Set a variable of the environment" in done.stderr) == (1, True), done.output
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--schema", "s"], "--schema and --option are of a database: name it with --jdbc."),
+        (["--option", "user=reader"], "--schema and --option are of a database: name it with --jdbc."),
+        (["--jdbc", "jdbc:x://h/d", "--option", "reader"], "--option takes NAME=VALUE, e.g. user=reader, and one has no `=`."),
+    ],
+)
+def test_options_of_a_database_want_one(new_project, given, said):
+    done = init(new_project, "shop", "rows", "landing", *given)
+    assert (done.exit_code, said in done.stderr) == (2, True), done.output
+
+
 def test_init_names_the_only_table_of_flat_rows_after_the_feed_and_what_its_columns_may_be(new_project):
     line = {"customer_id": 1, "op": "I", "updated_at": "2026-01-01", "options": "x"}
     (new_project / "landing/1.jsonl").write_text(json.dumps(line) + "\n")
