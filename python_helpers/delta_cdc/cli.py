@@ -572,10 +572,10 @@ def show_feeds(project: Project) -> None:
 
 
 def _summary(project: Project) -> str:
-    off = f"; with `enabled: false`: {', '.join(project.disabled)}" if project.disabled else ""
+    off = f"with `enabled: false`: {', '.join(project.disabled)}" if project.disabled else ""
     if not project.feeds:
-        return f"No feeds (no source has `cdc` in its meta{off})"
-    return f"{counted(len(project.feeds), 'feed')}, {counted(len(project.tables), 'table')}{off}"
+        return f"No feeds ({off or 'no source has `cdc` in its meta'})"
+    return f"{counted(len(project.feeds), 'feed')}, {counted(len(project.tables), 'table')}{off and f'; {off}'}"
 
 
 if __name__ == "__main__":

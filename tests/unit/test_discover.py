@@ -382,6 +382,8 @@ def test_a_feed_that_lacks_settings_stops_no_other(new_project):
     assert "`keys` is missing. Give the columns that identify a row, e.g. [id]; or say" in done.stderr
     assert f"(models/visit/_sources.yml:{table + 3})" in done.stderr
     assert not list((new_project / "models/visit").rglob("*.sql"))
+    validated = CliRunner().invoke(main, ["validate", "--project-dir", str(new_project)])
+    assert validated.output.endswith("No feeds (with `enabled: false`: visit): no problems found.\n")
 
     (new_project / "messages").mkdir()
     (new_project / "messages/1.jsonl").write_text(wal2json("invoice", 1) + "\n")
