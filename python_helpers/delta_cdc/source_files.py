@@ -220,7 +220,10 @@ class Renderer:
         if not isinstance(value, str) or not is_template(value):
             return value
         try:
-            return self._environment.from_string(value).render(env_var=self._env_var, var=self._var)
+            found = self._environment.from_string(value).render(env_var=self._env_var, var=self._var)
+            if isinstance(found, jinja2.Undefined):
+                str(found)  # raises: a name alone is not worked out by rendering it
+            return found
         except ValueError:
             raise
         except Exception as error:  # whatever the template does

@@ -98,6 +98,7 @@ def test_no_two_parts_of_a_sequence_have_one_name(tmp_path: Path) -> None:
         ("{{ env_var('NOT_THERE_AT_ALL') }}", "the environment variable NOT_THERE_AT_ALL is not set."),
         ("{{ var('missing') }}", "the variable missing is not in dbt_project.yml."),
         ("{{ target.name }}", "'target' is undefined). Only env_var and var may be used in settings."),
+        ("{{ landing }}", "'landing' is undefined). Only env_var and var may be used in settings."),
     ],
 )
 def test_what_cannot_be_filled_in_is_a_problem(tmp_path: Path, location: str, expected: str) -> None:
