@@ -84,13 +84,15 @@ def _source_to_write(project: Project, feed: str, force: bool) -> Path:
     """The file of a feed's source. Raises OperationError where it must not be written."""
     path = project.root / project.model_path / feed / "_sources.yml"
     others = [known.name for known in project.feeds if known.name != feed and known.file == str(path.relative_to(project.root))]
-    is_there = feed in {*(known.name for known in project.feeds), *project.disabled}
+    names = [*(known.name for known in project.feeds), *project.disabled]
+    there = next((name for name in names if name.casefold() == feed.casefold()), None)  # to Spark, case makes no difference
     if force and path.exists() and not others:
         return path
-    if path.exists() or is_there:
+    if path.exists() or there:
         how = "" if others or not path.exists() else ", let --force write it again"
-        where = next((known.file for known in project.feeds if known.name == feed), path)
-        raise OperationError(f"There is a feed {feed} already. Add tables to {where}{how}, or give the new feed another name.")
+        where = next((known.file for known in project.feeds if known.name == there), path)
+        said = f"There is a feed {there or feed} already."
+        raise OperationError(f"{said} Add tables to {where}{how}, or give the new feed another name.")
     return path
 
 

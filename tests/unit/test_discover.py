@@ -364,6 +364,8 @@ def test_init_writes_the_source_of_a_feed_and_its_models(new_project):
     assert "stg_shop__customer.sql\n" in done.output
     validated = CliRunner().invoke(main, ["validate", "--project-dir", str(new_project)])
     assert "1 feed, 2 tables: no problems found." in validated.output
+    other_case = init(new_project, "Shop", "wal2json_v2").stderr
+    assert other_case.startswith("There is a feed shop already. Add tables to models/shop/_sources.yml, or give the new feed")
     again = init(new_project, "shop", "wal2json_v2")
     assert again.exit_code == 1
     assert "There is a feed shop already. Add tables to " in again.stderr
