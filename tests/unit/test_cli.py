@@ -179,6 +179,14 @@ def test_settings_prints_or_writes_the_reference(tmp_path: Path) -> None:
     assert (nowhere.exit_code, nowhere.stderr) == (1, f"{tmp_path}/no/page.md cannot be written: No such file or directory.\n")
 
 
+@pytest.mark.parametrize(
+    "arguments", [("log", "t", "--limit", "0"), ("reconcile", "t", "--against", "x", "--limit", "-1"), ("report", "--runs", "-1")]
+)
+def test_a_number_below_what_can_be_shown(arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert (result.exit_code, "is not in the range x>=" in result.stderr) == (2, True)
+
+
 def test_version_and_help() -> None:
     assert run("--version").stdout.startswith("delta-cdc, version ")
     assert "validate" in run("-h").stdout
