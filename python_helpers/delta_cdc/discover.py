@@ -300,6 +300,11 @@ def _to_do(message_format: str, found: Discovery, names: Mapping[str, str], tabl
         likely = [(what, ", ".join(_likely(what, columns, table["name"]))) for what in asked]
         if perhaps := "; ".join(f"{what}: {some}" for what, some in likely if some):
             yield f"{table['name']}, by the names alone, perhaps {perhaps}."
+    if unplaced := ", ".join(name for name, settings in given.items() if "_arrival" in settings.get("sequence_by", ())):
+        yield (
+            f"The {found.teller} tell no place in a log of: {unplaced}. Where `_arrival` orders, what comes later is newer, and "
+            f"what comes twice is applied twice (docs/formats/{message_format}.md)."
+        )
     untyped = [f"{table.name}.{name}" for table in found.tables.values() for name, kind in table.columns.items() if kind is None]
     if untyped:
         some = ", ".join(untyped[:3]) + (" …" if len(untyped) > 3 else "")

@@ -294,6 +294,18 @@ def test_messages_without_time_or_position_are_taken_in_the_order_of_arrival() -
     assert found("debezium", {"after": {"id": 1}, "before": None})["t"].settings == {"sequence_by": ["_arrival"]}
 
 
+def test_an_order_of_arrival_is_told(new_project):
+    placed, unplaced = ({"type": "insert", "table": t, "data": {"id": 1}, "ts": 1, "primary_key_columns": ["id"]} for t in "ab")
+    lines = [json.dumps(placed | {"position": "bin.1:4"}), json.dumps(unplaced)]
+    (new_project / "landing/1.jsonl").write_text("\n".join(lines) + "\n")
+    assert init(new_project, "f", "maxwell").exit_code == 0
+    said = (
+        "# The messages tell no place in a log of: b. Where `_arrival` orders, what comes later is newer, and what comes twice "
+        "is applied twice (docs/formats/maxwell.md).\n"
+    )
+    assert said in (new_project / "models/f/_sources.yml").read_text()
+
+
 def test_what_is_no_message_of_the_format_is_counted() -> None:
     assert discovery.discover("canal", ["{", "[]", "", '{"data": 1}', '{"data": {"id": 1}, "type": "INSERT"}']).unread == 4
     document = {"op": "c", "after": '{"_id"', "source": {"db": "d", "collection": "c"}}
