@@ -19,7 +19,8 @@ def landed_feeds(project: Project, names: Sequence[str] = ()) -> list[str]:
     for name in names:
         if name not in there:
             what = "has neither `kafka` nor `jdbc`" if any(feed.name == name for feed in project.feeds) else "is not there"
-            raise OperationError(f"feed {name}: it {what}, so nothing is to be landed. {did_you_mean(name, there)}")
+            hint = did_you_mean(name, there) if there else "No feed has `kafka` or `jdbc`."
+            raise OperationError(f"feed {name}: it {what}, so nothing is to be landed. {hint}")
     return list(dict.fromkeys(names)) or there
 
 

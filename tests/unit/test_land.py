@@ -97,6 +97,9 @@ def test_only_feeds_that_are_landed_can_be(tmp_path: Path) -> None:
         land.landed_feeds(found, ["shop"])
     with pytest.raises(OperationError, match=r"feed event: it is not there, .* Did you mean `events`\?"):
         land.landed_feeds(found, ["event"])
+    none = load_project(project(tmp_path, source()))
+    with pytest.raises(OperationError, match=r"feed shop: it has neither .* No feed has `kafka` or `jdbc`\."):
+        land.landed_feeds(none, ["shop"])
 
 
 @pytest.mark.parametrize(("said", "told"), [
