@@ -174,10 +174,10 @@ def lines_of(paths: Iterable[Path], remedy: str = "Take it away, or name others.
             raise OperationError(why) from None
 
 
-def change_sets_in(folder: Path, *, deep: bool) -> dict[str, list[Path]]:
+def change_sets_in(folder: Path, *, deep: bool, by_table: bool = False) -> dict[str, list[Path]]:
     """The files that a run would take from a folder: of the folder itself under the name "", else those of each folder in it.
-    deep: where these hold none either, all that are deeper, as `sub_folders` takes them. Raises OperationError where there are
-    none."""
+    deep: where these hold none either, all that are deeper, as `sub_folders` takes them. by_table: those of each
+    folder go before its own. Raises OperationError where there are none."""
 
     def files(of: Path) -> list[Path]:
         return [path for path in listed(of) if path.is_file()]
@@ -190,9 +190,8 @@ def change_sets_in(folder: Path, *, deep: bool) -> dict[str, list[Path]]:
             yield from below(path) if path.is_dir() else [path]
 
     flat = files(folder)
-    found = {"": flat} if flat else {each.name: files(each) for each in listed(folder)}
-    found = {name: paths for name, paths in found.items() if paths}
-    if found:
+    by_folder = {each.name: paths for each in listed(folder) if (paths := files(each))} if by_table or not flat else {}
+    if found := by_folder or ({"": flat} if flat else {}):
         return found
     deeper = list(below(folder))
     if deep and deeper:

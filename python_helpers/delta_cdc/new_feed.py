@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,13 +36,14 @@ def begin(
     project, _ = dbt.survey(feed)
     deltas: dict[str, Path] = {}
     if database is None:
+        by_table = location.removesuffix("/").endswith("/{table}")
         location = _folder_of(location)
         with told_of_files("read"):
             deltas = delta_tables.tables_in(project.root / location)
             if not deltas and FORMATS[message_format].settings.get("file_format") == "delta":
                 raise OperationError(f"{location} holds no Delta table, nor does a folder in it: there is no _delta_log.")
             deep = FORMATS[message_format].names_tables  # then they may lie in any folder
-            change_sets = {} if deltas else discover.change_sets_in(project.root / location, deep=deep)
+            change_sets = {} if deltas else discover.change_sets_in(project.root / location, deep=deep, by_table=by_table)
     path = _source_to_write(project, feed, force)
     if deltas:
         found = delta_tables.told_by(deltas, message_format, feed)
@@ -64,6 +65,8 @@ def begin(
     yield f"wrote {path.relative_to(project.root)}: {'; '.join(told)}"
     for other in found.reads_as:
         yield f"Note: {location} holds messages of the format `{other}`, which may tell more: `--format {other} --force`."
+    for said in _passed_over(project.root / location, change_sets, location) if database is None else ():
+        yield f"Note: {said}"
     for folder in delta_tables.without_feed(deltas):
         yield (
             f"{folder} has no change data feed, by which a run reads it: `alter table … set tblproperties "
@@ -129,6 +132,16 @@ def _folder_of(location: str) -> str:
     return location.removesuffix("/").removesuffix("/{table}")
 
 
+def _passed_over(folder: Path, change_sets: Mapping[str, Sequence[Path]], location: str) -> Iterator[str]:
+    """A sentence where a folder has folders beside the files that were looked at."""
+    if any(path.parent == folder for path in change_sets.get("", ())):
+        beside = sorted(each.name for each in folder.iterdir() if each.is_dir() and each.name[0] not in "._")
+        if beside:
+            some = ", ".join(beside[:3]) + (" …" if len(beside) > 3 else "")
+            where = f"{location.rstrip('/')}/{{table}}"
+            yield f"{location} holds folders too, not looked into: {some}. If each is a table's, say `--location '{where}'`."
+
+
 def _told_by_files(
     dbt: Dbt, folder: Path, change_sets: dict[str, list[Path]], feed: str, message_format: str, location: str,
     file_format: str | None,
@@ -152,7 +165,8 @@ def _told_by_files(
     found = discover.discover_folder(folder, change_sets, tell, feed)
     if not found.tables:
         why = discover.why_nothing([path for paths in change_sets.values() for path in paths])
-        raise OperationError(f"No line in {location} could be read as a message of `{message_format}`. {why}")
+        more = "".join(f" {each}" for each in _passed_over(folder, change_sets, location))
+        raise OperationError(f"No line in {location} could be read as a message of `{message_format}`. {why}{more}")
     if any(path.parent.resolve() != folder.resolve() for path in change_sets.get("", ())):
         found.settings["sub_folders"] = True
     return found, location if "" in change_sets else f"{location.rstrip('/')}/{{table}}"

@@ -528,6 +528,21 @@ def test_init_knows_a_feed_with_a_folder_for_each_table(new_project):
     assert "feed f, table one: " in done.stderr
 
 
+def test_init_says_which_folders_it_does_not_look_into(new_project):
+    (new_project / "landing/invoice").mkdir()
+    (new_project / "landing/invoice/1.jsonl").write_text('{"id": 1}\n')
+    (new_project / "landing/README.md").write_text("What is here.\n")
+    said = "landing holds folders too, not looked into: invoice. If each is a table's, say `--location 'landing/{table}'`.\n"
+    assert init(new_project, "f", "rows").stderr.endswith(said)
+    assert "wrote models/f/_sources.yml: 1 table\n" in init(new_project, "f", "rows", "landing/{table}").stdout
+    assert "location: landing/{table}\n" in (new_project / "models/f/_sources.yml").read_text()
+    (new_project / "landing/README.md").write_text('{"id": 1}\n')
+    assert f"Note: {said}" in init(new_project, "g", "rows").stdout
+    (new_project / "landing/invoice/1.jsonl").unlink()
+    init(new_project, "h", "rows", "landing/{table}")
+    assert "location: landing\n" in (new_project / "models/h/_sources.yml").read_text()
+
+
 def test_init_passes_over_hidden_folders(new_project):
     for table in ("one", "_archive", ".tmp"):
         (new_project / "landing" / table).mkdir()
