@@ -167,11 +167,10 @@ def plain(text: str) -> str:
 
 def find_keyed(project: Project, name: str, key: Sequence[str], command: str) -> Table:
     """`find_table`, of which a row is named. Raises OperationError unless there is a value for each of its keys."""
-    table = find_table(project, name)
+    table = find_table_with_keys(project, name, command)
     keys = table.settings.keys
     if len(key) != len(keys):
-        wanted = f"a value for each of {', '.join(keys)}" if keys else "a table with keys"
-        raise OperationError(f"table {table.full_name}: {command} takes {wanted}; {len(key)} given.")
+        raise OperationError(f"table {table.full_name}: {command} takes a value for each of {', '.join(keys)}; {len(key)} given.")
     return table
 
 

@@ -120,6 +120,13 @@ def test_as_of_wants_a_value_for_each_key_column_or_none(tmp_path: Path) -> None
     assert (result.exit_code, result.stderr) == (1, "table shop.customer: as-of takes a value for each of id; 2 given.\n")
 
 
+def test_a_row_is_named_of_a_table_with_keys(tmp_path: Path) -> None:
+    root = project(tmp_path, source(tables={"note": {"keyless": "append", "sequence_by": ["seq"]}}))
+    result = CliRunner().invoke(main, ["explain", "note", "1", "--project-dir", str(root)])
+    said = "table shop.note: explain takes a table with keys, and this one has none. `keys` in its source names them.\n"
+    assert (result.exit_code, result.stderr) == (1, said)
+
+
 def rebuilt(
     monkeypatch: pytest.MonkeyPatch, there: list[str], *arguments: str, answer: str = ""
 ) -> tuple[Result, list[list[str]]]:
