@@ -123,7 +123,7 @@ def error_of(event: Any) -> str | None:
 
 def why_failed(result: Any, said: Sequence[str]) -> str:
     """Why a command of dbt failed. said: what `error_of` found in its events; of a macro its result does not tell."""
-    return plain(said[0] if said else str(result.exception or "dbt failed and did not say why; see logs/dbt.log."))
+    return with_file(said[0] if said else str(result.exception or "dbt failed and did not say why; see logs/dbt.log."))
 
 
 _PROFILE = (
@@ -163,6 +163,13 @@ def plain(text: str) -> str:
     kept = [line for line in lines if line and not re.match(r"> (in|called by) ", line)]
     said = "\n".join(kept) or text
     return next((found.expand(remedy) for pattern, remedy in _REMEDIES if (found := re.fullmatch(pattern, said))), said)
+
+
+def with_file(text: str) -> str:
+    """`plain`, behind the file of a model or test that dbt cannot read: nothing but the frame names it."""
+    frame = re.match(r"(?:Encountered an error:\s+)?Compilation Error in (?:model|test|snapshot|analysis) \S+ \((.+)\)", text)
+    said = plain(text)
+    return f"{frame[1]}: {said}" if frame and " ".join(said.split()) in " ".join(text.split()) else said
 
 
 def find_keyed(project: Project, name: str, key: Sequence[str], command: str) -> Table:

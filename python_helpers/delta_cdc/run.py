@@ -22,7 +22,7 @@ from delta_cdc.config_reader import load_project
 from delta_cdc.errors import CdcError, OperationError, nearest
 from delta_cdc.folders import empty_folders
 from delta_cdc.models_yml import EACH_RUN
-from delta_cdc.operations import plain
+from delta_cdc.operations import plain, with_file
 from delta_cdc.project import Project, Table
 from delta_cdc.screen import grid, tell
 from delta_cdc.warm_dbt import WarmDbt, progress_on
@@ -263,7 +263,7 @@ def _results(
         from dbt_common.exceptions import CompilationError, DbtConfigError
 
         wrong = isinstance(result.exception, (CdcError, DbtConfigError, CompilationError, ParsingError, DbtUsageException))
-        why = plain(f"{result.exception or 'dbt ran nothing and did not say why; see logs/dbt.log.'}")
+        why = with_file(f"{result.exception or 'dbt ran nothing and did not say why; see logs/dbt.log.'}")
         raise NotStarted(why) if wrong else RunFailed(why)
     return nodes or []
 

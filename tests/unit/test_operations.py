@@ -20,7 +20,7 @@ from delta_cdc.ask import show_status, status_rows
 from delta_cdc.cli import main
 from delta_cdc.config_reader import load_project
 from delta_cdc.errors import OperationError
-from delta_cdc.operations import Dbt, error_of, find_table, plain
+from delta_cdc.operations import Dbt, error_of, find_table, plain, with_file
 from delta_cdc.project import Project
 from delta_cdc.run import Busy, Summary, TableReport, locked, summarize
 
@@ -175,7 +175,15 @@ def test_rebuild_tells_why_it_does_nothing(tmp_path: Path, monkeypatch: pytest.M
 
 def test_an_error_of_dbt_is_shown_without_its_frame() -> None:
     said = "Compilation Error in macro accept (macros/x.sql)\n  table t: batch 1 is not held.\n  \n  > in macro accept (x.sql)\n"
-    assert plain(said) == "table t: batch 1 is not held."
+    assert plain(said) == with_file(said) == "table t: batch 1 is not held."
+
+
+def test_a_model_that_dbt_cannot_read_is_told_with_its_file() -> None:
+    said = "Compilation Error in model x (models/x.sql)\n  unexpected '}'\n    line 1\n      select {{ }"
+    for given in (said, f"Encountered an error:\n{said}"):
+        assert with_file(given) == "models/x.sql: unexpected '}'\nline 1\nselect {{ }"
+    lacks = "Compilation Error in model x (models/x.sql)\n  'delta_cdc' is undefined"
+    assert with_file(lacks).startswith("The package delta_cdc is not there.")
 
 
 @pytest.mark.parametrize("command", [["status"], ["run"], ["erase", "customer", "1", "--yes"]])
