@@ -69,6 +69,16 @@ def test_a_cluster_s_driver_is_not_bound_to_this_machine() -> None:
     assert "spark.driver.bindAddress" not in spark_settings(ROOT, {"spark.master": "spark://m:7077"})
 
 
+@pytest.mark.parametrize(("wrong", "right"), [("rot", "root"), ("Root", "root"), ("tune_for", "tuned_for"), ("shema", "schema")])
+def test_a_misspelled_field_of_the_profile_is_told(wrong: str, right: str) -> None:
+    with pytest.raises(DbtConfigError, match=f"there is no field `{wrong}`. Did you mean `{right}`?"):
+        SparkdeltaCredentials.from_dict({"schema": "main", wrong: "x"})
+
+
+def test_fields_of_the_profile_that_resemble_none_are_passed_over() -> None:
+    assert SparkdeltaCredentials.from_dict({"schema": "main", "owner": "x", "note": "y"}).root == "lake"
+
+
 def test_tuned_for_wants_a_known_word() -> None:
     with pytest.raises(DbtConfigError, match="small_tables or large_tables"):
         SparkdeltaCredentials(schema="main", database=None, tuned_for="speed")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
@@ -34,6 +35,16 @@ class SparkdeltaCredentials(SparkCredentials):
     poll_interval: float = 0.2  # type: ignore[assignment]
     query_retries: int = 0  # a statement whose connection was lost may have been done: once more would append its rows twice
     schema_suffix: ClassVar[str] = ""  # `delta-cdc run --plan` sets it: its tables must not be those of the profile
+
+    @classmethod
+    def __pre_deserialize__(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """A field that dbt does not know is passed over: tables would stand elsewhere than a misspelled `root` says."""
+        data = super().__pre_deserialize__(data)
+        known = [field.name for field in fields(cls)]
+        for name in data.keys() - known:
+            if close := difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.75):
+                raise DbtConfigError(f"Profile: there is no field `{name}`. Did you mean `{close[0]}`?")
+        return data
 
     def __post_init__(self) -> None:
         if self.method == SparkConnectionMethod.SESSION and self.host is None:
