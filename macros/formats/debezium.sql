@@ -416,7 +416,7 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
         ~ (delta_cdc._in_utc(parts) if type == 'timestamp_ntz' else parts) ~ ")") }}
   {%- elif type == 'binary' -%}
     {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.data.Bits', unhex(" ~ delta_cdc._bits(text)
-        ~ "), try_to_binary(" ~ text ~ ", 'base64'))") }}
+        ~ "), try_to_binary(translate(" ~ text ~ ", '-_', '+/'), 'base64'))") }}
   {%- elif type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'float', 'real', 'double') -%}
     {#- Oracle's FLOAT and INTEGER come as decimals -#}
     {{ return("case when " ~ semantic ~ ".type = 'io.debezium.data.Bits' then try_cast("

@@ -798,6 +798,14 @@ def test_debezium_placeholders_of_every_type_are_absent(spark):
     assert (row["text"], row["_cdc_missing"]) == (None, ["text"])
 
 
+def test_debezium_bytes_may_be_written_as_for_urls(spark):
+    written = ["-_-_", "+/+/", "AAE=", "none!"]
+    messages = [{"op": "c", "after": {"id": id, "b": text}} for id, text in enumerate(written)]
+    found = staged(spark, "debezium", messages, {"id": "int", "b": "binary"}, sequence_by=["_arrival"])
+    assert [row["b"] and bytes(row["b"]) for row in found] == [b"\xfb\xff\xbf", b"\xfb\xff\xbf", b"\x00\x01", None]
+    assert [row["_cdc_error"] for row in found] == [None, None, None, "cast:b"]
+
+
 def test_debezium_a_delete_without_its_row_is_named_by_the_record_s_key(spark):
     value = {"op": "d", "before": None, "after": None, "source": {"lsn": 1}}
     (row,) = staged(spark, "debezium", [{"key": {"id": 1}, "value": value}], {"id": "int"})
