@@ -10,7 +10,7 @@ select
     as op_code,
   row_values as after,
   {%- if settings.get('old_keys') %}
-  {{ delta_cdc._columns_where(delta_cdc._old_keys_of_row(settings), 'value is not null') }}
+  {{ delta_cdc._old_keys_of_row(settings) }}
     as before  -- null: the key is as it was
   {%- else %}
   cast(null as map<string, string>) as before
@@ -19,10 +19,18 @@ from {{ delta_cdc._flat_rows(lines, settings) }}
 {%- endmacro %}
 
 
+{#- Key column → its value before. Of several, as `full_images`, one that is not null makes values of the nulls beside it. -#}
 {% macro _old_keys_of_row(settings) -%}
-map({% for key, old in settings.old_keys.items() -%}
-  {{ delta_cdc.literal(key) }}, {{ delta_cdc._text_of(old, settings, 'row_values') }}{{ ', ' if not loop.last }}
-{%- endfor %})
+  {%- set texts, told = [], ['value is not null'] -%}
+  {%- for old in settings.old_keys.values() -%}
+    {%- do texts.append(delta_cdc._text_of(old, settings, 'row_values')) -%}
+  {%- endfor -%}
+  {%- if settings.get('full_images') and texts | length > 1 -%}
+    {%- do told.append('coalesce(' ~ texts | join(', ') ~ ') is not null') -%}
+  {%- endif -%}
+  {%- set entries = [] -%}
+  {%- for key in settings.old_keys -%}{%- do entries.append(delta_cdc.literal(key) ~ ', ' ~ texts[loop.index0]) -%}{%- endfor -%}
+  {{ delta_cdc._columns_where('map(' ~ entries | join(', ') ~ ')', told | join(' or ')) }}
 {%- endmacro %}
 
 
