@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from deltalake import DeltaTable
 
 from delta_cdc.cli import main
+from tests import NIGHTLY
 from tests.scenarios.project import UserProject
 
 ODD = "odd na.me `q` \"d\" 'a' (x),="
@@ -169,8 +170,9 @@ def test_S5_a_lost_ledger_is_rebuilt_and_batch_ids_go_on_growing(feed: Feed) -> 
     saved = "create or replace table {schema}.saved using delta as select * from {schema}.cdc_change_sets where batch_id < 3"
     back = "create table {schema}.cdc_change_sets using delta as select * from {schema}.saved"
     ids = "select count(*) as n, count(distinct batch_id) as ids from {schema}.cdc_change_sets where batch_id > 0"
-    for number, spoil in enumerate([["restore table {schema}.cdc_change_sets to version as of 0"],
-                                    [saved, "drop table {schema}.cdc_change_sets", back]], 41):  # fmt: skip
+    restore = "restore table {schema}.cdc_change_sets to version as of 0"
+    spoilt = [[saved, "drop table {schema}.cdc_change_sets", back], [restore]]
+    for number, spoil in enumerate(spoilt if NIGHTLY else spoilt[:1], 41):
         before, staged = feed.final(), feed.project.rows("select count(*) as n from {schema}.stg_odd__one")[0]["n"]
         for statement in spoil:
             feed.project.rows(statement)

@@ -123,6 +123,7 @@ def test_R1_maintain_folds_what_is_older_than_a_table_keeps(feeds: UserProject) 
     assert feeds.rows("select * from {schema}.final_dated") == before
 
 
+@pytest.mark.nightly  # rare: a schema for the models of one feed
 def test_models_in_another_schema_than_the_ledger_find_the_tables_of_control(feeds: UserProject) -> None:
     settings = {"keys": ["id"], "sequence_by": ["seq"], "operation": "op", "old_keys": {"id": "old_id"}, "max_delete_share": 0.9}
     feeds.configure(

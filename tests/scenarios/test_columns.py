@@ -721,6 +721,7 @@ def test_N1_a_surrogate_key_numbers_equal_rows(cols: Columns) -> None:
     assert len({row["_cdc_key"] for row in rows}) == 5
 
 
+@pytest.mark.nightly  # test_rows: A4 and S6
 def test_A4_S6_nothing_is_left_to_do_and_every_final_equals_its_rebuild(cols: Columns) -> None:
     before, refused = cols.versions(), [f"{name}+" for name in REFUSED]
     assert len(cols.project.failures(cols.project.try_dbt("run", "--exclude", *refused, quiet=True))) == 0
@@ -729,6 +730,7 @@ def test_A4_S6_nothing_is_left_to_do_and_every_final_equals_its_rebuild(cols: Co
     cols.project.dbt("test", "--select", *equal, "--exclude", *refused, quiet=True)
 
 
+@pytest.mark.nightly  # what is replayed and compacted: test_operations
 def test_E1_Q3_R1_a_young_column_is_told_by_what_is_read_again_and_outlives_compaction(cols: Columns) -> None:
     """Last of all: it changes what the others look at."""
     tables = ("--select", "cdc_change_sets", "stg_cols__young", "final_young", "hist_cols__young")

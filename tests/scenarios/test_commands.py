@@ -360,6 +360,7 @@ def test_a_plan_tells_what_the_next_run_does_and_writes_nothing(shop: Shop) -> N
     assert "0 of 2 tables had news" in shop.command("run", "--plan").output
 
 
+@pytest.mark.nightly  # the refusal alone: it parses the project twice
 def test_a_plan_of_a_project_that_gives_fixed_schemas_is_refused(shop: Shop) -> None:
     macro = shop.project.path / "macros/generate_schema_name.sql"
     macro.parent.mkdir(exist_ok=True)
@@ -473,6 +474,7 @@ def test_as_of_tells_the_rows_of_a_moment_one_of_them_and_what_was_known_then(sh
     assert "what is given for id is not of its type, int." in unfit.stderr
 
 
+@pytest.mark.nightly  # `rebuild` of a table whose staging is gone: test_bad_input, S8
 def test_rebuild_makes_anew_what_somebody_spoilt_and_leaves_staging(shop: Shop) -> None:
     def contents() -> list[list[dict[str, Any]]]:
         keys, history = "* except (resolved_batch_id) from {schema}.int_shop__moving_keys", "* from {schema}.hist_shop__moving"
@@ -515,9 +517,12 @@ def _failing(shop: Shop, *select: str, **variables: object) -> set[str]:
     return {each.node.test_metadata.name for each in results if str(each.status) == "fail"}
 
 
+def _tests_of_moving(tag: str) -> list[str]:
+    return [f"{model},tag:{tag}" for model in ("final_moving", "stg_shop__moving")]
+
+
 def test_tests_of_each_run_notice_what_is_wrong_at_touched_keys_and_nightly_ones_anywhere(shop: Shop) -> None:
-    project, moving = shop.project, ("final_moving,tag:{}", "stg_shop__moving,tag:{}")
-    each_run, nightly = ([name.format(tag) for name in moving] for tag in ("each_run", "nightly"))
+    project, nightly = shop.project, _tests_of_moving("nightly")
     assert shop.command("run").exit_code == 0
     rows = [("I", 50, id, None, 1, "a") for id in (900, 901, 903)]
     shop.deliver("moving", "0050", *rows, ("U", 51, 902, 901, 2))
@@ -529,30 +534,11 @@ def test_tests_of_each_run_notice_what_is_wrong_at_touched_keys_and_nightly_ones
     assert quiet.exit_code == 0
     assert "Tests of" not in quiet.output
 
-    # of the newest load: a row that was there twice, then one that is gone from the key that it moved to
+    # of the newest load; a run tells it
     project.rows("insert into {schema}.final_moving select * from {schema}.final_moving where id = 900")
     both = {"one_row_per_key", "final_equals_rebuild_from_staging"}
-    assert _failing(shop, *each_run) == both
     assert _failing(shop, *nightly) == both
-    project.dbt("run", "--full-refresh", "--select", "final_moving", quiet=True)
-    assert _failing(shop, *each_run) == set()  # that load touched all of them
-    shop.deliver("moving", "0051", ("U", 52, 900, None, 3), ("U", 52, 901, 902, 4))
-    assert shop.command("run", "--test").exit_code == 0
-    project.rows("delete from {schema}.final_moving where id = 901")
-    assert _failing(shop, *each_run) == {"final_equals_rebuild_from_staging"}
-    project.dbt("run", "--full-refresh", "--select", "final_moving", quiet=True)
-
-    # of an older load
-    shop.deliver("moving", "0052", ("U", 53, 900, None, 5))
-    assert shop.command("run", "--test").exit_code == 0
-    project.rows("delete from {schema}.final_moving where id = 903")
-    assert _failing(shop, *each_run) == set()
-    assert _failing(shop, *nightly) == {"final_equals_rebuild_from_staging"}
-    assert _failing(shop, *each_run, delta_cdc_test_all=True) == {"final_equals_rebuild_from_staging"}
-
-    # a run tells it
-    project.rows("insert into {schema}.final_moving select * from {schema}.final_moving where id = 900")
-    shop.deliver("moving", "0053", ("U", 54, 900, None, 6))
+    shop.deliver("moving", "0051", ("U", 52, 900, None, 6))
     told = shop.command("run", "--test")
     assert told.exit_code == runs.FAILED
     assert "final_moving: one_row_per_key: Got 1 result, configured to fail if != 0. Look: dbt test --select delta" in told.output
@@ -561,6 +547,29 @@ def test_tests_of_each_run_notice_what_is_wrong_at_touched_keys_and_nightly_ones
     assert _failing(shop, *nightly) == set()
 
 
+@pytest.mark.nightly  # the test above, at other keys
+def test_tests_of_each_run_notice_a_row_that_is_gone_and_leave_those_of_older_loads_to_the_night(shop: Shop) -> None:
+    project, each_run, nightly = shop.project, _tests_of_moving("each_run"), _tests_of_moving("nightly")
+    assert _failing(shop, *each_run) == set()
+    # gone from the key that it moved to
+    shop.deliver("moving", "0052", ("U", 53, 900, None, 3), ("U", 53, 901, 902, 4))
+    assert shop.command("run", "--test").exit_code == 0
+    project.rows("delete from {schema}.final_moving where id = 901")
+    assert _failing(shop, *each_run) == {"final_equals_rebuild_from_staging"}
+    project.dbt("run", "--full-refresh", "--select", "final_moving", quiet=True)
+
+    # of an older load
+    shop.deliver("moving", "0053", ("U", 54, 900, None, 5))
+    assert shop.command("run", "--test").exit_code == 0
+    project.rows("delete from {schema}.final_moving where id = 903")
+    assert _failing(shop, *each_run) == set()
+    assert _failing(shop, *nightly) == {"final_equals_rebuild_from_staging"}
+    assert _failing(shop, *each_run, delta_cdc_test_all=True) == {"final_equals_rebuild_from_staging"}
+    project.dbt("run", "--full-refresh", "--select", "final_moving", quiet=True)
+    assert _failing(shop, *nightly) == set()
+
+
+@pytest.mark.nightly  # the SQL of its buckets: tests/unit/test_macros.py
 def test_each_key_has_its_night(shop: Shop) -> None:
     """`plain` has two buckets."""
     keys = range(910, 918)

@@ -113,6 +113,7 @@ def test_O2_A1_K5_K7_P4_each_is_counted_as_the_changes_are_ordered_today(shop: S
     assert shown.splitlines()[-1].split() == ["shop.told", "2", "2", "3", "2", "0", "0", "1"]
 
 
+@pytest.mark.nightly  # truncates and compaction count as they do in final: test_operations, R1
 def test_A8_R1_P4_nothing_is_known_below_a_truncate_and_nothing_counts_below_a_horizon(shop: Shop) -> None:
     before = shop.counts("told")
     shop.run(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.scenarios.chaos import TABLES, Lab
 
 
+@pytest.mark.nightly  # runs that end between two layers: test_bad_input, S2
 def test_S2_S6_a_run_that_is_killed_between_two_commits_and_repeated_equals_one_that_was_not(tmp_path: Path) -> None:
     lab = Lab(tmp_path, {"moving": TABLES["moving"]})
     lab.begin()

@@ -291,6 +291,7 @@ def test_a_rebuilt_final_goes_on_with_the_properties_of_its_configuration(tables
     assert [row[1:] for row in changes if row[0] != "insert"] == rows, changes
 
 
+@pytest.mark.nightly  # Delta's own commands, as docs/reading.md names them
 @pytest.mark.parametrize("reader", READERS)
 def test_what_a_reader_does_not_know_can_be_taken_away(tables: Readers, reader: str) -> None:
     # the ways that docs/reading.md tells; dropped once, for all readers
