@@ -360,7 +360,7 @@ class Settings(BaseModel):
         example="false",
     )
     split_key_changes: bool = _flag(
-        "A delete and an insert of one transaction and position are one key change."
+        "A delete and an insert of one transaction and sequence, whatever their ordinals, are one key change."
     )
     ignore_null_updates: bool | list[Text] = _setting(
         False,
