@@ -243,6 +243,9 @@ class _Reader:
                 "Choose one, and give the name in the feed as `source_table`."
             )
             self.problems.append(Problem(message, feed, name, file, line))
+        if (called := node.get("identifier")) not in (None, name, block.given.get("source_table")):
+            message = f"`identifier` is not read: no relation stands behind a feed. Say `source_table: {called}` under `cdc`."
+            self.problems.append(Problem(message, feed, name, file, node.lines["identifier"]))
         listed = self.read_columns(feed, node, file)
         of_format = format_of(feed_block.given.get("format")).settings
         merged = {**setting_defaults(), **of_format, **feed_block.given, **block.given}

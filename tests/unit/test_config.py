@@ -743,6 +743,18 @@ def test_names_of_feeds_and_tables(tmp_path: Path) -> None:
     ]
 
 
+def test_the_identifier_of_a_table_is_not_what_a_feed_calls_it(tmp_path: Path) -> None:
+    of = source()
+    of["tables"][0]["identifier"] = "INVOICES"
+    assert problems(tmp_path, of) == [
+        "feed shop, table invoice: `identifier` is not read: no relation stands behind a feed. Say `source_table: INVOICES` "
+        "under `cdc`."
+    ]
+    both = source(tables={"invoice": TABLE | {"source_table": "INVOICES"}})
+    both["tables"][0]["identifier"] = "INVOICES"
+    assert loaded(tmp_path, both).tables[0].settings.source_table == "INVOICES"
+
+
 def test_a_table_or_feed_listed_twice(tmp_path: Path) -> None:
     feed = source(tables={"invoice": TABLE, "Invoice": TABLE})
     assert (
