@@ -114,6 +114,14 @@ class TestConnection:
             )
         assert "\tat " not in str(error.value)
 
+    def test_a_merge_of_several_rows_into_one_says_what_that_means(self, handle: SparkdeltaConnectionWrapper) -> None:
+        handle.cursor().execute("create or replace table default.twice using delta as select 1 as id, 0 as n")
+        twice = "select 1 as id, explode(array(1, 2)) as n"
+        with pytest.raises(DbtRuntimeError, match=r"IN_MERGE\] Several of .* one row of default\.twice\. .*`delta-cdc rebuild`"):
+            handle.cursor().execute(
+                f"merge into default.twice as t using ({twice}) as s on t.id = s.id when matched then update set n = s.n"
+            )
+
     def test_a_locked_metastore_is_told_in_one_sentence(self, spark: SparkSession, lake: Path) -> None:
         code = (
             "from dbt.adapters.sparkdelta.session import root_session\n"

@@ -541,8 +541,8 @@ def test_tests_of_each_run_notice_what_is_wrong_at_touched_keys_and_nightly_ones
     shop.deliver("moving", "0051", ("U", 52, 900, None, 6))
     told = shop.command("run", "--test")
     assert told.exit_code == runs.FAILED
-    assert "final_moving: one_row_per_key: Got 1 result, configured to fail if != 0. Look: dbt test --select delta" in told.output
-    assert "Tests of touched keys: 3 ran, 2 failed." in told.output
+    assert "final_moving: [DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE] Several of" in told.output
+    assert "it holds a key twice" in " ".join(told.output.split())
     project.dbt("run", "--full-refresh", "--select", "final_moving", quiet=True)
     assert _failing(shop, *nightly) == set()
 
@@ -565,6 +565,14 @@ def test_tests_of_each_run_notice_a_row_that_is_gone_and_leave_those_of_older_lo
     assert _failing(shop, *each_run) == set()
     assert _failing(shop, *nightly) == {"final_equals_rebuild_from_staging"}
     assert _failing(shop, *each_run, delta_cdc_test_all=True) == {"final_equals_rebuild_from_staging"}
+
+    # a run tells it
+    project.rows("insert into {schema}.final_moving select * from {schema}.final_moving where id = 901")
+    shop.deliver("moving", "0054", ("U", 55, 901, None, 6))
+    told = shop.command("run", "--test")
+    assert told.exit_code == runs.FAILED
+    assert "final_moving: one_row_per_key: Got 1 result, configured to fail if != 0. Look: dbt test --select delta" in told.output
+    assert "Tests of touched keys: 3 ran, 2 failed." in told.output
     project.dbt("run", "--full-refresh", "--select", "final_moving", quiet=True)
     assert _failing(shop, *nightly) == set()
 

@@ -62,6 +62,7 @@ def shop(project: UserProject) -> Shop:
     return Shop(project)
 
 
+@pytest.mark.nightly  # tables whose keys do not change: two tests below
 def test_O2_A1_K5_K7_P4_each_is_counted_as_the_changes_are_ordered_today(shop: Shop) -> None:
     shop.run(
         "told", "0001",

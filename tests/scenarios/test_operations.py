@@ -558,6 +558,7 @@ def test_R2_what_final_has_not_taken_yet_is_erased_too(feed: Feed) -> None:
     assert 77 not in feed.final("deletes")
 
 
+@pytest.mark.nightly  # one table: test_S9_a_retracted_change_set_…
 def test_S9_a_change_set_of_a_feed_that_mixes_tables_is_taken_back_from_all_of_them(feed: Feed, people: People) -> None:
     message = people.message
     bad = [message("U", 70, 1, "bad"), message("I", 71, 3, "bad"), message("U", 72, 1, "Max", table="pet")]
