@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -45,3 +46,37 @@ def test_all_of_it_builds_and_nothing_of_the_demo_does(consumer: Path, monkeypat
     assert {name for name in built if name.startswith("model.delta_cdc.")} == {"model.delta_cdc.cdc_change_sets"}
     tested = {each.node.name for each in results if each.node.resource_type == "test"}
     assert {"finals_are_what_the_feed_leaves", "the_row_that_does_not_cast_is_marked"} <= tested
+
+
+# dbt-project-evaluator's advice that a project with generated models does not take, and why
+MEANT = {
+    "is_empty_fct_direct_join_to_source_": "finals and histories name their source: the lineage goes from the feed to each",
+    "is_empty_fct_source_fanout_": "the same",
+    "is_empty_fct_sources_without_freshness_": "a feed is no relation that could be asked; `delta-cdc status` tells the lag",
+    "is_empty_fct_test_directories_": "the tests of a feed's models stand in one file, beside its source",
+    "is_empty_fct_root_models_": "the ledger lists the change sets of all feeds by itself",
+    "is_empty_fct_missing_primary_key_tests_": "of the ledger, and of keys, whose rows their tests compare with those of staging",
+    "valid_test_coverage": "because of these two",
+    "is_empty_fct_exposures_dependent_on_private_models_": "who may use a mart is for its project to say (`access`)",
+}
+
+
+@pytest.mark.nightly
+def test_dbt_project_evaluator_finds_what_is_meant_and_no_more(consumer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DELTA_CDC_EVALUATOR names a folder that has it, whose packages.yml can be installed; else it comes from dbt's hub."""
+    from dbt.cli.main import dbtRunner
+
+    found = os.environ.get("DELTA_CDC_EVALUATOR")
+    evaluator = {"local": found} if found else {"package": "dbt-labs/dbt_project_evaluator", "version": [">=1.0.0", "<2.0.0"]}
+    (consumer / "packages.yml").write_text(yaml.safe_dump({"packages": [{"local": str(PACKAGE)}, evaluator]}))
+    project = yaml.safe_load((consumer / "dbt_project.yml").read_text())
+    told = (PACKAGE / "docs" / "adapter.md").read_text().partition("## dbt-project-evaluator")[2]
+    project |= yaml.safe_load(told.split("```")[1].removeprefix("yaml"))
+    (consumer / "dbt_project.yml").write_text(yaml.safe_dump(project))
+    monkeypatch.chdir(consumer)
+    if not dbtRunner().invoke(["--quiet", "deps"]).success:
+        pytest.skip("dbt's hub cannot be reached; name a folder in DELTA_CDC_EVALUATOR")
+    done = dbtRunner().invoke(["--quiet", "build", "--threads", "3"])
+    results = getattr(done.result, "results", [])
+    assert done.success, [f"{each.node.name}: {each.message}" for each in results if str(each.status) in ("error", "fail")]
+    assert {each.node.name for each in results if str(each.status) == "warn"} == set(MEANT)
