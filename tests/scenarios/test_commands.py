@@ -522,7 +522,7 @@ def _tests_of_moving(tag: str) -> list[str]:
 
 
 def test_tests_of_each_run_notice_what_is_wrong_at_touched_keys_and_nightly_ones_anywhere(shop: Shop) -> None:
-    project, nightly = shop.project, _tests_of_moving("nightly")
+    project, each_run, nightly = shop.project, _tests_of_moving("each_run"), _tests_of_moving("nightly")
     assert shop.command("run").exit_code == 0
     rows = [("I", 50, id, None, 1, "a") for id in (900, 901, 903)]
     shop.deliver("moving", "0050", *rows, ("U", 51, 902, 901, 2))
@@ -537,6 +537,7 @@ def test_tests_of_each_run_notice_what_is_wrong_at_touched_keys_and_nightly_ones
     # of the newest load; a run tells it
     project.rows("insert into {schema}.final_moving select * from {schema}.final_moving where id = 900")
     both = {"one_row_per_key", "final_equals_rebuild_from_staging"}
+    assert _failing(shop, *each_run) == both
     assert _failing(shop, *nightly) == both
     shop.deliver("moving", "0051", ("U", 52, 900, None, 6))
     told = shop.command("run", "--test")
@@ -544,13 +545,13 @@ def test_tests_of_each_run_notice_what_is_wrong_at_touched_keys_and_nightly_ones
     assert "final_moving: [DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE] Several of" in told.output
     assert "it holds a key twice" in " ".join(told.output.split())
     project.dbt("run", "--full-refresh", "--select", "final_moving", quiet=True)
+    assert _failing(shop, *each_run) == set()  # that load touched all of them
     assert _failing(shop, *nightly) == set()
 
 
 @pytest.mark.nightly  # the test above, at other keys
 def test_tests_of_each_run_notice_a_row_that_is_gone_and_leave_those_of_older_loads_to_the_night(shop: Shop) -> None:
     project, each_run, nightly = shop.project, _tests_of_moving("each_run"), _tests_of_moving("nightly")
-    assert _failing(shop, *each_run) == set()
     # gone from the key that it moved to
     shop.deliver("moving", "0052", ("U", 53, 900, None, 3), ("U", 53, 901, 902, 4))
     assert shop.command("run", "--test").exit_code == 0
