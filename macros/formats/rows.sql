@@ -21,16 +21,13 @@ from {{ delta_cdc._flat_rows(lines, settings) }}
 
 {#- Key column → its value before. Of several, as `full_images`, one that is not null makes values of the nulls beside it. -#}
 {% macro _old_keys_of_row(settings) -%}
-  {%- set texts, told = [], ['value is not null'] -%}
-  {%- for old in settings.old_keys.values() -%}
+  {%- set texts, entries = [], [] -%}
+  {%- for key, old in settings.old_keys.items() -%}
     {%- do texts.append(delta_cdc._text_of(old, settings, 'row_values')) -%}
+    {%- do entries.append(delta_cdc.literal(key) ~ ', ' ~ texts[-1]) -%}
   {%- endfor -%}
-  {%- if settings.get('full_images') and texts | length > 1 -%}
-    {%- do told.append('coalesce(' ~ texts | join(', ') ~ ') is not null') -%}
-  {%- endif -%}
-  {%- set entries = [] -%}
-  {%- for key in settings.old_keys -%}{%- do entries.append(delta_cdc.literal(key) ~ ', ' ~ texts[loop.index0]) -%}{%- endfor -%}
-  {{ delta_cdc._columns_where('map(' ~ entries | join(', ') ~ ')', told | join(' or ')) }}
+  {%- set told = 'coalesce(' ~ texts | join(', ') ~ ')' if settings.get('full_images') else 'value' -%}
+  {{ delta_cdc._columns_where('map(' ~ entries | join(', ') ~ ')', told ~ ' is not null') }}
 {%- endmacro %}
 
 
