@@ -35,16 +35,16 @@ class ServerConnectionWrapper(PyhiveConnectionWrapper):
 
     def execute(self, sql: str, bindings: Any = None) -> None:
         self.response, self._rows = None, None
+        kind, table = statements.written_table(sql)
         try:
             super().execute(sql, bindings)
-            kind, _ = statements.written_table(sql)
             if kind in ("merge", "update", "delete"):  # their one row is what they did; the others tell nothing
                 names = [column[0] for column in self.description]
                 self._rows = self.fetchall()
                 counts = dict(zip(names, self._rows[0], strict=True)) if self._rows else {}
                 self.response = counted(kind, counts) if "num_affected_rows" in counts else None
         except DbtRuntimeError as error:
-            raise type(error)(short(str(error.msg))) from error
+            raise type(error)(statements.explained(short(str(error.msg)), table)) from error
         if kind and self.response is None:
             self.response = SparkdeltaResponse(_message=kind.upper(), code=kind.upper())
 

@@ -184,13 +184,6 @@ def settings_on(session: SparkSession, settings: Mapping[str, str]) -> Iterator[
                 session.conf.set(key, kept)
 
 
-TWICE = "[DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE]"
-_TWICE = (
-    "Several of the rows to be merged are one row of {table}. In a generated model it holds a key twice, which something else "
-    "than its runs wrote: `delta-cdc rebuild` makes it anew. In another model `unique_key` does not tell its rows apart."
-)
-
-
 def _made_anew(session: SparkSession, sql: str, table: str) -> DataFrame:
     """Run the statement that makes a table or takes its place. One that is to gain its first timestamp_ntz is told so: Delta lets
     a new table have it, and not one that is replaced."""
@@ -231,8 +224,7 @@ class SparkdeltaCursor(Cursor):
             if kind:
                 self.response = response_of(session, kind, table, self._df, session.conf.get(LAST_COMMIT, None))
         except (Py4JJavaError, PySparkException) as error:
-            said = short_message(error)
-            raise DbtRuntimeError(f"{TWICE} {_TWICE.format(table=table)}" if TWICE in said else said) from error
+            raise DbtRuntimeError(statements.explained(short_message(error), table)) from error
 
     def fetchall(self) -> Any:
         from py4j.protocol import Py4JJavaError

@@ -18,10 +18,24 @@ _WRITES = re.compile(
 )
 
 
+_TWICE = "[DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE]"
+
+
 def written_table(sql: str) -> tuple[str | None, str]:
     """First word (lower case) and target of a statement that writes rows; (None, '') for any other."""
     match = _WRITES.match(sql)
     return (match[1].split()[0].lower(), match[2]) if match else (None, "")
+
+
+def explained(message: str, table: str) -> str:
+    """What Spark says of a statement that failed; what it means where Delta does not say that. table: the one it writes."""
+    if _TWICE not in message:
+        return message
+    return (
+        f"{_TWICE} Several of the rows to be merged are one row of {table}. In a generated model it holds a key twice, which "
+        "something else than its runs wrote: `delta-cdc rebuild` makes it anew. In another model `unique_key` does not tell its "
+        "rows apart."
+    )
 
 
 def names_of(session: SparkSession, table: str) -> tuple[str, str]:
