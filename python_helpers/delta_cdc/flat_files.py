@@ -97,11 +97,11 @@ def _csv_rows(path: Path) -> tuple[str, Iterator[dict[str, str]]]:
     """How a CSV file separates its fields, and its first rows; one of empty fields where there is none."""
     lines = lines_of([path], _OTHER_ENCODING)
     header = next((line for line in lines if line.strip("\r\n")), "")
+    if not header:
+        raise OperationError(f"{path}: it is empty, without a header. Take it away: a run stops at it too.")
     separator = max(",;\t|", key=header.count)  # the first of equals
     fields = _fields(chain([header], lines), separator)
     names = next(fields, [])
-    if not header:
-        raise OperationError(f"{path}: it is empty, without a header. Take it away: a run stops at it too.")
     if not "".join(names).strip() or any(re.fullmatch(r"-?\d[\d.:TZ -]*", name) for name in names):
         raise OperationError(
             f"{path}: its first line ({header.strip()[:60]}) is no header. `delta-cdc init` finds the columns of CSV files in "
