@@ -30,15 +30,20 @@ def consumer(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Path:
     return folder
 
 
-def test_all_of_it_builds_and_nothing_of_the_demo_does(consumer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def results_of(*command: str) -> list[Any]:
+    """Of a command of dbt that succeeds, in the folder that we are in."""
     from dbt.cli.main import dbtRunner
 
+    done = dbtRunner().invoke(["--quiet", *command])
+    results = getattr(done.result, "results", [])
+    assert done.success, [f"{each.node.name}: {each.message}" for each in results if str(each.status) in ("error", "fail")]
+    return results
+
+
+def test_all_of_it_builds_and_nothing_of_the_demo_does(consumer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(consumer)  # as its users are
-    results: list[Any] = []
-    for command in (["deps"], ["build", "--threads", "3"]):
-        done = dbtRunner().invoke(["--quiet", *command])
-        results = getattr(done.result, "results", [])
-        assert done.success, [f"{each.node.name}: {each.message}" for each in results if str(each.status) in ("error", "fail")]
+    results_of("deps")
+    results = results_of("build", "--threads", "3")
     built = {each.node.unique_id for each in results}
     assert {f"model.integration_tests.{name}" for name in (
         "stg_crm__customer", "hist_crm__customer", "final_customer", "int_crm__customer_order_keys", "revenue_by_customer",
@@ -76,7 +81,5 @@ def test_dbt_project_evaluator_finds_what_is_meant_and_no_more(consumer: Path, m
     monkeypatch.chdir(consumer)
     if not dbtRunner().invoke(["--quiet", "deps"]).success:
         pytest.skip("dbt's hub cannot be reached; name a folder in DELTA_CDC_EVALUATOR")
-    done = dbtRunner().invoke(["--quiet", "build", "--threads", "3"])
-    results = getattr(done.result, "results", [])
-    assert done.success, [f"{each.node.name}: {each.message}" for each in results if str(each.status) in ("error", "fail")]
+    results = results_of("build", "--threads", "3")
     assert {each.node.name for each in results if str(each.status) == "warn"} == set(MEANT)
