@@ -46,6 +46,7 @@ nightly: $(STAMP) ## what takes hours: HISTORIES=300 random histories, every fin
 	@$(JAVA) && DELTA_CDC_HISTORIES=$(HISTORIES) DELTA_CDC_NIGHTLY=1 \
 	  $(PY) -m pytest tests/scenarios/test_histories.py tests/scenarios/test_rows.py tests/scenarios/test_postgres.py -q --timeout 20000
 	@$(JAVA) && DELTA_CDC_NIGHTLY=1 $(PY) -m pytest tests/adapter tests/scenarios -m nightly -q
+	@$(JAVA) && DELTA_CDC_NIGHTLY=1 $(PY) -m pytest tests/services -m nightly -q
 	@$(PY) -m tests.scenarios.other_formats target/other_formats
 	@$(MAKE) scenarios CASES="tests/cases target/other_formats" && $(MAKE) mutants && $(MAKE) chaos
 

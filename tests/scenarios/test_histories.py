@@ -2,7 +2,7 @@
 
 The tables' columns come, change and go, some tables share their change sets, and each has settings of its own.
 
-DELTA_CDC_HISTORIES=300 (default 8) says how many, DELTA_CDC_RUNS=10 (default 3) in how many runs their change sets arrive,
+DELTA_CDC_HISTORIES=300 (default 5) says how many, DELTA_CDC_RUNS=10 (default 3) in how many runs their change sets arrive,
 DELTA_CDC_SEED=7 draws others. A history that fails is made smaller for as long as it still fails; what is left is printed as a
 rows-file, which `make scenarios CASES=file` takes (not where its rows are messages).
 """
@@ -26,7 +26,7 @@ from tests.scenarios.project import UserProject
 from tests.scenarios.rows_cases import FEED, MIXED, RowsCase, difference, run_cases
 from tests.scenarios.values import exact_json
 
-COUNT = int(os.environ.get("DELTA_CDC_HISTORIES", "8"))
+COUNT = int(os.environ.get("DELTA_CDC_HISTORIES", "5"))
 RUNS = int(os.environ.get("DELTA_CDC_RUNS", "3"))
 SMALLER = 8  # rounds of a dbt project each, to make a failing history smaller
 
@@ -142,7 +142,7 @@ def loaded(project: UserProject) -> Iterator[tuple[list[Delivered], list[RowsCas
     """Histories of tables with a key, their cases, and those of tables without one; all loaded by the same runs."""
     many = random_histories()
     cases = [case_of(delivered, number) for number, delivered in enumerate(many)]
-    keyless = [keyless_case_of(number) for number in range(max(COUNT // 4, 5))]
+    keyless = [keyless_case_of(number) for number in range(max(COUNT // 4, 3))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(narrowing, "LARGE", {"merge": 0, "read": 0})  # merges and look-ups as those in large tables,
         patch.setitem(tuning.MUCH, "table", 0)  # and all that is done where a table is not small

@@ -180,6 +180,7 @@ landing.land(root_session(root=Path(root), overrides=settings), place)
 """
 
 
+@pytest.mark.nightly  # what a kill leaves: the test below
 def test_a_landing_that_is_killed_loses_and_doubles_nothing(shop: Shop, tmp_path: Path) -> None:
     shop.topics.create("killed", 2)
     shop.topics.produce("killed", *numbered(0, 120, 2))
