@@ -43,10 +43,7 @@ test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read while
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 nightly: $(STAMP) ## what takes hours: HISTORIES=300 random histories, every final compared with its rebuild, all cases, PostgreSQL's history in other formats, mutants, killed runs
-	@$(JAVA) && DELTA_CDC_HISTORIES=$(HISTORIES) DELTA_CDC_NIGHTLY=1 \
-	  $(PY) -m pytest tests/scenarios/test_histories.py tests/scenarios/test_rows.py tests/scenarios/test_postgres.py -q --timeout 20000
-	@$(JAVA) && DELTA_CDC_NIGHTLY=1 $(PY) -m pytest tests/adapter tests/scenarios -m nightly -q
-	@$(JAVA) && DELTA_CDC_NIGHTLY=1 $(PY) -m pytest tests/services -m nightly -q
+	@DELTA_CDC_HISTORIES=$(HISTORIES) DELTA_CDC_NIGHTLY=1 PYTEST_ADDOPTS="--timeout 20000" $(MAKE) test
 	@$(PY) -m tests.scenarios.other_formats target/other_formats
 	@$(MAKE) scenarios CASES="tests/cases target/other_formats" && $(MAKE) mutants && $(MAKE) chaos
 

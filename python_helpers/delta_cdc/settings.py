@@ -417,6 +417,14 @@ class Settings(BaseModel):
         wants="a whole number of days, 1 or more",
         example="400",
     )
+    keep_versions_days: Annotated[int, Field(ge=1)] | None = _setting(
+        None,
+        "How long old versions of the tables made for this one can be read: `delta-cdc maintain` sets their "
+        "`delta.deletedFileRetentionDuration`, by which `VACUUM` goes, and keeps their log as long, at least Delta's 30 days. "
+        "Without the setting the tables keep what they have; Delta's own is 7 days.",
+        wants="a whole number of days, 1 or more",
+        example="14",
+    )
     paused: Text | None = _setting(
         None,
         "Why nothing is loaded for now. Staging, history and final stay as they are, all that arrives waits in the "

@@ -206,6 +206,7 @@ AFTER = {
 }
 
 
+@pytest.mark.nightly  # Delta's own; test_loads_two_runs_OPTIMIZE_and_a_reader_at_once is by day
 @pytest.mark.parametrize(
     ("meets", "expected"),
     [
@@ -235,6 +236,7 @@ def test_an_append_meets(table: Table, meets: str, expected: str) -> None:
     assert table.rows() == {**after, 6: 6}
 
 
+@pytest.mark.nightly  # Delta's own; test_loads_two_runs_OPTIMIZE_and_a_reader_at_once is by day
 @pytest.mark.parametrize(
     ("meets", "deletion_vectors", "expected"),
     [
@@ -262,6 +264,7 @@ def test_a_merge_meets(table: Table, meets: str, deletion_vectors: bool, expecte
     assert table.rows() == {**AFTER.get(meets, BEFORE), 0: 60, 6: 6}
 
 
+@pytest.mark.nightly  # Delta's own; test_loads_two_runs_OPTIMIZE_and_a_reader_at_once is by day
 @pytest.mark.parametrize(
     ("meets", "expected"),
     [("append", ""), ("merge", READ), ("delete", READ), ("new column", "")],
@@ -298,6 +301,7 @@ def test_maintain_begins_again_where_a_load_commits_meanwhile(
     assert slept == [1, 2, 4][: min(conflicts, 3)]
 
 
+@pytest.mark.nightly  # Delta's own; test_loads_two_runs_OPTIMIZE_and_a_reader_at_once is by day
 @pytest.mark.parametrize(
     ("meets", "expected"), [("append", APPEND), ("merge", APPEND), ("OPTIMIZE", APPEND), ("new column", METADATA)]
 )

@@ -117,7 +117,8 @@ def test_S3_S4_a_change_set_that_is_gone_or_rewritten_before_its_load_stops_only
 
 
 def test_S2_a_run_that_ended_after_any_layer_is_continued(feed: Feed) -> None:
-    for number, upto in enumerate(["cdc_change_sets", "stg_odd__one", "int_odd__one_keys", "final_one"]):
+    layers = ["cdc_change_sets", "stg_odd__one", "int_odd__one_keys", "final_one"]
+    for number, upto in enumerate(layers if NIGHTLY else layers[1:3]):  # after the ledger: the test above
         moved = 20 + number
         feed.deliver(f"001{number}", feed.row(moved), feed.row(100 + moved, op="U", old_id=moved, n=7))
         feed.run("--select", f"+{upto}")

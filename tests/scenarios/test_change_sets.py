@@ -91,6 +91,7 @@ def test_a_paused_table_waits_and_then_loads_all_that_came(feeds: UserProject) -
     assert _final(feeds, "paused") == [1, 2, 3]
 
 
+@pytest.mark.nightly  # what is folded: test_operations, R1; the command: test_commands
 def test_R1_maintain_folds_what_is_older_than_a_table_keeps(feeds: UserProject) -> None:
     cdc = {"keys": ["id"], "sequence_by": ["at"], "operation": "op", "key_changes": False, "compact_after_days": 30}
     columns = {"id": "int", "at": "timestamp", "op": "string"}

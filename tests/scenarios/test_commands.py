@@ -34,7 +34,7 @@ class Shop:
     def __init__(self, project: UserProject) -> None:
         self.project = project
         self.folder = project.path / "landing"
-        moving = {**PLAIN, "old_keys": {"id": "old_id"}, "zorder_by": ["note", "ID"]}
+        moving = {**PLAIN, "old_keys": {"id": "old_id"}, "zorder_by": ["note", "ID"], "keep_versions_days": 40}
         plain = {**PLAIN, "max_delete_share": 0.5, "final_name": "plain", "test_buckets": 2}
         self.tables = {"plain": plain, "moving": moving}
         for table in self.tables:
@@ -323,7 +323,11 @@ def test_maintain_makes_many_small_files_few_and_changes_no_row(shop: Shop) -> N
     before = contents()
     done = shop.command("maintain", "moving", "--min-files", 2)
     assert done.exit_code == 0, done.output
-    assert "stg_shop__moving: 5 files, now 1" in done.output
+    assert "stg_shop__moving: 5 files, now 1, old versions now kept for 40 days" in done.output
+    for table in before:
+        kept = {row["key"]: row["value"] for row in shop.project.rows(f"show tblproperties {{schema}}.{table}")}
+        for property in ("delta.deletedFileRetentionDuration", "delta.logRetentionDuration"):
+            assert kept[property] == "interval 40 days"
     assert contents() == before
     assert shop.command("maintain", "moving", "--min-files", 1).exit_code == 0
     history = shop.project.rows("describe history {schema}.final_moving")

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import strategies as st
 
 from dbt.adapters.sparkdelta import narrowing, tuning
+from tests import NIGHTLY
 from tests.histories import drawn, histories, wild_changes
 from tests.history_files import Delivered, text
 from tests.keyless_histories import keyless_case
@@ -144,8 +145,9 @@ def loaded(project: UserProject) -> Iterator[tuple[list[Delivered], list[RowsCas
     cases = [case_of(delivered, number) for number, delivered in enumerate(many)]
     keyless = [keyless_case_of(number) for number in range(max(COUNT // 4, 3))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(narrowing, "LARGE", {"merge": 0, "read": 0})  # merges and look-ups as those in large tables,
-        patch.setitem(tuning.MUCH, "table", 0)  # and all that is done where a table is not small
+        if NIGHTLY:  # merges, look-ups and all else as in large tables; by day test_much has that
+            patch.setattr(narrowing, "LARGE", {"merge": 0, "read": 0})
+            patch.setitem(tuning.MUCH, "table", 0)
         run_cases(project, [*cases, *keyless], runs=RUNS)
         yield many, cases, keyless
 

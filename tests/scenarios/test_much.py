@@ -1,4 +1,5 @@
-"""Loads that are taken for large ones: several tasks parse them, once, and the changes are kept for what stages them."""
+"""Loads that are taken for large ones: several tasks parse them, once, the changes are kept for what stages them, and merges
+and look-ups name their keys."""
 
 from __future__ import annotations
 
@@ -8,17 +9,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from dbt.adapters.sparkdelta import files, tuning
+from dbt.adapters.sparkdelta import files, narrowing, tuning
 from dbt.adapters.sparkdelta.files import create_kept_view
 from tests.scenarios.project import UserProject
 from tests.scenarios.rows_cases import RowsCase, read_cases, run_cases
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 NAMES = (
-    "rows/column_renamed",
     "rows/keys_alternate",
     "rows/multiset_late_inserts_meet_their_deletes",
     "rows/quarantine",
+    "random/random__keys_0001",
     "random/random__partial_0022",
 )
 
@@ -40,6 +41,7 @@ def delivered(project: UserProject) -> Iterator[UserProject]:
         patched.setattr(files, "create_kept_view", noted)
         patched.setattr(tuning, "MUCH", dict.fromkeys(tuning.MUCH, 1))
         patched.setattr(tuning, "MANY_ROWS", 1)
+        patched.setattr(narrowing, "LARGE", dict.fromkeys(narrowing.LARGE, 0))  # and all tables for large ones
         run_cases(project, cases(), runs=2)
     return project
 

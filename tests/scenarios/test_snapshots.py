@@ -145,6 +145,7 @@ def test_S10_the_same_copy_again_changes_nothing(copies: Any) -> None:
     assert project.rows("describe history {schema}.stg_nightly__t limit 1")[0]["version"] == before
 
 
+@pytest.mark.nightly  # what is held: test_operations, Q2_Q4
 def test_S10_Q4_a_copy_that_lacks_too_much_is_held(project: UserProject) -> None:
     folder = _configure(project, "guarded", max_delete_share=0.5)
     project.generate()

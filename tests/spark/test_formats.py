@@ -974,62 +974,70 @@ def unscaled(number: int) -> str:
     return base64.b64encode(number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)).decode()
 
 
-@pytest.mark.parametrize(
-    ("semantic", "value", "type_", "expected"),
-    [
-        ("io.debezium.time.Date", 19439, "date", dt.date(2023, 3, 23)),
-        ("io.debezium.time.IsoDate", "2023-03-23Z", "date", dt.date(2023, 3, 23)),
-        ("io.debezium.time.ZonedTimestamp", "2023-03-23T14:30:05Z", "date", dt.date(2023, 3, 23)),
-        ("io.debezium.time.MicroTimestamp", 1679581805123456, "date", dt.date(2023, 3, 23)),
-        ("io.debezium.time.Timestamp", 1679581805123, "timestamp", dt.datetime(2023, 3, 23, 14, 30, 5, 123000)),
-        ("io.debezium.time.MicroTimestamp", -1, "timestamp_ntz", dt.datetime(1969, 12, 31, 23, 59, 59, 999999)),
-        ("io.debezium.time.NanoTimestamp", 1679581805123456789, "timestamp_ntz", dt.datetime(2023, 3, 23, 14, 30, 5, 123456)),
-        (
-            "io.debezium.time.ZonedTimestamp",
-            "2023-03-23T14:30:05.123456+02:00",
-            "timestamp",
-            dt.datetime(2023, 3, 23, 12, 30, 5, 123456),
-        ),
-        (
-            "io.debezium.time.IsoTimestamp",
-            "2023-03-23T14:30:05.123456Z",
-            "timestamp_ntz",
-            dt.datetime(2023, 3, 23, 14, 30, 5, 123456),
-        ),
-        ("io.debezium.time.MicroTime", 36803000000, "bigint", 36803000000),
-        ("io.debezium.time.Year", 2023, "int", 2023),
-        ("org.apache.kafka.connect.data.Timestamp", 1679581805123, "timestamp", dt.datetime(2023, 3, 23, 14, 30, 5, 123000)),
-        ("io.debezium.data.Bits", "xwc=", "int", 0x07C7),
-        ("io.debezium.data.Bits", "xwc=", "binary", b"\x07\xc7"),
-        ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "decimal(10,4)", Decimal("-1.3800")),
-        ("io.debezium.data.VariableScaleDecimal", {"scale": -2, "value": "AQ=="}, "decimal(10,0)", Decimal("100")),
-        ("org.apache.kafka.connect.data.Decimal", "APk=", "decimal(10,2)", Decimal("24.90")),
-        ("org.apache.kafka.connect.data.Decimal", "APk=", "int", 25),
-        ("org.apache.kafka.connect.data.Decimal", "APk=", "string", "24.9"),
-        ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "string", "-1.38"),
-        ("io.debezium.data.VariableScaleDecimal", {"scale": 5, "value": "/w=="}, "string", "-0.00001"),
-        ("io.debezium.data.VariableScaleDecimal", {"scale": 3, "value": "AA=="}, "string", "0.000"),
-        ("io.debezium.data.VariableScaleDecimal", {"scale": -2, "value": "AQ=="}, "string", "100"),
-        ("io.debezium.data.VariableScaleDecimal", {"scale": 30, "value": unscaled(10**64 + 7)}, "string",
-         f"1{34 * '0'}.{29 * '0'}7"),
-        ("io.debezium.data.VariableScaleDecimal", {"scale": 0, "value": unscaled(-(2**200))}, "string", str(-(2**200))),
-        ("io.debezium.data.VariableScaleDecimal", {"scale": 0, "value": unscaled(10**63)}, "string", str(10**63)),
-        ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "double", -1.38),
-        ("int32", 5, "int", 5),
-        ("io.debezium.data.Bits", "////////////", "decimal(38,0)", Decimal(2**72 - 1)),
-        ("io.debezium.data.Bits", "xwc=", "long", 0x07C7),
-        ("org.apache.kafka.connect.data.Decimal", "APk=", "dec(10,2)", Decimal("24.90")),
-        ("io.debezium.time.IsoDate", "2023-03-23Z", "timestamp", dt.datetime(2023, 3, 23)),
-        ("io.debezium.time.IsoDate", "2023-03-23Z", "timestamp_ntz", dt.datetime(2023, 3, 23)),
-        ("io.debezium.time.NanoTimestamp", -100, "timestamp_ltz", dt.datetime(1969, 12, 31, 23, 59, 59, 999999)),
-    ],
-)
-def test_debezium_types(spark, semantic, value, type_, expected):
-    column = {"field": "v", "name": semantic, "parameters": {"scale": "1"} if semantic.endswith("data.Decimal") else None}
-    schema = {"fields": [{"field": "before"}, {"field": "after", "fields": [{"field": "id"}, column]}]}
-    message = {"schema": schema, "payload": {"op": "c", "after": {"id": 1, "v": value}, "source": {"lsn": 1}}}
-    (row,) = staged(spark, "debezium", [message], {"id": "int", "v": type_})
-    assert (row["v"], row["_cdc_error"]) == (expected, None)
+# what a column's schema names, its value in a message, the column's type in the table, and what stands there
+TYPES: list[tuple[str, Any, str, Any]] = [
+    ("io.debezium.time.Date", 19439, "date", dt.date(2023, 3, 23)),
+    ("io.debezium.time.IsoDate", "2023-03-23Z", "date", dt.date(2023, 3, 23)),
+    ("io.debezium.time.ZonedTimestamp", "2023-03-23T14:30:05Z", "date", dt.date(2023, 3, 23)),
+    ("io.debezium.time.MicroTimestamp", 1679581805123456, "date", dt.date(2023, 3, 23)),
+    ("io.debezium.time.Timestamp", 1679581805123, "timestamp", dt.datetime(2023, 3, 23, 14, 30, 5, 123000)),
+    ("io.debezium.time.MicroTimestamp", -1, "timestamp_ntz", dt.datetime(1969, 12, 31, 23, 59, 59, 999999)),
+    ("io.debezium.time.NanoTimestamp", 1679581805123456789, "timestamp_ntz", dt.datetime(2023, 3, 23, 14, 30, 5, 123456)),
+    (
+        "io.debezium.time.ZonedTimestamp",
+        "2023-03-23T14:30:05.123456+02:00",
+        "timestamp",
+        dt.datetime(2023, 3, 23, 12, 30, 5, 123456),
+    ),
+    (
+        "io.debezium.time.IsoTimestamp",
+        "2023-03-23T14:30:05.123456Z",
+        "timestamp_ntz",
+        dt.datetime(2023, 3, 23, 14, 30, 5, 123456),
+    ),
+    ("io.debezium.time.MicroTime", 36803000000, "bigint", 36803000000),
+    ("io.debezium.time.Year", 2023, "int", 2023),
+    ("org.apache.kafka.connect.data.Timestamp", 1679581805123, "timestamp", dt.datetime(2023, 3, 23, 14, 30, 5, 123000)),
+    ("io.debezium.data.Bits", "xwc=", "int", 0x07C7),
+    ("io.debezium.data.Bits", "xwc=", "binary", b"\x07\xc7"),
+    ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "decimal(10,4)", Decimal("-1.3800")),
+    ("io.debezium.data.VariableScaleDecimal", {"scale": -2, "value": "AQ=="}, "decimal(10,0)", Decimal("100")),
+    ("org.apache.kafka.connect.data.Decimal", "APk=", "decimal(10,2)", Decimal("24.90")),
+    ("org.apache.kafka.connect.data.Decimal", "APk=", "int", 25),
+    ("org.apache.kafka.connect.data.Decimal", "APk=", "string", "24.9"),
+    ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "string", "-1.38"),
+    ("io.debezium.data.VariableScaleDecimal", {"scale": 5, "value": "/w=="}, "string", "-0.00001"),
+    ("io.debezium.data.VariableScaleDecimal", {"scale": 3, "value": "AA=="}, "string", "0.000"),
+    ("io.debezium.data.VariableScaleDecimal", {"scale": -2, "value": "AQ=="}, "string", "100"),
+    ("io.debezium.data.VariableScaleDecimal", {"scale": 30, "value": unscaled(10**64 + 7)}, "string",
+     f"1{34 * '0'}.{29 * '0'}7"),
+    ("io.debezium.data.VariableScaleDecimal", {"scale": 0, "value": unscaled(-(2**200))}, "string", str(-(2**200))),
+    ("io.debezium.data.VariableScaleDecimal", {"scale": 0, "value": unscaled(10**63)}, "string", str(10**63)),
+    ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "double", -1.38),
+    ("int32", 5, "int", 5),
+    ("io.debezium.data.Bits", "////////////", "decimal(38,0)", Decimal(2**72 - 1)),
+    ("io.debezium.data.Bits", "xwc=", "long", 0x07C7),
+    ("org.apache.kafka.connect.data.Decimal", "APk=", "dec(10,2)", Decimal("24.90")),
+    ("io.debezium.time.IsoDate", "2023-03-23Z", "timestamp", dt.datetime(2023, 3, 23)),
+    ("io.debezium.time.IsoDate", "2023-03-23Z", "timestamp_ntz", dt.datetime(2023, 3, 23)),
+    ("io.debezium.time.NanoTimestamp", -100, "timestamp_ltz", dt.datetime(1969, 12, 31, 23, 59, 59, 999999)),
+]
+
+
+def test_debezium_types(spark):
+    """All of them in one message, a column each."""
+    columns = {f"v{number}": of for number, of in enumerate(TYPES)}
+    fields = [
+        {"field": name, "name": semantic, "parameters": {"scale": "1"} if semantic.endswith("data.Decimal") else None}
+        for name, (semantic, *_) in columns.items()
+    ]
+    schema = {"fields": [{"field": "before"}, {"field": "after", "fields": [{"field": "id"}, *fields]}]}
+    after = {"id": 1, **{name: value for name, (_, value, _, _) in columns.items()}}
+    message = {"schema": schema, "payload": {"op": "c", "after": after, "source": {"lsn": 1}}}
+    (row,) = staged(spark, "debezium", [message], {"id": "int", **{name: type_ for name, (_, _, type_, _) in columns.items()}})
+    found = [(semantic, value, type_, row[name]) for name, (semantic, value, type_, _) in columns.items()]
+    assert found == TYPES
+    assert row["_cdc_error"] is None
 
 
 @pytest.mark.parametrize(
