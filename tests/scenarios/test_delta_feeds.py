@@ -156,6 +156,7 @@ def test_kafka_records_keep_the_order_of_their_offsets_and_their_headers(project
     assert '"op": "c", cut' in unread[0]["message"]
 
 
+@pytest.mark.nightly  # other spellings of what the test above has
 def test_kafka_records_as_spark_s_own_source_tells_them(project: UserProject, landing: Path) -> None:
     spark = project.spark()
     records = [
