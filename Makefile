@@ -42,7 +42,7 @@ test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read while
 	  $(PY) -m pytest tests/e2e/test_$$part.py -q || failed="$$failed $$part"; \
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
-nightly: $(STAMP) ## what takes hours: HISTORIES=300 random histories, every final compared with its rebuild, all cases, PostgreSQL's history in other formats, mutants, killed runs
+nightly: $(STAMP) ## what takes hours: all tests, those that others make up for too, HISTORIES=300 random histories, all cases, PostgreSQL's history in other formats, mutants, killed runs
 	@DELTA_CDC_HISTORIES=$(HISTORIES) DELTA_CDC_NIGHTLY=1 PYTEST_ADDOPTS="--timeout 20000" $(MAKE) test
 	@$(PY) -m tests.scenarios.other_formats target/other_formats
 	@$(MAKE) scenarios CASES="tests/cases target/other_formats" && $(MAKE) mutants && $(MAKE) chaos
