@@ -43,7 +43,7 @@ test-e2e: $(STAMP) ## a real PostgreSQL 15 with four clients writing, read while
 	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 nightly: $(STAMP) ## what takes hours: all tests, those that others make up for too, HISTORIES=300 random histories, all cases, PostgreSQL's history in other formats, mutants, killed runs
-	@DELTA_CDC_HISTORIES=$(HISTORIES) DELTA_CDC_NIGHTLY=1 PYTEST_ADDOPTS="--timeout 20000" $(MAKE) test
+	@DELTA_CDC_HISTORIES=$(HISTORIES) DELTA_CDC_NIGHTLY=1 PYTEST_ADDOPTS="$$PYTEST_ADDOPTS --timeout 20000" $(MAKE) test
 	@$(PY) -m tests.scenarios.other_formats target/other_formats
 	@$(MAKE) scenarios CASES="tests/cases target/other_formats" && $(MAKE) mutants && $(MAKE) chaos
 

@@ -79,7 +79,7 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
 
 
 {#- Properties of a table that stand before what they tell of is done; no commit where it has them, for an operation may be run
-    again. beside: others, set with them. -#}
+    again. beside: others, set with them. Returns whether there was one. -#}
 {% macro _announce(relation, properties, beside={}) %}
   {%- set there, new, values = adapter.table_state(relation).properties, [], [] -%}
   {%- for name, value in properties.items() if there.get(name) != value | string %}{% do new.append(name) %}{% endfor -%}
@@ -87,6 +87,7 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
     {%- do values.append("'" ~ name ~ "' = " ~ delta_cdc.literal(value | string)) -%}
   {%- endfor -%}
   {%- if new %}{% do run_query('alter table ' ~ relation ~ ' set tblproperties (' ~ values | join(', ') ~ ')') %}{% endif -%}
+  {{ return(new != []) }}
 {% endmacro %}
 
 

@@ -11,10 +11,10 @@
   {%- set tables, policies, done = delta_cdc.written_tables(models), delta_cdc._policies(), [] -%}
   {%- for name, relation in tables.items() if adapter.table_state(relation).exists -%}
     {%- set policy = policies.get(name, {}) -%}
-    {%- set kept = delta_cdc._keep_versions(relation, policy.get('keep_versions_days')) -%}
+    {%- set kept = policy.properties and delta_cdc._announce(relation, policy.properties) -%}
     {%- set before = adapter.table_statistics(relation) -%}
     {%- set small = before.files >= min_files and before.bytes / before.files < 64 * 1024 * 1024 -%}
-    {%- if small and not adapter.optimize(relation, policy.get('order', '')) -%}
+    {%- if small and not adapter.optimize(relation, policy.order or '') -%}
       {%- do print('table ' ~ relation ~ ': left with its small files, for somebody wrote to it meanwhile') -%}
     {%- endif -%}
     {%- set gone = adapter.vacuum(relation) if vacuum else 0 -%}
@@ -22,49 +22,31 @@
     {%- if after.files != before.files or gone or kept -%}
       {%- do done.append(relation) -%}
       {%- do print('table ' ~ relation ~ ': ' ~ before.files ~ ' files, now ' ~ after.files
-            ~ (', ' ~ gone ~ ' old files removed' if gone else '') ~ kept) -%}
+            ~ (', ' ~ gone ~ ' old files removed' if gone else '')
+            ~ (', old versions now kept for ' ~ policy.days ~ ' days' if kept else '')) -%}
     {%- endif -%}
   {%- endfor -%}
   {%- do print(tables | length ~ ' tables looked at, ' ~ done | length ~ ' had something to be done.') -%}
 {% endmacro %}
 
 
-{#- {model: {keep_versions_days, order: what its OPTIMIZE says}} of the tables with `keep_versions_days` or `zorder_by`. -#}
+{#- {model: what `keep_versions_days` (days, properties) and `zorder_by` (order: what its OPTIMIZE says) ask for its table}. The log
+    stays for Delta's 30 days at least: what a run noted of a table is in it. -#}
 {% macro _policies() %}
   {%- set out = {} -%}
   {%- for node in graph.sources.values() -%}
     {%- set given = delta_cdc._cdc_meta(node) or {} -%}
     {%- if given.get('zorder_by') or given.get('keep_versions_days') -%}
       {%- set settings = delta_cdc._table_settings(node) -%}
+      {%- set days = settings.keep_versions_days -%}
+      {%- set properties = {'delta.deletedFileRetentionDuration': 'interval ' ~ days ~ ' days',
+            'delta.logRetentionDuration': 'interval ' ~ [days, 30] | max ~ ' days'} if days else {} -%}
+      {%- set order = 'zorder by (' ~ delta_cdc.column_list(settings.zorder_by) ~ ')' if settings.zorder_by else '' -%}
       {%- for layer in ['staging', 'keys', 'history', 'final'] -%}
-        {%- do out.update({delta_cdc.model_name(settings, layer): {'keep_versions_days': settings.keep_versions_days}}) -%}
+        {%- do out.update({delta_cdc.model_name(settings, layer):
+              {'days': days, 'properties': properties, 'order': order if layer == 'final' else ''}}) -%}
       {%- endfor -%}
-      {%- if settings.zorder_by -%}
-        {%- do out[delta_cdc.model_name(settings, 'final')].update(
-              {'order': 'zorder by (' ~ delta_cdc.column_list(settings.zorder_by) ~ ')'}) -%}
-      {%- endif -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(out) }}
-{% endmacro %}
-
-
-{#- Has a table keep its old versions for so many days, and says so where it did not. Its log stays for Delta's 30 days at least: what
-    a run noted of a table is in it. -#}
-{% macro _keep_versions(relation, days) %}
-  {%- set kept = namespace(said='') -%}
-  {%- if days -%}
-    {%- set wanted = {'delta.deletedFileRetentionDuration': 'interval ' ~ days ~ ' days',
-          'delta.logRetentionDuration': 'interval ' ~ [days, 30] | max ~ ' days'} -%}
-    {%- set properties = adapter.table_state(relation).properties -%}
-    {%- set values = [] -%}
-    {%- for property, value in wanted.items() if properties.get(property) != value -%}
-      {%- do values.append("'" ~ property ~ "' = '" ~ value ~ "'") -%}
-    {%- endfor -%}
-    {%- if values -%}
-      {%- do run_query('alter table ' ~ relation ~ ' set tblproperties (' ~ values | join(', ') ~ ')') -%}
-      {%- set kept.said = ', old versions now kept for ' ~ days ~ ' days' -%}
-    {%- endif -%}
-  {%- endif -%}
-  {{ return(kept.said) }}
 {% endmacro %}
