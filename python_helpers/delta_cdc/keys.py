@@ -7,13 +7,16 @@ change have a row; every other key is its own entity.
 from __future__ import annotations
 
 from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.sparkdelta.columns import quoted
-from delta_cdc.resolver import ID, resolve, rows_schema
+from delta_cdc.resolver import ID, cut, resolve, rows_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from collections.abc import Iterable
+
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 # What a changed resolution changes. `_cdc_sequence` and `_cdc_ordinal` are the change's own.
 _RESOLVED = ("entity", "key_before", "key_after", "origin", "displaced_entity", "acts_on")
@@ -76,7 +79,7 @@ def key_changes(
     # nothing new: staging has come no further, or its newest commit found only duplicates
     if continued and newest <= done:
         return Write(None, skip=True)
-    dbt.tune_for(staging)
+    much = dbt.tune_for(staging)
     if may_be_held and (held := _held_from(session, dbt.schema_of(control), staged["identifier"])) is not None:
         newest = min(newest, held - 1)
         staging = staging.where(F.col("_cdc_batch_id") < held)
@@ -86,24 +89,28 @@ def key_changes(
     if continued and staged["rows"] == 0 and staged["notes"].get("after", newest) <= done:
         return Write(None, skip=True, report=report)
 
-    changes = _usable_changes(staging, keys)
+    changes, before = _usable_changes(staging, keys), session.table(str(dbt.this)) if exists else None
+    if not much:  # of a small table to list its files and to plan their reading is what costs: once is enough
+        changes, before = changes.localCheckpoint(eager=False), before and before.localCheckpoint(eager=False)
     links = _linked_keys(changes, pair_split_key_changes)
-    if exists:
-        links = links.union(_both(session.table(str(dbt.this)), "key_before", "key_after"))
+    if before:
+        links = links.union(_both(before, "key_before", "key_after"))
     linked = links.distinct().localCheckpoint()
 
     truncates, touched = _counted(changes.where(F.col("_cdc_batch_id") > done), linked)
     report["rows_read"] = touched
-    if exists and not truncates and not touched:
+    if before and not truncates and not touched:
         return Write(None, skip=True, report=report)
 
     resolution = resolve(_at_keys(changes, linked), pair_split_key_changes=pair_split_key_changes)
     rows = resolution.rows.withColumn("resolved_batch_id", F.lit(newest).cast("bigint"))
-    if exists:
-        rows = _not_among(session.table(str(dbt.this)), rows)
+    all_new = False
+    if before:
+        rows, known = _differing(rows, before)
+        all_new = not known
     report |= {"rounds": resolution.rounds, "unresolved": resolution.unresolved}
-    txn = {"app_id": app_id, "version": newest}
-    return Write(rows, rebuild=anew or revised, txn=txn, notes=notes, report=report)
+    txn = {"app_id": app_id, "version": newest} | ({"after": state["txn_version"]} if continued and all_new else {})
+    return Write(rows, rebuild=anew or revised, all_new=all_new, txn=txn, notes=notes, report=report)
 
 
 def _goes_on(of: dict[str, Any], staged: dict[str, Any]) -> bool:
@@ -121,12 +128,17 @@ def _counted(changes: DataFrame, linked: DataFrame) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-def _not_among(before: DataFrame, rows: DataFrame) -> DataFrame:
-    """The rows of which the table has none that says the same."""
+def _differing(rows: DataFrame, before: DataFrame) -> tuple[DataFrame, int]:
+    """The rows of which the table has none that says the same, and how many of them are of a change that it has."""
     from pyspark.sql import functions as F
 
-    same = [F.col(f"new.{name}").eqNullSafe(F.col(f"old.{name}")) for name in (*ID, *_RESOLVED)]
-    return rows.alias("new").join(before.alias("old"), reduce(lambda one, other: one & other, same), "left_anti")
+    def same(names: Iterable[str]) -> Column:
+        return reduce(and_, [F.col(f"new.{name}").eqNullSafe(F.col(f"old.{name}")) for name in names])
+
+    both = rows.alias("new").join(before.alias("old"), same(ID), "left")
+    both = both.withColumn("is_known", F.expr("old._cdc_row is not null"))
+    kept, counts = cut(both.where(~same(_RESOLVED) | ~F.col("is_known")).select("new.*", "is_known"), known="is_known")
+    return kept.drop("is_known"), counts["known"]
 
 
 def _types(columns: dict[str, Any], *keys: str) -> list[str]:

@@ -126,7 +126,7 @@ def resolve(changes: DataFrame, *, pair_split_key_changes: bool = False) -> Reso
 
     changes = (_with_pairs if pair_split_key_changes else _unpaired)(_narrowed(changes))
     for salt in range(_MAX_SALTS):
-        events, counts = _cut(
+        events, counts = cut(
             _placed(_events(changes, salt)),
             changes="not departure",
             key_changes="departure and head is not null",
@@ -137,7 +137,7 @@ def resolve(changes: DataFrame, *, pair_split_key_changes: bool = False) -> Reso
             unknown_deletes="origin = 'unknown_delete'",
             absorbed="origin = 'absorbed'",
         )
-        links, joined = _cut(_links(events), all="true", open="entity is null")
+        links, joined = cut(_links(events), all="true", open="entity is null")
         if joined["all"] == counts["key_changes"] + counts["unresolved"]:
             break
     else:
@@ -170,7 +170,7 @@ def _sql(query: str, **frames: Any) -> DataFrame:
     return made
 
 
-def _cut(frame: DataFrame, **counted: str) -> tuple[DataFrame, dict[str, int]]:
+def cut(frame: DataFrame, **counted: str) -> tuple[DataFrame, dict[str, int]]:
     """Compute the frame now, keep its rows, forget its plan; and count in the same job."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
@@ -409,7 +409,7 @@ join (select * from {known} union all select * from {unknown}) as target on targ
             known=known,
             unknown=unknown,
         )
-        looked, counts = _cut(looked, open="entity is null")
+        looked, counts = cut(looked, open="entity is null")
         still_open = counts["open"]
         known, unknown = known.unionByName(looked.where("entity is not null")), looked.where("entity is null")
     return known.select("number", "entity"), rounds

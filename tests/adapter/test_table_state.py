@@ -133,6 +133,7 @@ def test_found_when_the_log_is_cleaned_up(table: Table) -> None:
     assert (table.state()["app_id"], table.state()["txn_version"]) == ("app.x@2", 3)
 
 
+@pytest.mark.nightly  # a final that somebody restored: test_bad_input, S8
 def test_replaced_by_somebody_else(table: Table) -> None:
     table.write("app.x@1", 1, CREATE)
     table.write("app.x@1", 2)

@@ -77,6 +77,12 @@ class TestWritePlan:
         assert rows() == [(1, 7), (2, 7), (3, 7)]
         assert json.loads(history()[0]["userMetadata"])["app_id"] == "planned@2"
 
+        # rows of keys that the table has not are appended
+        project.run_sql("delete from {schema}.planned")
+        appended = self.run(7, {"all_new": True})["planned"]
+        assert (appended["rows_inserted"], history()[0]["operation"]) == (3, "WRITE")
+        assert rows() == [(1, 7), (2, 7), (3, 7)]
+
         # a unit test of the model compiles it too
         self.run(8, {}, "build", "--select", "planned")
         assert rows() == [(1, 8), (2, 8), (3, 8)]

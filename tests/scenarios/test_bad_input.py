@@ -214,6 +214,7 @@ def test_N2_an_insert_only_table_is_appended_to(feed: Feed) -> None:
     assert errors == [{"error": "not_allowed"}]
 
 
+@pytest.mark.nightly  # a setting that stops a table until it is made anew: test_columns, K1 and E4
 def test_K8_other_keys_stop_the_table_until_what_is_made_by_key_is_rebuilt(feed: Feed) -> None:
     lacks_n = feed.row(8, n=None)
     feed.deliver("0010", lacks_n, feed.row(9, n=5), feed.row(10, op="U", old_id=9, n=5), table="two")
@@ -260,6 +261,7 @@ def test_S8_A9_A10_a_history_that_was_emptied_and_a_final_of_another_shape_are_w
     feed.project.dbt("test", "--select", "final_two", "hist_odd__two", "--exclude", "tag:each_run", quiet=True)
 
 
+@pytest.mark.nightly  # a table that somebody replaced: S8 above
 def test_S8_what_was_made_of_a_staging_table_that_is_gone_says_so(feed: Feed) -> None:
     before = feed.final("two")
     feed.project.rows("drop table {schema}.stg_odd__two")
@@ -273,6 +275,7 @@ def test_S8_what_was_made_of_a_staging_table_that_is_gone_says_so(feed: Feed) ->
     feed.project.dbt("test", "--select", "final_two", "hist_odd__two", quiet=True)
 
 
+@pytest.mark.nightly  # paused tables: test_change_sets
 def test_S7_a_table_that_is_dropped_while_it_is_paused_is_loaded_anew(feed: Feed) -> None:
     rows = feed.project.rows("select * from {schema}.final_log order by seq")
     feed.deliver("0009", table="log")  # empty: that it is done is noted outside of the table

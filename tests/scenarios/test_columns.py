@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from deltalake import DeltaTable
 
 from delta_cdc.cli import main
+from tests import NIGHTLY
 from tests.scenarios.project import UserProject
 
 SETTINGS: dict[str, Any] = {"keys": ["id"], "sequence_by": ["seq"], "operation": "op"}
@@ -312,6 +313,11 @@ TABLES: dict[str, dict[str, Any]] = {
     },
 }
 REFUSED = ("final_refuses", "final_remakes", "stg_cols__moves_no_more", "stg_cols__reorders_otherwise")
+if not NIGHTLY:  # tables that only tests by night look at
+    for name in (
+        "history_table", "history_view", "turns_keyed", "parts_anew", "renames_and_retypes", "ignores_and_renames", "turns_soft",
+    ):
+        del TABLES[name]
 for case in TABLES.values():
     if not case.get("settings") or "keys" not in case["settings"]:
         continue
@@ -539,6 +545,7 @@ def test_E3_a_dropped_column_stays_and_is_null_in_new_versions(cols: Columns) ->
     assert cols.rows("final_drops_in_sync", "id, a, c") == [{"id": 1, "a": 1, "c": None}, {"id": 2, "a": 2, "c": 3}]
 
 
+@pytest.mark.nightly  # test_histories: columns that come and go, histories as tables
 def test_E1_E3_E4_a_history_that_is_a_table_follows_as_the_view_does(cols: Columns) -> None:
     of_table, of_view = (f"hist_cols__history_{kind}" for kind in ("table", "view"))
     assert cols.columns(of_table) == cols.columns(of_view)
@@ -583,6 +590,7 @@ def test_E4_another_expression_gives_the_same_positions_or_is_refused(cols: Colu
     assert said in cols.refusals["stg_cols__reorders_otherwise"]
 
 
+@pytest.mark.nightly  # made anew: test_bad_input, S5; only appended: N2
 def test_N2_what_was_only_appended_to_is_worked_out_by_its_keys(cols: Columns) -> None:
     assert cols.rows("final_turns_keyed", "id, a") == [{"id": 1, "a": 2}, {"id": 2, "a": 3}, {"id": 3, "a": 4}]
     assert len(cols.rows("hist_cols__turns_keyed")) == 4
@@ -627,6 +635,7 @@ def test_E7_expressions_make_columns_of_history_and_final(cols: Columns) -> None
     assert "dbt run --full-refresh --select final_remakes" in cols.refusals["final_remakes"]
 
 
+@pytest.mark.nightly  # made anew: test_bad_input, S5
 def test_A4_rows_already_there_get_the_partitions_of_another_expression(cols: Columns) -> None:
     assert cols.rows("final_parts_anew", "id, p") == [{"id": 1, "p": 5}, {"id": 2, "p": 7}]
 
@@ -685,16 +694,19 @@ def test_A7_P3_a_key_may_change_from_null_where_images_before_are_whole(cols: Co
     assert len({row["_cdc_entity"] for row in history}) == 2
 
 
+@pytest.mark.nightly  # E2 and E4 above
 def test_E2_E4_a_column_that_is_renamed_and_retyped_keeps_what_fits(cols: Columns) -> None:
     assert cols.rows("final_renames_and_retypes", "id, new") == [{"id": 1, "new": "1"}, {"id": 2, "new": "A12"}]
     assert cols.rows("hist_cols__renames_and_retypes", "id, new") == [{"id": 1, "new": "1"}, {"id": 2, "new": "A12"}]
 
 
+@pytest.mark.nightly  # E2 above, and what on_schema_change decides
 def test_E1_E2_a_renamed_column_is_no_new_one(cols: Columns) -> None:
     assert cols.rows("final_ignores_and_renames", "id, new") == [{"id": 1, "new": 1}, {"id": 2, "new": 2}]
     assert "b" not in cols.columns("final_ignores_and_renames")
 
 
+@pytest.mark.nightly  # soft deletes: test_rows, SHAPED; Q4: test_operations
 def test_A10_Q4_a_table_whose_deletes_become_soft_is_still_judged(cols: Columns) -> None:
     assert cols.rows("final_turns_soft", "id, a, _cdc_is_deleted") == [
         {"id": 1, "a": 1, "_cdc_is_deleted": False}, {"id": 2, "a": 3, "_cdc_is_deleted": False}

@@ -126,6 +126,7 @@ def test_neither_key_nor_values_of_a_person_are_logged(shop: Shop) -> None:
     assert not log.exists() or not {"987654", "quite secret"} & set(log.read_text().replace("'", " ").split())
 
 
+@pytest.mark.nightly  # what is held: test_operations, Q2_Q4; exit codes: the test below
 def test_a_change_set_that_is_held_is_told_and_so_is_the_exit_code(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.deliver("plain", "0002", ("D", 8, 1, None, None), ("D", 8, 2, None, None))
     held = shop.command("run")
@@ -379,6 +380,7 @@ def _files_below(folder: Path) -> set[str]:
     return {str(path) for path in folder.rglob("*") if path.is_file() and "metastore" not in str(path)}
 
 
+@pytest.mark.nightly  # the log of each table: the tests above
 def test_the_log_of_all_tables_has_each_commit_once_also_of_a_table_that_was_made_anew(shop: Shop) -> None:
     project = shop.project
     settings = yaml.safe_load((project.path / "dbt_project.yml").read_text())
@@ -451,6 +453,7 @@ def test_an_interval_that_is_none_is_refused(shop: Shop) -> None:
     assert "`15 min` is no interval. Give a whole number and s, m or h" in shop.command("run", "--every", "15 min").output
 
 
+@pytest.mark.nightly  # the macro that it asks: test_rows, H4
 def test_as_of_tells_the_rows_of_a_moment_one_of_them_and_what_was_known_then(shop: Shop) -> None:
     def told(*asked: object) -> tuple[list[list[str]], str]:
         done = shop.command("as-of", "moving", *asked)

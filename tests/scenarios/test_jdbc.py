@@ -268,6 +268,7 @@ def test_init_takes_tables_keys_and_types_of_a_database(shop: Shop, monkeypatch:
     assert "feed crm, table VISIT: `keys`" in done.output
 
 
+@pytest.mark.nightly  # reconcile: test_commands; reading a database: the tests above
 def test_reconcile_looks_into_a_database(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_DATABASE", "shop")
     folder = shop.project.path / "landing" / "stock"

@@ -272,6 +272,9 @@ def test_Q3_replayed_rows_count_from_where_they_arrived(feed: Feed) -> None:
     feed.run("errors", "twin")
     assert feed.final("errors")[26] == 12
     assert (feed.final("errors"), feed.history("errors")) == (feed.final("twin"), feed.history("twin"))
+    # what was not resolved before is appended; what is resolved otherwise than before is merged
+    commits = feed.project.rows("select operation from (describe history {schema}.int_ops__errors_keys)")
+    assert {"WRITE", "MERGE"} <= {commit["operation"] for commit in commits}
 
 
 @pytest.mark.nightly  # what is replayed: the test above; what came again: test_S9_a_retracted_change_set_…
@@ -426,6 +429,7 @@ def test_R1_S9_P1_fields_and_other_spellings_outlive_retraction_and_compaction(f
     assert (rows(), feed.history("nested")[-1]) == (expected, versions[-1])
 
 
+@pytest.mark.nightly  # H4 of random changes: test_rows
 def test_H4_A8_a_truncate_counts_when_it_was_seen_as_in_history(feed: Feed) -> None:
     feed.deliver(
         "moments", "0001",

@@ -219,6 +219,7 @@ def test_a_batch_that_is_in_the_table_but_not_noted_in_the_checkpoint_comes_once
     assert shop.landed(place) == [("unnoted", 0, offset) for offset in range(6)]
 
 
+@pytest.mark.nightly  # a checkpoint that lacks a batch: the test above
 def test_other_topics_a_lost_checkpoint_and_vacuum_double_nothing(shop: Shop) -> None:
     for topic in ("one", "two"):
         shop.topics.create(topic)

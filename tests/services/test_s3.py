@@ -168,6 +168,7 @@ def test_S4_change_sets_are_taken_once_and_rewritten_ones_again(project: UserPro
     assert project.rows("select distinct _cdc_entity from {schema}.hist_files__t where id in (2, 20)")[1:] == []
 
 
+@pytest.mark.nightly  # what they ask of local tables: tests/scenarios/test_commands.py
 def test_the_commands_tell_of_tables_in_s3(project: UserProject, s3: Bucket) -> None:
     told = {found["table"]: found for found in json.loads(command(project, "status", "--json"))}
     assert told["folders.t"]["state"] == "ok"

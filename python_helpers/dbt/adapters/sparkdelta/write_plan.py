@@ -29,6 +29,7 @@ class WritePlan:
         DBT_INTERNAL_SOURCE), for replace_where the rows to replace (no alias).
     delete_unmatched: merge removes the rows that its source does not have: the source is the whole table.
     narrow: the values of the merge's keys may stand in its ON clause where the table is large: sparkdelta.narrowing.
+    all_new: the table has no row of the keys that the source has: where the model merges, its rows are appended.
     columns: {name: type}: what the table has to have before the model's SQL is read. What is missing is added and what is
         narrower widened, whatever on_schema_change says; with skip too.
     report: what the model wants said of this write: added to adapter_response in run_results.json.
@@ -41,13 +42,14 @@ class WritePlan:
     predicates: Sequence[str] = ()
     delete_unmatched: bool = False
     narrow: bool = False
+    all_new: bool = False
     columns: Mapping[str, Any] | None = None
     report: Mapping[str, Any] | None = None
     nothing: bool = field(default=False, init=False)  # a Python model returned no rows to create a table from
 
     def __post_init__(self) -> None:
         problems = []
-        for name in ("skip", "rebuild", "delete_unmatched", "narrow"):
+        for name in ("skip", "rebuild", "delete_unmatched", "narrow", "all_new"):
             if not isinstance(getattr(self, name), bool):
                 problems.append(f"`{name}` is {getattr(self, name)!r}; it wants true or false")
         if isinstance(self.predicates, str) or not all(isinstance(p, str) for p in self.predicates or ()):

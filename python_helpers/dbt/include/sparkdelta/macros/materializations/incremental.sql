@@ -3,7 +3,7 @@
   {%- set target_relation = this.incorporate(type='table') -%}
   {%- set existing = load_relation(this) -%}
   {%- set source = make_temp_relation(this) -%}
-  {%- set strategy = adapter.get_incremental_strategy_macro(context, sparkdelta_incremental_strategy()) -%}
+  {%- set strategy = sparkdelta_incremental_strategy() -%}
 
   {{ run_hooks(pre_hooks) }}
 
@@ -28,7 +28,8 @@
       {%- set narrowed = adapter.narrowed(target_relation, source, sparkdelta_list(config.get('unique_key')),
             'DBT_INTERNAL_DEST') -%}
     {%- endif -%}
-    {%- set sql = strategy({
+    {%- set words = adapter.get_incremental_strategy_macro(context, 'append' if plan.all_new else strategy) -%}
+    {%- set sql = words({
         'target_relation': target_relation,
         'temp_relation': source,
         'unique_key': config.get('unique_key'),
