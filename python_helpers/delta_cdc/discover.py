@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from delta_cdc.errors import OperationError, counted
+from delta_cdc.errors import OperationError, counted, some_of
 from delta_cdc.formats import format_of
 from delta_cdc.message_readers import READERS, Sighting
 from delta_cdc.source_types import wider
@@ -306,8 +306,7 @@ def _to_do(message_format: str, found: Discovery, names: Mapping[str, str], tabl
         )
     untyped = [f"{table.name}.{name}" for table in found.tables.values() for name, kind in table.columns.items() if kind is None]
     if untyped:
-        some = ", ".join(untyped[:3]) + (" …" if len(untyped) > 3 else "")
-        yield f"No type was told of {counted(len(untyped), 'column')}, listed as string: {some}"
+        yield f"No type was told of {counted(len(untyped), 'column')}, listed as string: {some_of(untyped)}"
     for told in found.tables.values():
         untold = {name.lower() for name, kind in told.columns.items() if kind is None}
         if types := ", ".join(f"{name} {kind}" for name, kind in told.looks.types().items() if name.lower() in untold):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -33,6 +33,11 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 def counted(number: int, thing: str) -> str:
     """`1 file`, `2 files`."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first three, and that there are more."""
+    return ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from delta_cdc import delta_tables, discover, flat_files, notes, scaffold
-from delta_cdc.errors import ConfigError, OperationError, counted, told_of_files
+from delta_cdc.errors import ConfigError, OperationError, counted, some_of, told_of_files
 from delta_cdc.formats import FORMATS, which_format
 from delta_cdc.operations import Dbt
 from delta_cdc.project import Project
@@ -137,9 +137,11 @@ def _passed_over(folder: Path, change_sets: Mapping[str, Sequence[Path]], locati
     if any(path.parent == folder for path in change_sets.get("", ())):
         beside = sorted(each.name for each in folder.iterdir() if each.is_dir() and each.name[0] not in "._")
         if beside:
-            some = ", ".join(beside[:3]) + (" …" if len(beside) > 3 else "")
             where = f"{location.rstrip('/')}/{{table}}"
-            yield f"{location} holds folders too, not looked into: {some}. If each is a table's, say `--location '{where}'`."
+            yield (
+                f"{location} holds folders too, not looked into: {some_of(beside)}. "
+                f"If each is a table's, say `--location '{where}'`."
+            )
 
 
 def _told_by_files(

@@ -273,7 +273,7 @@ def test_Q3_replayed_rows_count_from_where_they_arrived(feed: Feed) -> None:
     assert feed.final("errors")[26] == 12
     assert (feed.final("errors"), feed.history("errors")) == (feed.final("twin"), feed.history("twin"))
     # what was not resolved before is appended; what is resolved otherwise than before is merged
-    commits = feed.project.rows("select operation from (describe history {schema}.int_ops__errors_keys)")
+    commits = feed.project.rows("describe history {schema}.int_ops__errors_keys")
     assert {"WRITE", "MERGE"} <= {commit["operation"] for commit in commits}
 
 

@@ -8,8 +8,6 @@ import socket
 import subprocess
 import tempfile
 import time
-import uuid
-from base64 import urlsafe_b64encode
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,8 @@ SPARK_SETTINGS = {
 }
 # of the version of the client that Spark's source brings
 PACKAGES = ["org.apache.kafka:kafka_2.13:3.9.2", "org.slf4j:slf4j-simple:1.7.36"]
+
+CLUSTER = "ZGVsdGFfY2RjX2Jyb2tlcg"  # 16 bytes in base64; a random one may begin with the - of an option
 
 
 class Broker:
@@ -54,9 +54,8 @@ class Broker:
         self._properties.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
 
     def start(self) -> None:
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         done = subprocess.run(
-            [*_java(), "kafka.tools.StorageTool", "format", "-t", cluster, "-c", self._properties], capture_output=True, text=True
+            [*_java(), "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", self._properties], capture_output=True, text=True
         )
         if done.returncode:
             raise RuntimeError(f"Kafka's storage could not be made:\n{done.stdout}\n{done.stderr}")
