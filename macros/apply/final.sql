@@ -241,7 +241,7 @@ from present
 {%- endif -%}
 select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
   {{- ', _cdc_key' if settings.surrogate == 'hash' }}
-from {{ delta_cdc._with_made(settings, rows) }}
+from {{ delta_cdc._with_made(settings, rows, delta_cdc._unlisted_there(settings)) }}
 where _cdc_error is null and _cdc_op in ('I', 'R') and _cdc_batch_id > {{ done }}
 {%- endmacro %}
 
@@ -308,7 +308,7 @@ winners as (
 )
 {%- endif %}
 select {{ delta_cdc._final_select(settings) }}, {{ '_cdc_is_gone' if soft else '_cdc_ends as _cdc_is_gone' }}
-from {{ delta_cdc._with_made(settings, 'winners') }}
+from {{ delta_cdc._with_made(settings, 'winners', delta_cdc._unlisted_there(settings)) }}
 {%- endmacro %}
 
 
@@ -335,7 +335,7 @@ from {{ delta_cdc._with_made(settings, 'winners') }}
 {%- set first = settings.get('set_on_insert') or [] -%}
 {%- set goes_on = 'r._cdc_life = 0' ~ (' and (not live._cdc_is_deleted or not r._cdc_lived)' if soft else '') -%}
   select
-    {{ delta_cdc.column_list(keys, 'r.') }}, r._cdc_ends
+    {{ delta_cdc.column_list(keys, 'r.') }}, r._cdc_ends, r._cdc_occurred_at, r.{{ delta_cdc.order_columns() | join(', r.') }}
   {%- for column in values %}
     {%- set name = delta_cdc.quoted(column) %},
     {% if soft and settings.get('soft_delete_nulls') %}if(r._cdc_ends, null, {% endif -%}

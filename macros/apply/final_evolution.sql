@@ -21,10 +21,11 @@
   {%- set stay = delta_cdc._final_columns(settings) | map('lower') | list -%}
   {%- set gone = [] -%}
   {%- for column in state.columns if column | lower not in stay %}{% do gone.append(column) %}{% endfor -%}
+  {%- set to_make = made.keys() | reject('in', state.columns) | list -%}
   {%- set retyped = evolved.widen + evolved.rewrite + evolved.cast.keys() | list + evolved.add[evolved.new | length:] -%}
-  {%- if wish == 'fail' and (evolved.new or gone or retyped) and is_incremental() -%}
+  {%- if wish == 'fail' and (evolved.new or to_make or gone or retyped) and is_incremental() -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ "the columns of " ~ this
-          ~ " would change, and `on_schema_change` is fail. New: " ~ (evolved.new | join(', ') or 'none')
+          ~ " would change, and `on_schema_change` is fail. New: " ~ ((evolved.new + to_make) | join(', ') or 'none')
           ~ "; gone: " ~ (gone | join(', ') or 'none') ~ "; of another type: " ~ (retyped | join(', ') or 'none')
           ~ ". Set another on_schema_change, or run with --full-refresh.") -%}
   {%- endif -%}
@@ -45,12 +46,11 @@
   {%- for column in wanted if column not in evolved.new and column | lower not in filled -%}
     {%- do unfilled.append(column) -%}
   {%- endfor -%}
-  {%- set to_make = made.keys() | reject('in', state.columns) | list -%}
   {%- if to_make and wish == 'ignore' and is_incremental() -%}
     {%- do settings.update({'columns': settings['columns'] | reject('in', to_make) | list}) -%}
     {%- set to_make = [] -%}
   {%- endif -%}
-  {%- set renamed = settings.renamed_in_staging.values() | select('in', state.columns) | list -%}
+  {%- set renamed = settings.renamed_in_staging.values() | select('in', gone) | list -%}  {#- not made of the new one #}
   {%- if evolved.rewrite or evolved.cast or to_make or renamed or (wish == 'sync_all_columns' and gone) -%}
     {%- do found.update({'rebuild': true}) -%}
   {%- elif found.new or retyped or unfilled -%}
@@ -101,6 +101,10 @@
 {% endmacro %}
 
 
+{#- Those of a model whose settings tell staging's columns (`note_columns`). -#}
+{% macro _unlisted_there(settings) %}{{ return(delta_cdc._unlisted(settings, settings.get('staged_types') or {})) }}{% endmacro %}
+
+
 {#- What is made of staging knows its columns, and goes on to publish those that are no longer listed (E3).
     staged: staging's state. published: the columns that history or final has. -#}
 {% macro follow_staging(settings, staged, published) %}
@@ -108,9 +112,11 @@
   {%- do delta_cdc._publish_retired(settings, delta_cdc._retired_columns(settings, staged.columns), published) -%}
 {% endmacro %}
 
-{#- They stay where they were published (E3), null from then on. -#}
+{#- They stay where they were published (E3), null from then on; a name that is made otherwise is none of theirs. -#}
 {% macro _publish_retired(settings, retired, published) %}
-  {%- set stay = retired | select('in', published) | list -%}
+  {%- set made = (delta_cdc._final_columns(settings) + ['valid_from', 'valid_to', 'is_current']) | map('lower') | list -%}
+  {%- set stay = [] -%}
+  {%- for column in retired if column in published and column | lower not in made %}{% do stay.append(column) %}{% endfor -%}
   {%- do settings.update({'columns': settings['columns'] + stay}) -%}
   {%- if settings.get('track_columns') is none or settings.track_columns is mapping -%}
     {%- do settings.update({'tracked': settings['tracked'] + stay}) -%}

@@ -8,11 +8,12 @@
 {%- if settings.get('delete_mode') == 'soft' %}, _cdc_is_deleted, _cdc_deleted_at{% endif %}
 {%- endmacro %}
 
-{#- Rows of staging with what `expressions` make of them, also in place of columns that came. -#}
-{% macro _with_made(settings, rows) %}
+{#- Rows of staging with what `expressions` make of them, also in place of columns that came. more: columns that the rows have and
+    nobody lists any more. -#}
+{% macro _with_made(settings, rows, more=[]) %}
   {%- set made = settings.get('expressions') or {} -%}
   {%- if not made %}{{ return(rows) }}{% endif -%}
-  {%- set there = settings.column_types.keys() | select('in', made) | list -%}
+  {%- set there = (settings.column_types.keys() | list + more) | select('in', made) | list -%}
   {{ return('(select *' ~ (' except (' ~ delta_cdc.column_list(there) ~ ')' if there else '')
       ~ ', ' ~ delta_cdc._made(settings, made) ~ ' from ' ~ rows ~ ')') }}
 {% endmacro %}

@@ -294,8 +294,8 @@ select {{ as_new | join(', ') }} from (
     {%- do types.append(delta_cdc.quoted(column) ~ ': ' ~ settings.column_types[column]) -%}
   {%- endfor -%}
   {%- if types and before._cdc_key_before is mapping -%}
-    {%- set new = adapter.evolved(before, {'_cdc_key_before': 'struct<' ~ types | join(', ') ~ '>'}).add -%}
-    {%- if new %}{% do delta_cdc.write_before('alter table ' ~ this ~ ' add columns (' ~ new | join(', ') ~ ')') %}{% endif -%}
+    {%- set wanted = {'_cdc_key_before': 'struct<' ~ types | join(', ') ~ '>'} -%}
+    {%- if adapter.evolved(before, wanted).add %}{% do delta_cdc.evolve_before(wanted) %}{% endif -%}
   {%- endif -%}
 {% endmacro %}
 

@@ -36,22 +36,24 @@
 {% macro _status() %}
   {%- set ledger, runs, holds = delta_cdc._ledger(), delta_cdc._runs_relation(), delta_cdc.holds_relation() -%}
   {%- set out = {'tables': [], 'runs': [], 'quarantine': [], 'holds': []} -%}
-  {%- set untold, revised, models = [], [], {} -%}
+  {%- set untold, revised, marked_by_keys, never_held, models = [], [], [], [], {} -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
     {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
     {%- set final = delta_cdc._model_of(settings, 'final') -%}
     {%- do models.update({staging.identifier: delta_cdc.model_name(settings, 'staging')}) -%}
+    {%- if not delta_cdc.may_be_held(settings) %}{% do never_held.append(staging.identifier) %}{% endif -%}
     {%- set state = delta_cdc.progress(staging) -%}
     {%- if state.exists -%}
       {%- set staged, written = adapter.table_statistics(staging, '_cdc_occurred_at'), adapter.table_statistics(final) -%}
       {%- set marked = adapter.table_state(final).properties.get('delta.enableDeletionVectors') == 'true' -%}
-      {%- do out.tables.append({'name': settings.feed ~ '.' ~ settings.table, 'batch_id': state.batch_id,
+      {%- do out.tables.append({'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'batch_id': state.batch_id,
             'changes': staged.get('rows'),
             'newest': delta_cdc._moment_as_json(staged.get('highest')), 'files': written.get('files'),
             'final_rows': written.get('rows'), 'final_rows_are_exact': not marked}) -%}
       {#- statistics tell of what was retracted too -#}
       {%- if state.notes.get('revised_in') is not none %}{% do revised.append(staging) %}{% endif -%}
+      {%- if 'delta_cdc.keys' in state.properties %}{% do marked_by_keys.append(staging) %}{% endif -%}
       {%- set is_told = staged.get('highest') is not none and staging not in revised -%}
       {%- if staged.get('rows') and not is_told and '_cdc_occurred_at' in state.columns -%}
         {%- do untold.append('select ' ~ (out.tables | length - 1) ~ ' as place, '
@@ -66,12 +68,20 @@
   {%- endif -%}
   {%- set sets = {} -%}
   {%- if out.tables -%}
-    {%- for row in adapter.query_rows('select batch_id, change_set from ' ~ ledger
+    {%- for row in adapter.query_rows('select batch_id, change_set, unit from ' ~ ledger
           ~ ' where batch_id in (' ~ out.tables | map(attribute='batch_id') | join(', ') ~ ')') -%}
-      {%- do sets.update({row.batch_id: row.change_set}) -%}
+      {%- do sets.update({row.batch_id: row}) -%}
     {%- endfor -%}
   {%- endif -%}
-  {%- for row in out.tables %}{% do row.update({'change_set': sets.get(row.batch_id)}) %}{% endfor -%}
+  {%- for row in out.tables -%}
+    {%- set found, settings = sets.get(row.batch_id, {}), row.pop('settings') -%}
+    {%- if found.get('unit') in ('retract', 'replay', 'erase') -%}  {#- what was loaded before it -#}
+      {%- set before = delta_cdc._change_sets_above(ledger, -1, settings.feed, delta_cdc.qualified_folder(settings)) -%}
+      {%- set found = adapter.query_rows('select max_by(change_set, batch_id) as change_set from (' ~ before
+            ~ ') where batch_id < ' ~ row.batch_id)[0] -%}
+    {%- endif -%}
+    {%- do row.update({'change_set': found.get('change_set')}) -%}
+  {%- endfor -%}
   {%- if adapter.table_state(runs).exists -%}
     {%- do out.update({'runs': delta_cdc._of_models(
           "select `table`, sum(rows_read) as rows_read, sum(rows_duplicate) as rows_duplicate, sum(rows_late) as rows_late, "
@@ -79,7 +89,7 @@
           ~ "max_by(status, finished_at) as status, max_by(error, finished_at) as error from " ~ runs ~ " group by `table`")}) -%}
     {#- no run counts what is retracted later, nor the messages of a feed that mixes tables which are of none -#}
     {%- set quarantine = delta_cdc._control_relation('cdc_quarantine') -%}
-    {%- if (revised or out.runs | selectattr('rows_quarantined') | list
+    {%- if (revised or marked_by_keys or out.runs | selectattr('rows_quarantined') | list
             or delta_cdc._loading_tables() | selectattr('table', 'undefined') | list)
           and adapter.get_relation(quarantine.database, quarantine.schema, quarantine.identifier) is not none -%}
       {%- do out.update({'quarantine': adapter.query_rows('select feed, source_table, error, count(*) as n from '
@@ -88,7 +98,7 @@
   {%- endif -%}
   {%- if adapter.table_state(holds).exists -%}
     {%- do out.update({'holds': adapter.query_rows('select `table`, batch_id, change_set, reason from ' ~ holds
-            ~ ' where accepted_at is null order by batch_id')}) -%}
+            ~ ' where accepted_at is null order by batch_id') | rejectattr('table', 'in', never_held) | list}) -%}
     {%- for hold in out.holds if hold['table'] in models %}{% do hold.update({'table': models[hold['table']]}) %}{% endfor -%}
   {%- endif -%}
   {{ return(out) }}
@@ -122,7 +132,11 @@
   {%- set settings = table.settings -%}
   {%- set keys_table = delta_cdc._keys_table(settings) -%}
   {%- set position = 'struct(_cdc_sequence, _cdc_ordinal)' -%}
-  {%- set values = settings['columns'] | reject('in', settings['keys']) | list -%}
+  {#- what `expressions` make, and a column that was listed just now, staging does not have -#}
+  {%- set there, values = delta_cdc.progress(table.staging).columns | map('lower') | list, [] -%}
+  {%- for column in settings['columns'] if column not in settings['keys'] and column | lower in there -%}
+    {%- do values.append(column) -%}
+  {%- endfor -%}
   {%- set held = delta_cdc.holds_of(table.staging) | selectattr('accepted_at', 'none') | map(attribute='batch_id') | list
         if delta_cdc.may_be_held(settings) else [] -%}
   {%- set is_held = 'c._cdc_batch_id >= ' ~ held | min if held else 'false' -%}
@@ -141,7 +155,9 @@ told as (
     {{ 'e.entity' if keys_table else 'null' }} as _cdc_entity, {{ 'e.origin' if keys_table else 'null' }} as _cdc_origin,
     {{ 'e.displaced_entity' if keys_table else 'null' }} as _cdc_displaces, {{ is_held }} as _cdc_is_held,
     struct(c.{{ delta_cdc.order_columns() | join(', c.') }}) as _cdc_place,
-    if(c._cdc_error is null and not {{ is_held }}, c._cdc_op, null) as _cdc_counts_as
+    if(c._cdc_error is null and not {{ is_held }}
+      {{- " and not coalesce(e.origin in ('absorbed', 'unknown_delete'), false)" if keys_table }},
+      c._cdc_op, null) as _cdc_counts_as
   from changes as c
   {%- if keys_table %}
   left join {{ keys_table }} as e on e._cdc_batch_id = c._cdc_batch_id and e._cdc_row = c._cdc_row
@@ -170,7 +186,7 @@ select
   _cdc_error is null and coalesce({{ position }} < max(if(_cdc_error is null, {{ position }}, null)) over (
     order by _cdc_batch_id, _cdc_row rows between unbounded preceding and 1 preceding), false) as is_late,
   _cdc_is_held as is_held, _cdc_is_last as is_last
-from cdc_told_of_row
+from {{ delta_cdc.staged_rows(settings, 'cdc_told_of_row') }}
 order by {{ delta_cdc.order_by() }}
   {%- endset -%}
   {%- set found = adapter.query_rows(changes) -%}

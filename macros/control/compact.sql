@@ -17,8 +17,8 @@
 {% endmacro %}
 
 
-{#- The compaction of a table that nothing speaks against. -#}
-{% macro _fold(table, state, before) %}
+{#- The compaction of a table that nothing speaks against. told: what cannot be a horizon is said, and stops nothing. -#}
+{% macro _fold(table, state, before, told=false) %}
   {%- set time_type = delta_cdc._time_type(table.staging) -%}
   {%- set moment = 'try_cast(' ~ delta_cdc.literal(before) ~ ' as ' ~ time_type ~ ')' -%}
   {%- do delta_cdc._refuse_no_moment(table, before, time_type) -%}
@@ -31,8 +31,10 @@
     {%- do print('table ' ~ table.name ~ ': no change is from before ' ~ before ~ ': nothing to fold.') -%}
     {{ return('') }}
   {%- elif not delta_cdc.can_be_noted(cut.type, cut.at) -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': a position of type ' ~ cut.type
-          ~ ' cannot be written down exactly, so it can be no horizon.') -%}
+    {%- set why = 'a position of type ' ~ cut.type ~ ' cannot be written down exactly, so it can be no horizon' -%}
+    {%- if not told %}{% do exceptions.raise_compiler_error('table ' ~ table.name ~ ': ' ~ why ~ '.') %}{% endif -%}
+    {%- do print('table ' ~ table.name ~ ' has `compact_after_days`, and is not compacted: ' ~ why ~ '.') -%}
+    {{ return('') }}
   {%- endif -%}
   {%- set below = '(select * from ' ~ table.staging ~ ' where _cdc_error is null and struct(_cdc_sequence, _cdc_ordinal) <= '
         ~ delta_cdc.position_of(cut.at, cut.type) ~ ')' -%}
@@ -197,6 +199,10 @@ from {{ below }} where _cdc_op = 'T'
   {%- if not delta_cdc.has_entities(settings) -%}
     {%- do problems.append('it has no keys, or its rows are only added') -%}
   {%- else -%}
+    {%- if table.grows -%}
+      {%- do problems.append('staging has not got its columns from the configuration yet (' ~ table.grows | join(', ')
+            ~ '): run `dbt run` first') -%}
+    {%- endif -%}
     {%- if settings.get('alternate_keys') -%}
       {%- do problems.append('`alternate_keys` needs every change of a row') -%}
     {%- endif -%}
@@ -230,6 +236,6 @@ from {{ below }} where _cdc_op = 'T'
     {%- do print('table ' ~ table.name ~ ' has `compact_after_days`, and is not compacted: ' ~ problems | join('; ') ~ '.') -%}
   {%- else -%}
     {%- do delta_cdc._fold(table, state, adapter.query_rows('select cast(cast(current_timestamp() - make_dt_interval('
-            ~ table.settings.compact_after_days ~ ') as ' ~ time_type ~ ') as string) as horizon')[0].horizon) -%}
+            ~ table.settings.compact_after_days ~ ') as ' ~ time_type ~ ') as string) as horizon')[0].horizon, told=true) -%}
   {%- endif -%}
 {% endmacro %}

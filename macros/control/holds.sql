@@ -135,7 +135,8 @@
 {%- set position = 'struct(' ~ delta_cdc.order_columns() | join(', ') ~ ')' -%}
 {%- set counted = settings.get('max_delete_share') is not none and state.exists -%}
 {%- set final_state = adapter.table_state(final) if counted else {'exists': false} -%}
-{%- set live = final_state.exists -%}
+{#- of a final by other keys (K8) nobody can tell what would go -#}
+{%- set live = final_state.exists and not delta_cdc._are_other_keys(final_state.notes.get('keys', keys), keys) -%}
 with {{ delta_cdc._staging_ctes(settings, lines) }}
 {%- if live %},
 live as (
@@ -143,7 +144,7 @@ live as (
 ),
 usable as (
   select *, {{ position }} as _cdc_position,
-    _cdc_key_before is not null and not _cdc_key_before <=> struct({{ key_list }}) as _cdc_moves
+    _cdc_key_before is not null and not ({{ delta_cdc.same_columns(keys, '_cdc_key_before', 'changes') }}) as _cdc_moves
   from changes where _cdc_error is null
 ),
 {%- if settings.get('split_key_changes') %}

@@ -65,21 +65,35 @@ where not s._cdc_error <=> 'erased' and not s._cdc_error <=> 'unparsable' and (
     select 1 from (select explode(array_compact(array(c.key_before, c.key_after))) as key from {{ keys_table }} as c
       where c.entity in ({{ entities }})) as had
     where {{ delta_cdc.same_columns(keys, 's', 'had.key') }}))
+  -- the delete that is half of a key change (K6) is of no entity
+  or (s._cdc_op = 'D' and (s._cdc_batch_id, s._cdc_row) in (
+    select a._cdc_batch_id, a._cdc_row from {{ keys_table }} as a where a.origin = 'absorbed')
+    and exists (
+      select 1 from (select c.key_before as key, c._cdc_sequence as place from {{ keys_table }} as c
+        where c.key_before is not null and c._cdc_op <> 'D' and c.entity in ({{ entities }})) as moved
+      where {{ delta_cdc.same_columns(keys, 's', 'moved.key') }} and s._cdc_sequence <=> moved.place))
 {%- endif %}
 )
 {%- endmacro %}
 
 
-{#- The keys that the row had, each with the position of its last change. -#}
+{#- The keys that the row had, each with the position of its last change. What only a change tells that cannot be used is none
+    of them, unless the row was named by it. -#}
 {% macro _keys_of_row(settings) -%}
 {%- set keys = settings['keys'] -%}
 select {{ delta_cdc.column_list(keys) }}, max(struct(_cdc_sequence, _cdc_ordinal)) as _cdc_position
 from (
 {%- if settings.key_changes %}
-  select {{ delta_cdc.column_list(keys) }}, _cdc_sequence, _cdc_ordinal from cdc_changes_of_row
+  {%- set counts = "(_cdc_error is null or _cdc_error = 'retracted')" %}
+  select {{ delta_cdc.column_list(keys) }}, _cdc_sequence, _cdc_ordinal from cdc_changes_of_row where {{ counts }}
   union all
   select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, _cdc_sequence, _cdc_ordinal
-  from cdc_changes_of_row where _cdc_key_before is not null
+  from cdc_changes_of_row where _cdc_key_before is not null and {{ counts }}
+  union all
+  select {{ delta_cdc.column_list(keys, 'k.') }}, c._cdc_sequence, c._cdc_ordinal
+  from cdc_changes_of_row as c cross join cdc_named_key as k
+  where {{ delta_cdc.same_columns(keys, 'c', 'k') }}
+    or (c._cdc_key_before is not null and {{ delta_cdc.same_columns(keys, 'c._cdc_key_before', 'k') }})
 {%- else %}
   select {{ delta_cdc.column_list(keys, 'k.') }}, _cdc_sequence, _cdc_ordinal
   from cdc_changes_of_row cross join cdc_named_key as k

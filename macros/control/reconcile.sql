@@ -119,9 +119,13 @@ compared as (
     {%- for column in compared %}
       {%- set our_value, their_value = our_values[loop.index0], their_values[loop.index0] %}
       {%- set misfit = 't._cdc_misfits[' ~ delta_cdc.literal(column) ~ ']' if misfits else 'null' %}
+      {#- what `expressions` make is compared within a struct, and shown without -#}
+      {%- set is_made = column in (settings.get('expressions') or {}) %}
+      {%- set our_text = 'o.' ~ delta_cdc.quoted(column) if is_made else our_value %}
+      {%- set their_text = 't.' ~ delta_cdc.quoted(column) if is_made else their_value %}
       if({{ our_value }} <=> {{ their_value }}{{ ' and ' ~ misfit ~ ' is null' if misfits }}, null,
         struct({{ delta_cdc.literal(column) }} as column,
-          array(cast({{ our_value }} as string), coalesce({{ misfit }}, cast({{ their_value }} as string))) as pair))
+          array(cast({{ our_text }} as string), coalesce({{ misfit }}, cast({{ their_text }} as string))) as pair))
         {{- ',' if not loop.last }}
     {%- else %}
       cast(null as struct<column: string, pair: array<string>>)

@@ -37,8 +37,11 @@
   {%- set found = delta_cdc._named_change_set(ledger, change_set) -%}
   {%- set batch_id = found.batch_id -%}
   {%- set tables = delta_cdc._staging_tables(found.feed) -%}
-  {%- for table in tables if batch_id <= table.compacted and (table.raw is not none
-        or found.change_set.startswith(delta_cdc.qualified_folder(table.settings) ~ '/')) -%}
+  {%- set homes = [] -%}  {#- none: it came from a folder that is no longer the feed's -#}
+  {%- for table in tables if found.change_set.startswith(delta_cdc.qualified_folder(table.settings) ~ '/') -%}
+    {%- do homes.append(table.name) -%}
+  {%- endfor -%}
+  {%- for table in tables if batch_id <= table.compacted and (table.raw is not none or table.name in homes or not homes) -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': batch ' ~ batch_id
           ~ ' was loaded before the table was compacted. Its changes are folded into others and cannot be taken back.') -%}
   {%- endfor -%}

@@ -186,11 +186,13 @@ transform_keys({{ row }}, (name, value) -> if({{ condition }} and not map_contai
     between them among the lines that are equal in `same` (SQL over `body`, the line as VARIANT). -#}
 {% macro _with_image_before(lines, operation, befores, afters, same) -%}
 {%- set pair = 'over (partition by batch_id, ' ~ same | join(', ') ~ ' order by row_number)' -%}
+{%- set whole = "trim(both ', \\t\\r\\ufeff' from {0})" -%}  {#- as in _json_in #}
 {%- set befores = delta_cdc._literals(befores) -%}
 {%- set afters = delta_cdc._literals(afters) -%}
 select batch_id, change_set, row_number,
   if(image in ({{ afters }}) and image_above in ({{ befores }}),
-    concat(left(rtrim(message), length(rtrim(message)) - 1), ', "__before": ', message_above, '}'), message) as message
+    concat(left({{ whole.format('message') }}, length({{ whole.format('message') }}) - 1), ', "__before": ',
+      {{ whole.format('message_above') }}, '}'), message) as message
 from (
   select batch_id, change_set, row_number, message, image,
     lag(image) {{ pair }} as image_above, lag(message) {{ pair }} as message_above, lead(image) {{ pair }} as image_below

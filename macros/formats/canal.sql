@@ -17,7 +17,8 @@ from (
   from (
     select batch_id, change_set, row_number, message,
       body.type is not null as parsed, body.type as op_code,
-      get(body.data, 0) as row_values, get(body.old, 0) as old_values,
+      {{ delta_cdc._canal_names('get(body.data, 0)') }} as row_values,
+      {{ delta_cdc._canal_names('get(body.old, 0)') }} as old_values,
       coalesce(body._tidb.commitTs, body.ts) as _message_time,  -- TiCDC's `ts` is when it sent, once more perhaps
       body.id as _message_id, {{ delta_cdc._arrival() }} as _arrival,
       coalesce(body.place, 0) as _place, nullif(body.gtid, '') as _gtid,
@@ -25,6 +26,24 @@ from (
     from ({{ delta_cdc._canal_rows(lines) }})
   )
 )
+{%- endmacro %}
+
+
+{#- An image with names where ENUM and SET columns have numbers (`sqlType` 4 and -7): `mysqlType` tells them, `enum('a','b')`; TiCDC's
+    `enum` does not. The first name of an enum is 1, and 0 the empty text; of a set each bit is a name, the lowest the first. -#}
+{% macro _canal_names(image) -%}
+if(exists(map_values(body.mysqlType), type -> type rlike '(?i)^(enum|set)[(]'),
+        transform_values({{ image }}, (name, value) -> if(
+          body.mysqlType[name] rlike '(?i)^(enum|set)[(]' and body.sqlType[name] in ('4', '-7') and value rlike '^[0-9]+$',
+          transform(
+            array(transform(regexp_extract_all(body.mysqlType[name], '\'((?:[^\']|\'\')*)\'', 1), one -> replace(one, '\'\'', '\''))),
+            names -> coalesce(case
+              when body.sqlType[name] = '-7' then array_join(filter(names,
+                (one, place) -> substr(lpad(conv(value, 10, 2), 64, '0'), 64 - place, 1) = '1'), ',')
+              when value = '0' then ''
+              else get(names, try_cast(value as int) - 1) end, value))[0],
+          value)),
+        {{ image }})
 {%- endmacro %}
 
 
@@ -47,7 +66,8 @@ from (
 {%- set type -%}
 struct<
     type string, database string, `table` string, data array<map<string, string>>, old array<map<string, string>>,
-    ts bigint, es bigint, id bigint, gtid string, `sql` string, _tidb struct<commitTs: bigint>, place int>
+    ts bigint, es bigint, id bigint, gtid string, `sql` string, _tidb struct<commitTs: bigint>, place int,
+    mysqlType map<string, string>, sqlType map<string, string>>
 {%- endset -%}
 select * from ({{ delta_cdc._lines_as(lines, type) }})
 -- DDL, and what tells the statement whose rows are in other messages (binlog_rows_query_log_events)

@@ -36,8 +36,10 @@ from (
         when row_before is not null then 'd' end) as op_code,
     -- PostgreSQL gives [last commit, this change], also for the rows of an incremental snapshot, which have no lsn
     try_cast(try_variant_get(try_parse_json(event.source.sequence), '$[1]', 'string') as decimal(38, 0)) as pg_position,
-    -- MongoDB's place in its log is a second and a number in it; of TiCDC's all else is the same in every message
-    try_cast(coalesce(if(is_document, cast(event.source.ts_ms div 1000 * 4294967296BD + event.source.ord as string), null),
+    -- MongoDB's place in its log is a second and a number in it; from 3.4 on its time is the wall's, which may be a moment behind
+    -- that second. A snapshot's row has -1, and the time of its telling. Of TiCDC's all else is the same in every message
+    try_cast(coalesce(if(is_document and event.source.ord >= 0,
+          cast(event.source.ts_ms * 4294967296BD + event.source.ord as string), null),
         if(event.source.connector = 'TiCDC', event.source.commit_ts, null),
         event.source.lsn, event.source.pos, event.source.scn, event.source.event_serial_no) as decimal(38, 0)) as offset,
     coalesce({{ delta_cdc._padded('event.source.file') }},
@@ -272,7 +274,7 @@ select batch_id, change_set, row_number, message, record is not null as message_
 from (
   select *, is_bare_row or {{ delta_cdc._debezium_is_row('value', '$.payload') }} as is_row,
     if(is_record, {{ delta_cdc._parsed("try_variant_get(record, '$.key', 'variant')") }}, null) as record_key,
-    if(is_record, try_variant_get(record, '$.headers["__debezium.oldkey"]', 'variant'), null) as old_key
+    if(is_record and contains(message, '__debezium.oldkey'), {{ delta_cdc._record_header('__debezium.oldkey') }}, null) as old_key
   from (
     select *, {{ delta_cdc._debezium_is_row('value', '$') }} as is_bare_row
     from (
@@ -308,6 +310,20 @@ from (
 {% macro _parsed(part) %}
   {{ return("coalesce(if(has_texts and schema_of_variant(" ~ part ~ ") = 'STRING', try_parse_json(cast(" ~ part
       ~ " as string)), null), " ~ part ~ ")") }}
+{% endmacro %}
+
+{#- A header of a Kafka record: from a map, whose values may be lists, from a list of {key, value}, or from one of names and values
+    in turn, as `kcat -J` writes it. What came as text as JSON. -#}
+{% macro _record_header(name) %}
+  {%- set of_list = "transform(array(try_cast(try_variant_get(record, '$.headers', 'variant') as array<variant>)), headers -> coalesce("
+        ~ "try_variant_get(get(filter(headers, header -> try_variant_get(header, '$.key', 'string') = '" ~ name ~ "'), 0), '$.value', 'variant'), "
+        ~ "get(headers, cast(nullif(array_position(transform(headers, header -> try_cast(header as string)), '" ~ name ~ "'), 0) as int))))[0]" -%}
+  {%- set found = [] -%}
+  {%- for path in ('$.headers["' ~ name ~ '"][0]', '$.headers["' ~ name ~ '"]') -%}
+    {%- do found.append("try_variant_get(record, '" ~ path ~ "', 'variant')") -%}
+  {%- endfor -%}
+  {{ return("transform(array(coalesce(" ~ found | join(', ') ~ ", " ~ of_list ~ ")), header -> coalesce(if(schema_of_variant(header) = 'STRING',"
+      ~ " try_parse_json(cast(header as string)), null), header))[0]") }}
 {% endmacro %}
 
 {#- A key from beside its schema; one without a schema may have a column `payload`, whose value is no object. -#}
@@ -533,7 +549,7 @@ select batch_id, change_set, row_number, message,
 from ({{ delta_cdc._debezium_envelopes(lines) }})
 {%- endmacro %}
 
-{#- The first of these fields of `source` that there is. -#}
+{#- The first of these fields of `source` that there is; Vitess writes an empty `db`. -#}
 {% macro _debezium_source(names) -%}
-coalesce({% for name in names %}try_variant_get(envelope, '$.source.{{ name }}', 'string'){{ ', ' if not loop.last }}{% endfor %})
+coalesce({% for name in names %}nullif(try_variant_get(envelope, '$.source.{{ name }}', 'string'), ''){{ ', ' if not loop.last }}{% endfor %})
 {%- endmacro %}

@@ -8,12 +8,20 @@
 
 {#- Of lines with one change each. -#}
 {% macro wal2json_v1_changes(lines, settings) -%}
+{%- set after = delta_cdc._map_of('row_change.columnnames', 'row_change.columnvalues') -%}
+{%- set before = delta_cdc._map_of('row_change.oldkeys.keynames', 'row_change.oldkeys.keyvalues') -%}
+{#- `oldkeys` leaves out what is null: of a whole row before, what it does not have of the row after was null #}
+{%- if settings.get('full_images') or settings.get('keyless') == 'multiset' -%}
+  {%- set before = 'transform(array(struct(' ~ after ~ ' as after, ' ~ before ~ ' as before)), images -> coalesce(map_concat('
+        ~ 'transform_values(map_filter(images.after, (name, value) -> not map_contains_key(images.before, name)), '
+        ~ '(name, value) -> cast(null as string)), images.before), images.before))[0]' -%}
+{%- endif -%}
 select
   batch_id, change_set, row_number, message,
   row_change is not null as parsed,
   row_change.kind as op_code,
-  {{ delta_cdc._map_of('row_change.columnnames', 'row_change.columnvalues') }} as after,
-  {{ delta_cdc._map_of('row_change.oldkeys.keynames', 'row_change.oldkeys.keyvalues') }} as before,
+  {{ after }} as after,
+  {{ before }} as before,
   -- X/Y in hexadecimal: where the transaction's commit ends in the write-ahead log, as one number
   {{ delta_cdc._lsn('body.nextlsn') }} as _lsn,
   {{ delta_cdc._arrival() }} as _arrival,

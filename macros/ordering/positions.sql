@@ -54,11 +54,12 @@ from {{ changes }}
   {{ return('from_json(' ~ delta_cdc.literal(json) ~ ', ' ~ delta_cdc.literal(type) ~ ', ' ~ delta_cdc.json_options() ~ ')') }}
 {% endmacro %}
 
-{#- Whether a position's JSON can be read back as it was: names that need no quotes, types whose JSON is exact, no year of five
-    digits and none below zero (a moment that cannot be read would be null, and nothing late any more). -#}
+{#- Whether a position's JSON can be read back as it was: names that need no quotes, types whose JSON is exact or structs of such,
+    no year of five digits and none below zero (a moment that cannot be read would be null, and nothing late any more). -#}
 {% macro can_be_noted(type, json) %}
-  {{ return(delta_cdc._is_exact(json, type,
-      '^struct<_cdc_sequence:struct<([A-Za-z_][A-Za-z0-9_]*:EXACT,?)+>,_cdc_ordinal:bigint>$')) }}
+  {%- set name = '[A-Za-z_][A-Za-z0-9_]*' -%}
+  {{ return(delta_cdc._is_exact(json, type, '^struct<_cdc_sequence:struct<(' ~ name ~ ':(EXACT|struct<(' ~ name
+      ~ ':EXACT,?)+>),?)+>,_cdc_ordinal:bigint>$')) }}
 {% endmacro %}
 
 {% macro _is_exact(json, type, shape) %}

@@ -76,6 +76,7 @@ def history_model(table: Table) -> str:
         config = {
             "materialized": "incremental",
             **_merge_config(["_cdc_entity", "valid_from"]),
+            "on_schema_change": "append_new_columns",
             "full_refresh": False,
             **_properties(table.published_columns, deletion_vectors=table.settings.deletion_vectors),
         }
@@ -97,7 +98,9 @@ def final_model(table: Table) -> str:
 
 def final_config(table: Table) -> dict[str, Any]:
     settings = table.settings
-    config: dict[str, Any] = {"materialized": "incremental", "on_schema_change": settings.on_schema_change}
+    # what is ignored is not among the model's rows; what is made of a column that grows has to grow too
+    follows = "append_new_columns" if settings.on_schema_change == "ignore" else settings.on_schema_change
+    config: dict[str, Any] = {"materialized": "incremental", "on_schema_change": follows}
     if table.settings.surrogate == "hash" and not table.appends_only:
         config |= _merge_config([SURROGATE])
     elif not table.has_entities:

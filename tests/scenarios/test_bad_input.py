@@ -243,6 +243,8 @@ def test_K8_other_keys_stop_the_table_until_what_is_made_by_key_is_rebuilt(feed:
     assert rows == kept | {(11, 7)}
     marked = feed.project.rows("select id, _cdc_error from {schema}.stg_odd__two where _cdc_error is not null")
     assert marked == [{"id": 8, "_cdc_error": "null_key"}]
+    where = ["--project-dir", str(feed.project.path), "--profiles-dir", str(feed.project.path)]
+    assert "null_key" in CliRunner().invoke(main, ["status", *where]).output
 
 
 @pytest.mark.nightly  # a final that is worked out anew: S8 below; its shapes: test_rows, SHAPED

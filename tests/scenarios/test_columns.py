@@ -526,6 +526,7 @@ def test_E2_what_was_staged_under_the_old_name_stands_under_the_new(cols: Column
         {"id": 4, "new": 4, "b": 3},
     ]
     assert [row["new"] for row in cols.rows("hist_cols__renames", "new", order="id, valid_from")] == [1, 2, 2, 2, 5000000000, 4]
+    assert "new = 1" in cols.operation("explain", "renames", "1")
 
 
 def test_E3_a_dropped_column_stays_and_is_null_in_new_versions(cols: Columns) -> None:
@@ -633,6 +634,9 @@ def test_E7_expressions_make_columns_of_history_and_final(cols: Columns) -> None
     assert [row["twice"] for row in cols.rows("hist_cols__makes", "twice", order="id, valid_from")] == [2, 14, 4]
     assert cols.rows("stg_cols__makes", "email", order="seq")[0] == {"email": "a@x"}
     assert "dbt run --full-refresh --select final_remakes" in cols.refusals["final_remakes"]
+    told = cols.operation("explain", "makes", "1")  # what came, not what is made of it
+    assert "n = 7" in told
+    assert "twice" not in told
 
 
 @pytest.mark.nightly  # made anew: test_bad_input, S5

@@ -14,6 +14,9 @@ FIELDS = {
     "day": "date'0001-01-01'",
     "flag": "true",
     "nothing": "cast(null as int)",
+    "place": "struct('mysql-bin.000003' as log, cast('99999999999999999999999999999999999999' as decimal(38,0)) as offset)",
+    "half": "struct(cast(null as string) as log, 1 as offset)",
+    "none": "cast(null as struct<log: string, offset: int>)",
 }
 
 

@@ -140,7 +140,10 @@ def test_settings_name_columns_as_the_table_spells_them() -> None:
 
 @pytest.mark.parametrize(
     ("sequence", "noted"),
-    [("lsn:bigint", True), ("at:timestamp,n:decimal(20,0)", True), ("x:double", False), ("a b:int", False)],
+    [
+        ("lsn:bigint", True), ("at:timestamp,n:decimal(20,0)", True), ("x:double", False), ("a b:int", False),
+        ("p:struct<log:string,offset:decimal(38,0)>,n:int", True), ("p:struct<x:double>", False), ("p:struct<a b:int>", False),
+    ],
 )
 def test_a_position_is_noted_only_where_its_text_is_exact(sequence: str, noted: bool) -> None:
     type_ = f"struct<_cdc_sequence:struct<{sequence}>,_cdc_ordinal:bigint>"
@@ -987,7 +990,8 @@ def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
         delta_cdc=(namespace := SimpleNamespace()),
     )
-    fakes = {"_ledger": "ledger", "_table_settings": {"feed": "f", "table": "t"}}
+    settings = {"feed": "f", "table": "t", "max_errors": 0}
+    fakes = {"_ledger": "ledger", "_table_settings": settings}
     for name, macro in macros.items():
         setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
     macros["_staging_tables"](names=["changes"])
@@ -995,6 +999,9 @@ def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
     macros["_staging_tables"](names=["stg_f__t"])
     assert asked == ["changes"]
     assert [hold["table"] for hold in macros["_status"]()["holds"]] == ["stg_f__t", "of_a_table_that_is_gone"]
+    del settings["max_errors"]  # what was held once is not any more
+    holds[0]["table"] = "changes"
+    assert [hold["table"] for hold in macros["_status"]()["holds"]] == ["of_a_table_that_is_gone"]
 
 
 def test_H4_rows_of_a_moment_stand_in_the_order_of_their_keys_whatever_these_are_named() -> None:

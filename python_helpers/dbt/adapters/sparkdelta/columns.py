@@ -223,7 +223,7 @@ def statements(table: str, add: list[str], widen: list[str]) -> list[str]:
     features = ["'delta.enableTypeWidening' = 'true'"] if widen else []
     renamed = any(want_mapping(sql) for sql in add)
     # with column mapping, for reader version 3: under 2 Polars does not look for it, and shows nulls
-    if renamed or any(sql.endswith(" timestamp_ntz") for sql in (*add, *widen)):
+    if renamed or any(re.search(r"\btimestamp_ntz\b", sql, re.IGNORECASE) for sql in (*add, *widen)):
         features.append("'delta.feature.timestampNtz' = 'supported'")
     if renamed:
         features.append("'delta.columnMapping.mode' = 'name'")

@@ -4,6 +4,7 @@
   {%- set existing = load_relation(this) -%}
   {%- set source = make_temp_relation(this) -%}
   {%- set strategy = sparkdelta_incremental_strategy() -%}
+  {%- set words = adapter.get_incremental_strategy_macro(context, strategy) -%}
 
   {{ run_hooks(pre_hooks) }}
 
@@ -28,7 +29,7 @@
       {%- set narrowed = adapter.narrowed(target_relation, source, sparkdelta_list(config.get('unique_key')),
             'DBT_INTERNAL_DEST') -%}
     {%- endif -%}
-    {%- set words = adapter.get_incremental_strategy_macro(context, 'append' if plan.all_new else strategy) -%}
+    {%- if plan.all_new %}{% set words = adapter.get_incremental_strategy_macro(context, 'append') %}{% endif -%}
     {%- set sql = words({
         'target_relation': target_relation,
         'temp_relation': source,
