@@ -274,7 +274,7 @@ select batch_id, change_set, row_number, message, record is not null as message_
 from (
   select *, is_bare_row or {{ delta_cdc._debezium_is_row('value', '$.payload') }} as is_row,
     if(is_record, {{ delta_cdc._parsed("try_variant_get(record, '$.key', 'variant')") }}, null) as record_key,
-    if(is_record and contains(message, '__debezium.oldkey'), {{ delta_cdc._record_header('__debezium.oldkey') }}, null) as old_key
+    if(is_record, try_variant_get(record, '$.headers["__debezium.oldkey"]', 'variant'), null) as old_key
   from (
     select *, {{ delta_cdc._debezium_is_row('value', '$') }} as is_bare_row
     from (
@@ -310,20 +310,6 @@ from (
 {% macro _parsed(part) %}
   {{ return("coalesce(if(has_texts and schema_of_variant(" ~ part ~ ") = 'STRING', try_parse_json(cast(" ~ part
       ~ " as string)), null), " ~ part ~ ")") }}
-{% endmacro %}
-
-{#- A header of a Kafka record: from a map, whose values may be lists, from a list of {key, value}, or from one of names and values
-    in turn, as `kcat -J` writes it. What came as text as JSON. -#}
-{% macro _record_header(name) %}
-  {%- set of_list = "transform(array(try_cast(try_variant_get(record, '$.headers', 'variant') as array<variant>)), headers -> coalesce("
-        ~ "try_variant_get(get(filter(headers, header -> try_variant_get(header, '$.key', 'string') = '" ~ name ~ "'), 0), '$.value', 'variant'), "
-        ~ "get(headers, cast(nullif(array_position(transform(headers, header -> try_cast(header as string)), '" ~ name ~ "'), 0) as int))))[0]" -%}
-  {%- set found = [] -%}
-  {%- for path in ('$.headers["' ~ name ~ '"][0]', '$.headers["' ~ name ~ '"]') -%}
-    {%- do found.append("try_variant_get(record, '" ~ path ~ "', 'variant')") -%}
-  {%- endfor -%}
-  {{ return("transform(array(coalesce(" ~ found | join(', ') ~ ", " ~ of_list ~ ")), header -> coalesce(if(schema_of_variant(header) = 'STRING',"
-      ~ " try_parse_json(cast(header as string)), null), header))[0]") }}
 {% endmacro %}
 
 {#- A key from beside its schema; one without a schema may have a column `payload`, whose value is no object. -#}
