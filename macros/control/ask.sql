@@ -36,7 +36,7 @@
 {% macro _status() %}
   {%- set ledger, runs, holds = delta_cdc._ledger(), delta_cdc._runs_relation(), delta_cdc.holds_relation() -%}
   {%- set out = {'tables': [], 'runs': [], 'quarantine': [], 'holds': []} -%}
-  {%- set untold, revised, marked_by_keys, never_held, models = [], [], [], [], {} -%}
+  {%- set untold, marked_later, never_held, models = [], [], [], {} -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
     {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
@@ -51,10 +51,10 @@
             'changes': staged.get('rows'),
             'newest': delta_cdc._moment_as_json(staged.get('highest')), 'files': written.get('files'),
             'final_rows': written.get('rows'), 'final_rows_are_exact': not marked}) -%}
+      {%- set is_revised = state.notes.get('revised_in') is not none -%}
+      {%- if is_revised or 'delta_cdc.keys' in state.properties %}{% do marked_later.append(staging) %}{% endif -%}
       {#- statistics tell of what was retracted too -#}
-      {%- if state.notes.get('revised_in') is not none %}{% do revised.append(staging) %}{% endif -%}
-      {%- if 'delta_cdc.keys' in state.properties %}{% do marked_by_keys.append(staging) %}{% endif -%}
-      {%- set is_told = staged.get('highest') is not none and staging not in revised -%}
+      {%- set is_told = staged.get('highest') is not none and not is_revised -%}
       {%- if staged.get('rows') and not is_told and '_cdc_occurred_at' in state.columns -%}
         {%- do untold.append('select ' ~ (out.tables | length - 1) ~ ' as place, '
               ~ delta_cdc.json_of('struct(max(_cdc_occurred_at) as newest)') ~ ' as told from ' ~ staging ~ ' where _cdc_error is null') -%}
@@ -87,9 +87,9 @@
           "select `table`, sum(rows_read) as rows_read, sum(rows_duplicate) as rows_duplicate, sum(rows_late) as rows_late, "
           ~ "sum(rows_quarantined) as rows_quarantined, cast(max(finished_at) as string) as finished_at, "
           ~ "max_by(status, finished_at) as status, max_by(error, finished_at) as error from " ~ runs ~ " group by `table`")}) -%}
-    {#- no run counts what is retracted later, nor the messages of a feed that mixes tables which are of none -#}
+    {#- no run counts what is retracted later or has other keys (K8), nor what is of no table in a feed that mixes tables -#}
     {%- set quarantine = delta_cdc._control_relation('cdc_quarantine') -%}
-    {%- if (revised or marked_by_keys or out.runs | selectattr('rows_quarantined') | list
+    {%- if (marked_later or out.runs | selectattr('rows_quarantined') | list
             or delta_cdc._loading_tables() | selectattr('table', 'undefined') | list)
           and adapter.get_relation(quarantine.database, quarantine.schema, quarantine.identifier) is not none -%}
       {%- do out.update({'quarantine': adapter.query_rows('select feed, source_table, error, count(*) as n from '
