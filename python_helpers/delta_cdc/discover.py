@@ -31,11 +31,14 @@ from delta_cdc.value_types import Looks
 @dataclass
 class FoundTable:
     """A table as all messages together tell it. name: as in the messages, with its schema if they name one. folder: that of its
-    change sets, where each table has one."""
+    change sets, where each table has one. named: its keys, where they are told as such. identities: the replica identities of its
+    messages; filled: columns that were ever more than null. Both in lower case."""
 
     name: str
     folder: str | None = None
-    keys: list[str] = field(default_factory=list)
+    named: list[str] = field(default_factory=list)
+    identities: set[tuple[str, ...]] = field(default_factory=set)
+    filled: set[str] = field(default_factory=set)
     columns: dict[str, str | None] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     looks: Looks = field(default_factory=Looks)
@@ -46,11 +49,24 @@ class FoundTable:
             known = spelled.setdefault(name.lower(), name)
             before = self.columns.get(known)
             self.columns[known] = data_type if before is None else before if data_type is None else wider(before, data_type)
-        if seen.keys and not (seen.identity and len(seen.keys) == len(self.columns)):
-            self.keys = [spelled.get(key.lower(), key) for key in seen.keys]
+        self.filled |= {name.lower() for name in seen.columns if name not in seen.nulls}
+        if seen.keys and seen.identity:
+            self.identities.add(tuple(key.lower() for key in seen.keys))
+        elif seen.keys:
+            self.named = [spelled.get(key.lower(), key) for key in seen.keys]
         self.settings.update(seen.settings)
         if seen.values is not None:
             self.looks.add(seen.values)
+
+    @property
+    def keys(self) -> list[str]:
+        """Those that are named, else the replica identity. One that is the whole row is no key, nor are several: of a whole row
+        wal2json's first format leaves out what is null."""
+        if self.named or len(self.identities) != 1:
+            return self.named
+        (identity,) = self.identities
+        spelled = {name.lower(): name for name in self.columns}
+        return [spelled.get(key, key) for key in identity] if self.filled - {*identity} else []
 
 
 @dataclass
@@ -73,7 +89,7 @@ class Discovery:
 
 def of_database(tables: Iterable[Mapping[str, Any]]) -> Discovery:
     """What `adapter.tables_of_database` told: {name, keys, columns: {name: type or None}}."""
-    found = {each["name"]: FoundTable(each["name"], keys=list(each["keys"]), columns=dict(each["columns"])) for each in tables}
+    found = {each["name"]: FoundTable(each["name"], named=list(each["keys"]), columns=dict(each["columns"])) for each in tables}
     return Discovery(found, teller="database's constraints")
 
 

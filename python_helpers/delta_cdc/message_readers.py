@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,12 +16,14 @@ Message = Mapping[str, Any]
 @dataclass
 class Sighting:
     """What one message tells of one table. columns: name to Spark type, None where the message tells none. identity: the
-    keys are a replica identity, which may as well be the whole row. values: the columns', where the format tells no type."""
+    keys are a replica identity, which may as well be the whole row. nulls: the columns that are null, where that identity leaves
+    such out. values: the columns', where the format tells no type."""
 
     table: str | None
     columns: Mapping[str, str | None]
     keys: Sequence[str] = ()
     identity: bool = False
+    nulls: Collection[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] | None = None
 
@@ -32,9 +34,9 @@ def _wal2json_v2(message: Message) -> Iterator[Sighting]:
     columns = message.get("columns") or message.get("identity") or []
     types = {c["name"]: postgres_type(c["type"]) if "type" in c else None for c in columns}
     named = [c["name"] for c in message.get("pk") or []]
-    identity = not named and message["action"] == "D"
+    identity = [] if named else [c["name"] for c in message.get("identity") or []]
     order = _order(message.get("lsn"), "_timestamp", message.get("timestamp"))
-    yield Sighting(_qualified(message, "schema"), types, list(types) if identity else named, identity, settings=order)
+    yield Sighting(_qualified(message, "schema"), types, named or identity, bool(identity), settings=order)
 
 
 def _wal2json_v1(message: Message) -> Iterator[Sighting]:
@@ -46,11 +48,11 @@ def _wal2json_v1(message: Message) -> Iterator[Sighting]:
         names = change.get("columnnames") or old.get("keynames") or []
         types = change.get("columntypes") or old.get("keytypes") or []
         named = (change.get("pk") or {}).get("pknames") or []
-        identity = not named and change["kind"] == "delete"
+        identity = [] if named else old.get("keynames") or []
         told = len(types) == len(names)
         columns = {name: postgres_type(types[place]) if told else None for place, name in enumerate(names)}
-        keys = old.get("keynames", []) if identity else named
-        yield Sighting(_qualified(change, "schema"), columns, keys, identity, settings=order)
+        nulls = [name for name, value in zip(names, change.get("columnvalues") or (), strict=False) if value is None]
+        yield Sighting(_qualified(change, "schema"), columns, named or identity, bool(identity), nulls, settings=order)
 
 
 def _debezium(message: Message) -> Iterator[Sighting]:

@@ -53,6 +53,21 @@ def test_a_replica_identity_of_the_whole_row_is_no_key() -> None:
     assert found("wal2json_v2", {"action": "I", **whole, "pk": columns})["s.t"].keys == ["a", "b"]
 
 
+def test_a_replica_identity_of_whole_rows_without_their_nulls_is_no_key() -> None:
+    def change(kind: str, *old: str, **row: Any) -> dict[str, Any]:
+        image = {"columnnames": list(row), "columnvalues": list(row.values())} if row else {}
+        olds = {"oldkeys": {"keynames": list(old), "keyvalues": ["x"] * len(old)}} if old else {}
+        return {"kind": kind, "schema": "s", "table": "t", **image, **olds}
+
+    insert, update = change("insert", id=1, name="x", note=None), change("update", "id", "name", id=1, name="y", note=None)
+    full = found("wal2json_v1", {"change": [insert, update, change("delete", "id", "name")]})["s.t"]
+    assert (full.keys, list(full.columns)) == ([], ["id", "name", "note"])
+    filled = change("update", "id", "name", id=1, name="y", note="z"), change("delete", "id", "name", "note")
+    assert found("wal2json_v1", {"change": [insert, *filled, change("delete", "id", "name")]})["s.t"].keys == []
+    by_key = change("update", "id", id=1, name="y", note="z"), change("delete", "id")
+    assert found("wal2json_v1", {"change": [change("delete", "id"), insert, *by_key]})["s.t"].keys == ["id"]
+
+
 def test_wal2json_v1_tells_the_tables_of_a_transaction() -> None:
     message = {
         "change": [
