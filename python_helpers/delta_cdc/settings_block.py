@@ -92,6 +92,8 @@ def read_settings(raw: Lined, block: Block, here: str, renderer: Renderer, tell:
         better = inner or _better_value(name, value)
         if isinstance(value, str) and isinstance(raw.get(name), str) and is_template(raw[name]):
             better += " What a template gives is text: end it with `| as_bool`, `| as_number` or `| as_native`."
+            if "as_native" in raw[name]:
+                better = " `| as_native` takes what Python writes, e.g. ['a', 'b'] or {'a': 'b'}; all else stays text."
         problem(name, f"`{name}` is {shown(value)}. It takes {wants(name)}.{better}")
 
 

@@ -46,8 +46,9 @@ Where a setting takes an SQL expression, a column whose name is not a plain word
 
 A setting may be `"{{ env_var('NAME', 'default') }}"` or `"{{ var('name') }}"`, in quotes, alone or within a text. What the
 environment says is text: `| as_number`, `| as_bool` or `| as_native` before the braces close make a number, a flag, or a list or
-mapping of it. No other function of dbt is known there. Commands take variables as dbt does (`--vars`). `null` takes back what the
-feed or the format says, where a setting has no default: `ordinal: null`. Secrets: `${NAME}` ([landing.md](landing.md#secrets)).
+mapping of it, from what Python writes (`True`, `['id', 'line']`), as everywhere in dbt. No other function of dbt is known there.
+Commands take variables as dbt does (`--vars`). `null` takes back what the feed or the format says, where a setting has no
+default: `ordinal: null`. Secrets: `${NAME}` ([landing.md](landing.md#secrets)).
 
 | setting | where | takes | default | what it is |
 |---|---|---|---|---|

@@ -5,9 +5,11 @@ A wrong file must give one clear sentence before anything is started, so the fil
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -190,9 +192,12 @@ _Environment.template_class = _Template
 
 
 def _of_type(kinds: tuple[type, ...], text: Any) -> Any:
-    value = yaml.safe_load(text.lower() if kinds == (bool,) else text) if isinstance(text, str) else text
+    """A text as dbt makes a value of it: as Python writes one. What is none stays text, where no type is asked for."""
+    value = text
+    with suppress(ValueError, SyntaxError, MemoryError):
+        value = ast.literal_eval(text) if isinstance(text, str) else text
     if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
-        raise TypeError(f"{text!r} is no {kinds[0].__name__}")
+        raise ValueError(f"{text!r} is no {'number' if int in kinds else 'flag: dbt takes True and False, spelled so'}")
     return value
 
 

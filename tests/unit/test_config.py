@@ -1278,6 +1278,20 @@ def test_templates_give_text_unless_they_say_otherwise(tmp_path: Path, monkeypat
     assert (table.settings.insert_only, table.settings.max_errors, table.settings.source_table) == (False, 3, "3")
 
 
+def test_templates_make_values_as_dbt_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = TABLE | {"insert_only": "{{ env_var('IO') | as_bool }}", "partition_by": "{{ env_var('BY') | as_native }}"}
+    monkeypatch.setenv("IO", "true")
+    monkeypatch.setenv("BY", "[created]")
+    flag, partitions = problems(tmp_path, source(tables={"invoice": settings}))
+    assert "`insert_only`: 'true' is no flag: dbt takes True and False, spelled so." in flag
+    assert "`partition_by` is '[created]'. It takes a list of columns or SQL expressions" in partitions
+    assert "`| as_native` takes what Python writes, e.g. ['a', 'b']" in partitions
+    monkeypatch.setenv("IO", "True")
+    monkeypatch.setenv("BY", "['created']")
+    (table,) = loaded(tmp_path, source(tables={"invoice": settings})).tables
+    assert (table.settings.insert_only, table.settings.partition_by) == (True, ["created"])
+
+
 @pytest.mark.parametrize(
     ("text", "better"),
     [
