@@ -11,6 +11,8 @@ from pyspark.sql import types as T
 
 from dbt.adapters.sparkdelta.columns import _described, evolved, folded, merge, misfits, sql_of, statements
 from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter, SparkdeltaColumn
+from dbt.adapters.sparkdelta.row_messages import columns_of_files
+from delta_cdc.spark_types import why_not_a_type
 
 INT, LONG, STRING = T.IntegerType(), T.LongType(), T.StringType()
 
@@ -136,3 +138,11 @@ def test_A7_the_name_of_a_column_may_have_backticks_around_it() -> None:
     assert found(["X", "y"], ["`x`"]) == (["`X`"], ["`y`"])  # as a user may write it in `unique_key`
     assert found(["x", "`x`"], [ticked]) == ([ticks], ["`x`"])
     assert found(["x"], [ticked]) == ([], ["`x`"])
+
+
+def test_columns_of_files_have_types_that_a_source_takes() -> None:
+    session, address = Mock(), T.StructType([T.StructField("post code", STRING), T.StructField("town", STRING)])
+    session.read.format().load().schema = T.StructType([T.StructField("id", LONG), T.StructField("at", T.ArrayType(address))])
+    (types,) = columns_of_files(session, ["1.parquet"], "parquet")
+    assert types == {"id": "bigint", "at": "array<struct<`post code`:string,town:string>>"}
+    assert [why_not_a_type(each) for each in types.values()] == [None, None]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta.avro_messages import UnreadableFile, frame_of_messages
-from dbt.adapters.sparkdelta.columns import quoted
+from dbt.adapters.sparkdelta.columns import quoted, sql_of
 from dbt.adapters.sparkdelta.java import innermost_cause
 from dbt.adapters.sparkdelta.listing import unescaped
 
@@ -69,7 +69,7 @@ def _schema(session: SparkSession, path: str, feed: Mapping[str, Any]) -> Struct
 def columns_of_files(session: SparkSession, paths: Iterable[str], file_format: str) -> list[dict[str, str]]:
     """The columns of each Parquet or ORC file: {name: Spark type}. Raises DbtRuntimeError, which names a file that is none."""
     schemas = [_schema(session, path, {"file_format": file_format}) for path in paths]
-    return [{each.name: each.dataType.simpleString() for each in schema} for schema in schemas]
+    return [{each.name: sql_of(each.dataType) for each in schema} for schema in schemas]  # names of fields in backticks
 
 
 def _typed_messages(session: SparkSession, paths: list[str], schema: StructType, feed: Mapping[str, Any]) -> DataFrame:
