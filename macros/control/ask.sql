@@ -276,6 +276,7 @@ from (
     moment: as `as_of` takes it. -#}
 {% macro export(staging, to, file_format, moment=none) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
+  {%- if moment is not none %}{% do delta_cdc._refuse_no_moment(table, moment, delta_cdc._time_type(table.staging)) %}{% endif -%}
   {%- set final = delta_cdc._model_of(table.settings, 'final') -%}
   {%- set rows = '(' ~ delta_cdc.as_of(final, moment) ~ ')' if moment is not none else final -%}
   {%- set written = adapter.write_files('select ' ~ delta_cdc.column_list(delta_cdc._columns_of_final(table.settings, final))

@@ -64,16 +64,19 @@
 
 
 {#-
-  `delta-cdc diff`: final as it was at two moments of the source (H4), row by row. since, until: as `as_of` takes them; until
-  none: now. staging: name of the model. limit: so many of the differing rows are told. Prints what `reconcile` prints; final
+  `delta-cdc diff`: final as it was at two moments of the source (H4), row by row. since, until: as `as_of` takes them; none:
+  now. staging: name of the model. limit: so many of the differing rows are told. Prints what `reconcile` prints; final
   is the later, the other the earlier.
 -#}
-{% macro diff(staging, since, until=none, limit=10) %}
+{% macro diff(staging, since=none, until=none, limit=10) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
+  {%- for moment in [since, until] if moment is not none -%}
+    {%- do delta_cdc._refuse_no_moment(table, moment, delta_cdc._time_type(table.staging)) -%}
+  {%- endfor -%}
   {%- set settings = table.settings -%}
   {%- set final = delta_cdc._model_of(settings, 'final') -%}
   {%- set later = '(' ~ delta_cdc.as_of(final, until) ~ ')' if until is not none else final -%}
-  {%- set earlier = '(' ~ delta_cdc.as_of(final, since) ~ ')' -%}
+  {%- set earlier = '(' ~ delta_cdc.as_of(final, since) ~ ')' if since is not none else final -%}
   {%- do print(tojson(delta_cdc._differences(settings,
         delta_cdc._columns_of_final(settings, final) | reject('in', settings['keys']) | list,
         delta_cdc._live_rows(settings, later), delta_cdc._live_rows(settings, earlier), limit))) -%}

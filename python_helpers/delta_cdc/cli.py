@@ -407,10 +407,9 @@ def reconcile(
 def diff(dbt: operations.Dbt, table: str, moments: tuple[str, str], limit: int) -> None:
     """What changed in final of TABLE from one moment of the source to another; exit code 1 if anything did."""
     found = operations.find_table_with_keys(dbt.project(), table, "diff")
-    since, until = moments
-    arguments = {"staging": found.staging_name, "since": since, "until": None if until == "now" else until, "limit": limit}
-    told = dbt.ask("diff", arguments, private=True)
-    ask.show_diff(found, since, until, told, _console())
+    since, until = (None if moment == "now" else moment for moment in moments)
+    told = dbt.ask("diff", {"staging": found.staging_name, "since": since, "until": until, "limit": limit}, private=True)
+    ask.show_diff(found, *moments, told, _console())
     raise SystemExit(1 if ask.differences(told) else 0)
 
 

@@ -242,6 +242,7 @@ def test_diff_tells_what_changed_between_two_moments_of_the_source(shop: Shop) -
     first = {row["id"]: row for row in shop.project.rows(
         "select * from {schema}.hist_shop__moving where valid_from = '2026-01-01 00:01:00'")}
     live = {row["id"]: row for row in shop.project.rows("select * from {schema}.final_moving")}
+    assert "`2026-13-01` is no timestamp" in shop.command("diff", "moving", "--between", "2026-13-01", "now").output
     done = shop.command("diff", "moving", "--between", changes["first"], "now")
     assert done.exit_code == 1, done.output
     added, removed = len(live.keys() - first.keys()), len(first.keys() - live.keys())

@@ -115,6 +115,17 @@ def test_as_of_asks_for_a_moment_and_shows_rows_without_bookkeeping(
     assert result.output.split() == ["id", "total", "1", "1.50", *shown.split()]
 
 
+def test_diff_knows_now_at_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    counts = ("only_in_final", "only_in_other", "differing", "repeated_keys", "final_rows", "other_rows")
+    monkeypatch.setattr(Dbt, "ask", lambda *given, **_: asked.append(given[2]) or {**dict.fromkeys(counts, 0), "examples": []})
+    result = CliRunner().invoke(
+        main, ["diff", "customer", "--between", "now", "2026-01-31", "--project-dir", str(two_feeds(tmp_path))]
+    )
+    assert result.output.startswith("final_customer from now to 2026-01-31: 0 rows, then 0;")
+    assert asked == [{"staging": "stg_shop__customer", "since": None, "until": "2026-01-31", "limit": 10}]
+
+
 def test_as_of_wants_a_value_for_each_key_column_or_none(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["as-of", "customer", "now", "1", "2", "--project-dir", str(two_feeds(tmp_path))])
     assert (result.exit_code, result.stderr) == (1, "table shop.customer: as-of takes a value for each of id; 2 given.\n")
