@@ -158,6 +158,7 @@ def _decimal(text: str) -> str:
 
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
+_DIGITS = dict(zip(_WHOLE, ("(3,0)", "(5,0)", "(10,0)", "(19,0)"), strict=True))
 
 
 def wider(one: str, other: str) -> str:
@@ -165,14 +166,18 @@ def wider(one: str, other: str) -> str:
 
     >>> wider("bigint", "int"), wider("float", "double"), wider("decimal(10,2)", "decimal(12,1)"), wider("int", "string")
     ('bigint', 'double', 'decimal(13,2)', 'int')
+    >>> wider("date", "timestamp"), wider("int", "decimal(10,2)"), wider("int", "float"), wider("float", "float")
+    ('timestamp', 'decimal(12,2)', 'double', 'float')
     """
     if one in _WHOLE and other in _WHOLE:
         return _WHOLE[max(_WHOLE.index(one), _WHOLE.index(other))]
-    if {one, other} == {"float", "double"}:
-        return "double"
-    sizes = [_SIZED.search(t) for t in (one, other) if t.startswith("decimal")]
-    if len(sizes) == 2:
-        (p1, s1), (p2, s2) = ((int(m[1]), int(m[2])) for m in sizes if m)
+    if {one, other} & {"float", "double"} and {one, other} <= {"tinyint", "smallint", "int", "float", "double"}:
+        return "double" if one != other else one
+    if one == "date" and other in ("timestamp", "timestamp_ntz"):
+        return other
+    sizes = [_SIZED.search(_DIGITS.get(t, t)) for t in (one, other) if t in _WHOLE or t.startswith("decimal")]
+    if len(sizes) == 2 and all(sizes):
+        (p1, s1), (p2, s2) = ((int(m[1]), int(m[2] or 0)) for m in sizes if m)
         scale = max(s1, s2)
         whole = max(p1 - s1, p2 - s2)
         return f"decimal({whole + scale},{scale})" if whole + scale <= 38 else one

@@ -833,6 +833,18 @@ def test_a_text_in_a_csv_file_may_be_long(new_project, text, rows):
     assert (": its first line (" in init(new_project, "g", "rows").stderr) == (rows == 0)
 
 
+def test_init_takes_the_type_that_holds_what_older_and_newer_files_have(new_project):
+    day, moment = {"type": "int", "logicalType": "date"}, {"type": "long", "logicalType": "timestamp-micros"}
+    cents = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    for name, types in {"1": (day, "int"), "2": (moment, cents)}.items():
+        fields = [{"name": "at", "type": types[0]}, {"name": "total", "type": types[1]}]
+        with (new_project / f"landing/{name}.avro").open("wb") as file:
+            fastavro.writer(file, {"type": "record", "name": "r", "fields": fields}, [])
+    init(new_project, "f", "rows")
+    (table,) = yaml.safe_load((new_project / "models/f/_sources.yml").read_text())["sources"][0]["tables"]
+    assert [column["data_type"] for column in table["columns"]] == ["timestamp", "decimal(12,2)"]
+
+
 @pytest.mark.parametrize(("message_format", "flag"), [("oracle_cdc", "OPERATION$"), ("sqlserver_ct", "__$operation")])
 def test_init_says_that_files_lack_the_column_of_their_format(new_project, message_format, flag):
     (new_project / "landing/1.csv").write_text("op,id\nI,1\n")
