@@ -16,7 +16,7 @@ from rich.console import Console
 from tests.projects import FEED, TABLE, project, source
 
 from delta_cdc import run as runs
-from delta_cdc.ask import show_status, status_rows
+from delta_cdc.ask import explained, show_status, status_rows
 from delta_cdc.cli import main
 from delta_cdc.config_reader import load_project
 from delta_cdc.errors import OperationError
@@ -124,6 +124,17 @@ def test_diff_knows_now_at_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyP
     )
     assert result.output.startswith("final_customer from now to 2026-01-31: 0 rows, then 0;")
     assert asked == [{"staging": "stg_shop__customer", "since": None, "until": "2026-01-31", "limit": 10}]
+
+
+def test_explain_says_all_of_a_row_that_comes_again(tmp_path: Path) -> None:
+    table = load_project(two_feeds(tmp_path)).tables[0]
+    unsaid = dict.fromkeys((
+        "error", "is_held", "is_late", "is_last", "origin", "missing", "entity", "key", "key_before", "sequence", "occurred_at",
+        "batch_id", "change_set", "row", "staged_at",
+    ))  # fmt: skip
+    said = [("I", '{"name": "Ada"}'), ("U", '{"name": "Ada"}'), ("D", "{}"), ("I", '{"name": "Ada"}')]
+    told = explained(table, {"changes": [unsaid | {"op": op, "values": values} for op, values in said]})
+    assert [change["says"] for change in told] == ["name = Ada", "", "", "name = Ada"]
 
 
 def test_as_of_wants_a_value_for_each_key_column_or_none(tmp_path: Path) -> None:
