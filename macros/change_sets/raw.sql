@@ -43,7 +43,7 @@
 {% macro _lines_of_change_sets(view, change_sets, settings) %}
   {%- do settings.update({'reads_much': adapter.tune_for(change_sets=change_sets)}) -%}
   {%- do adapter.create_lines_view(view, change_sets, {
-        'feed': settings.feed, 'format': settings.format, 'file_format': settings.file_format,
+        'feed': settings.feed, 'format': settings.format, 'file_format': settings.file_format, 'ready': settings.ready,
         'csv_options': settings.csv_options,
         'columns': settings.listed_columns, 'message_column': settings.message_column or ('value' if settings.kafka else none),
         'row_order': settings.row_order or delta_cdc._landing_order(settings)}) -%}

@@ -126,7 +126,7 @@ class Settings(BaseModel):
     )
     ready: Text = _setting(
         "_SUCCESS",
-        "Name of the file that a folder must hold before it is taken (with `unit: folder`).",
+        "Name of the file that a folder must hold before it is taken (with `unit: folder`). It is none of its data.",
         wants="a file name",
         example="_SUCCESS",
         level="feed",

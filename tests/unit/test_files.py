@@ -28,3 +28,10 @@ def test_S4_both_times_of_a_changed_change_set_are_told_in_one_zone(berlin: None
     assert files.changed_files(Mock(), [recorded]) == []
     (changed,) = files.changed_files(Mock(), [{**recorded, "size": 6}])
     assert changed["found"] == f"7 bytes, modified {changed['modified_at']}" == "7 bytes, modified 2026-07-01 08:00:00+00:00"
+
+
+def test_S4_the_file_that_says_a_folder_is_whole_is_none_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["1.json", "manifest.json", "_SUCCESS", ".1.json.crc"]
+    monkeypatch.setattr(files, "list_files", lambda session, pattern: [{"path": f"/l/day/{name}"} for name in names])
+    assert files._files_in(Mock(), "/l/day", "manifest.json") == ["/l/day/1.json"]
+    assert files._files_in(Mock(), "/l/day", "_SUCCESS") == ["/l/day/1.json", "/l/day/manifest.json"]

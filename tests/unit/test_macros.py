@@ -1149,3 +1149,14 @@ def test_a_test_of_touched_keys_wants_to_know_the_table() -> None:
     assert "from s.any group by" in sql_of_test("one_row_per_key", "any", {}, source_table=None)
     for name in ("one_current_row_per_key", "history_intervals_do_not_overlap", "each_change_once"):
         assert "from s.any " in sql_of_test(name, "any", {}, source_table=None)
+
+
+def test_S4_what_reads_a_folder_knows_which_of_its_files_says_that_it_is_whole() -> None:
+    told: list[dict[str, Any]] = []
+    adapter = SimpleNamespace(
+        tune_for=lambda change_sets: False, create_lines_view=lambda view, change_sets, feed: told.append(feed),
+    )
+    feed = dict.fromkeys(("csv_options", "listed_columns", "message_column", "kafka", "jdbc", "row_order"))
+    feed |= {"feed": "shop", "format": "rows", "file_format": "csv", "ready": "manifest.json"}
+    load(adapter=adapter)["_lines_of_change_sets"]("lines", [], feed)
+    assert [each["ready"] for each in told] == ["manifest.json"]

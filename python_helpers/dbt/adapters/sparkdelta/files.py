@@ -47,8 +47,8 @@ def create_lines_view(
     """A temporary view (batch_id bigint, change_set string, row_number bigint, message string) of the lines of change sets
     ({batch_id, change_set, unit: file or folder}), numbered in the order of the files; empty lines are none.
 
-    feed: {feed, format, file_format, csv_options, columns, message_column, row_order}. If its files are not lines of JSON, a row
-    is a line (`row_messages`, `delta_messages`).
+    feed: {feed, format, file_format, ready, csv_options, columns, message_column, row_order}. If its files are not lines of JSON,
+    a row is a line (`row_messages`, `delta_messages`).
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -57,8 +57,7 @@ def create_lines_view(
     for change_set in change_sets:
         path, batch = change_set["change_set"], change_set["batch_id"]
         if change_set["unit"] == "folder":
-            found = [f["path"] for f in list_files(session, escaped(path) + "/*")]
-            files += [(p, batch, path) for p in found if p.rsplit("/", 1)[1][0] not in "_."]
+            files += [(p, batch, path) for p in _files_in(session, path, feed.get("ready"))]
         else:
             files.append((path, batch, path))
     if not files:
@@ -91,6 +90,12 @@ def create_lines_view(
     if session.conf.get("spark.sql.shuffle.partitions") != "1":  # one task has numbered a change set: all parse it
         numbered = numbered.repartition(F.floor(numbered["row_number"] / 10_000))
     numbered.createOrReplaceTempView(quoted(name))
+
+
+def _files_in(session: SparkSession, folder: str, ready: str | None) -> list[str]:
+    """The files of a change set that is a folder, without the one whose name (`ready`) says that it is whole."""
+    found = [each["path"] for each in list_files(session, escaped(folder) + "/*")]
+    return [path for path in found if (name := path.rsplit("/", 1)[1])[0] not in "_." and name != ready]
 
 
 def _is_one_task(session: SparkSession, size: int | None) -> bool:
