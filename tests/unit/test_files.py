@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import files
 
@@ -33,5 +34,15 @@ def test_S4_both_times_of_a_changed_change_set_are_told_in_one_zone(berlin: None
 def test_S4_the_file_that_says_a_folder_is_whole_is_none_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["1.json", "manifest.json", "_SUCCESS", ".1.json.crc"]
     monkeypatch.setattr(files, "list_files", lambda session, pattern: [{"path": f"/l/day/{name}"} for name in names])
-    assert files._files_in(Mock(), "/l/day", "manifest.json") == ["/l/day/1.json"]
-    assert files._files_in(Mock(), "/l/day", "_SUCCESS") == ["/l/day/1.json", "/l/day/manifest.json"]
+    assert files._files_in(Mock(), "/l/day", {"ready": "manifest.json"}) == ["/l/day/1.json"]
+    assert files._files_in(Mock(), "/l/day", {"ready": "_SUCCESS"}) == ["/l/day/1.json", "/l/day/manifest.json"]
+
+
+def test_S4_a_folder_with_files_in_folders_is_not_taken_for_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["_SUCCESS", "country=DE/.part-0.parquet.crc", "country=DE/part-0.parquet"]
+    monkeypatch.setattr(files, "list_files", lambda session, pattern: [{"path": f"/l/day/{name}"} for name in names])
+    told = r"feed shop, change set /l/day: it holds files in folders \(country=DE/part-0\.parquet\), and only those in the folder"
+    with pytest.raises(DbtRuntimeError, match=told):
+        files.create_lines_view(Mock(), "v", [{"change_set": "/l/day", "batch_id": 1, "unit": "folder"}], {"feed": "shop"})
+    del names[2]
+    assert files._files_in(Mock(), "/l/day", {"feed": "shop"}) == []

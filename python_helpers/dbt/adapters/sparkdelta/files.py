@@ -57,7 +57,7 @@ def create_lines_view(
     for change_set in change_sets:
         path, batch = change_set["change_set"], change_set["batch_id"]
         if change_set["unit"] == "folder":
-            files += [(p, batch, path) for p in _files_in(session, path, feed.get("ready"))]
+            files += [(p, batch, path) for p in _files_in(session, path, feed)]
         else:
             files.append((path, batch, path))
     if not files:
@@ -92,10 +92,19 @@ def create_lines_view(
     numbered.createOrReplaceTempView(quoted(name))
 
 
-def _files_in(session: SparkSession, folder: str, ready: str | None) -> list[str]:
-    """The files of a change set that is a folder, without the one whose name (`ready`) says that it is whole."""
-    found = [each["path"] for each in list_files(session, escaped(folder) + "/*")]
-    return [path for path in found if (name := path.rsplit("/", 1)[1])[0] not in "_." and name != ready]
+def _files_in(session: SparkSession, folder: str, feed: Mapping[str, Any]) -> list[str]:
+    """The files of a change set that is a folder, without the one whose name (`ready`) says that it is whole. Raises
+    DbtRuntimeError where more lie in folders in it: their rows would be missing, and what such a folder's name tells of them."""
+    listed = [each["path"] for each in list_files(session, escaped(folder) + "/**")]
+    found = [path for path in listed if path.rsplit("/", 1)[1][0] not in "_."]
+    deeper = next((path for path in found if path.rsplit("/", 1)[0] != folder), None)
+    if deeper is not None:
+        raise DbtRuntimeError(
+            f"feed {feed['feed']}, change set {folder}: it holds files in folders ({deeper.removeprefix(folder + '/')}), and "
+            "only those in the folder itself are its rows. Nothing of it was loaded. Write it without partitions, or say "
+            "`sub_folders: true` in place of `unit: folder`; `delta-cdc retract` goes on without it."
+        )
+    return [path for path in found if path != f"{folder}/{feed.get('ready')}"]
 
 
 def _is_one_task(session: SparkSession, size: int | None) -> bool:
