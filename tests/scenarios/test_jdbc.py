@@ -169,6 +169,19 @@ def test_types_are_those_of_the_database_and_what_does_not_fit_is_told(shop: Sho
         shop.land(place)
 
 
+def test_E1_a_new_column_may_have_a_type_or_name_that_the_table_had_none_of(shop: Shop) -> None:
+    shop.table("gaining")
+    shop.insert("gaining", 1)
+    place = shop.place("gaining")
+    shop.land(place)
+    shop.one.run("alter table gaining add column paid timestamp", 'alter table gaining add column "line no" int').commit()
+    shop.one.run("insert into gaining values (2, 'I', '2026-03-29 02:30:00', 7)").commit()
+    assert shop.land(place)[0] == 1
+    frame = shop.spark.read.format("delta").load(place["location"])
+    assert frame.schema.simpleString() == "struct<ID:int,OP:string,PAID:timestamp_ntz,line no:int>"
+    assert shop.land(place)[0] == 0
+
+
 def test_a_time_of_day_is_landed_as_its_text(shop: Shop) -> None:
     shop.table("roster", 'id int primary key, "began at" time, seen timestamp')
     shop.one.run("insert into roster values (1, '08:15:30', '2026-01-02 03:04:05'), (2, null, null)").commit()

@@ -17,7 +17,7 @@ from tests.projects import TABLE, project, source
 
 from dbt.adapters.sparkdelta import database
 from dbt.adapters.sparkdelta.database import Environment
-from dbt.adapters.sparkdelta.landing import _lowest
+from dbt.adapters.sparkdelta.landing import _lowest, _make_room
 from delta_cdc import land
 from delta_cdc.config_reader import load_project
 from delta_cdc.errors import OperationError
@@ -85,6 +85,22 @@ def test_times_of_day_are_read_as_text() -> None:
     read.clear()
     assert database.read(session, {"dbtable": "t"}) is frame
     assert read == [{"dbtable": "t"}]
+
+
+def test_E1_what_delta_wants_for_a_new_column_is_switched_on() -> None:
+    def said(*new: T.StructField) -> list[str]:
+        session, landed = Mock(), [T.StructField("id", T.LongType())]
+        read = T.StructType([T.StructField("ID", T.LongType()), *new])
+        made = _make_room(session, "file:/l/crm", T.StructType(landed), read)
+        assert made == session.sql.called
+        return [call.args[0] for call in session.sql.call_args_list]
+
+    assert said() == said(T.StructField("note", T.StringType())) == []
+    assert said(T.StructField("paid at", T.TimestampNTZType())) == [
+        "alter table delta.`file:/l/crm` set tblproperties ('delta.feature.timestampNtz' = 'supported', "
+        "'delta.columnMapping.mode' = 'name')",
+        "alter table delta.`file:/l/crm` add columns (`paid at` timestamp_ntz)",
+    ]
 
 
 def test_only_feeds_that_are_landed_can_be(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from dbt.adapters.base import available
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import database, delta_log, listing, upkeep
-from dbt.adapters.sparkdelta.columns import merge, quoted, sql_of, want_mapping
+from dbt.adapters.sparkdelta.columns import merge, quoted, sql_of, statements, want_mapping
 from dbt.adapters.sparkdelta.database import JDBC_OPTIONS, Environment, name_driver, need_class, plain_type
 from dbt.adapters.sparkdelta.in_session import InSession
 from dbt.adapters.sparkdelta.java import innermost_cause, jvm_of, whole_text
@@ -231,7 +231,9 @@ def _land_jdbc(
     if version is None:
         version = _create(session, location, read.schema)
     else:
-        read = _fitted(read, _table(session, location).schema, landing["change_table"])
+        read = _fitted(read, there := _table(session, location).schema, landing["change_table"])
+        if _make_room(session, location, there, read.schema):  # the table has another version, by which landings are told apart
+            return _land_jdbc(session, landing, overlap, environment)
         name = _column_of(read, name)
     of_row = F.col(quoted(name))
     if highest is not None:
@@ -303,6 +305,19 @@ def _fitted(read: DataFrame, landed: StructType, change_table: str) -> DataFrame
             )
         columns.append(column.cast(kept.dataType).alias(kept.name))
     return read.select(*columns)
+
+
+def _make_room(session: SparkSession, location: str, landed: StructType, read: StructType) -> bool:
+    """Add the new columns, where Delta wants a feature for one that the table may not have, as for a timestamp without a zone or
+    a blank in a name: `mergeSchema`, by which others come with their rows, switches none on. Whether it did."""
+    there = {field.name.casefold() for field in landed.fields}
+    new = [f"{quoted(field.name)} {sql_of(field.dataType)}" for field in read.fields if field.name.casefold() not in there]
+    found = statements(f"delta.{quoted(location)}", new, [])
+    if len(found) < 2:
+        return False
+    for sql in found:
+        session.sql(sql)
+    return True
 
 
 def _column_of(frame: DataFrame, name: str) -> str:
