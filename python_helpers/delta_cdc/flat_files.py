@@ -155,6 +155,8 @@ def _avro_type(described: Any) -> str:
     """
     >>> _avro_type(["null", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}]), _avro_type("long")
     ('decimal(9,2)', 'bigint')
+    >>> _avro_type({"type": "bytes", "logicalType": "decimal", "precision": 64, "scale": 2})
+    'string'
     """
     if isinstance(described, list):
         told = [each for each in described if each != "null"]
@@ -162,7 +164,8 @@ def _avro_type(described: Any) -> str:
     if isinstance(described, Mapping):
         logical = described.get("logicalType")
         if logical == "decimal":
-            return f"decimal({described['precision']},{described.get('scale', 0)})"
+            precision = described["precision"]  # 64 where Kafka Connect was not told it
+            return f"decimal({precision},{described.get('scale', 0)})" if precision <= 38 else "string"
         known = _AVRO.get(logical) if logical else _AVRO.get(described["type"]) if isinstance(described["type"], str) else None
         return known or "string"
     return _AVRO.get(described, "string")
