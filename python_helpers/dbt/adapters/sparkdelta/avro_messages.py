@@ -65,6 +65,8 @@ def messages(content: bytes) -> Iterator[str]:
     import fastavro
     from fastavro.read import LOGICAL_READERS
 
+    for kind in ("timestamp", "local-timestamp"):  # fastavro knows none of nanoseconds
+        LOGICAL_READERS.setdefault(f"long-{kind}-nanos", _of_nanos(LOGICAL_READERS[f"long-{kind}-micros"]))
     for name in [name for name in LOGICAL_READERS if re.search("timestamp|date", name)]:
         if not isinstance(LOGICAL_READERS[name], _Moments):
             LOGICAL_READERS[name] = _Moments(LOGICAL_READERS[name])
@@ -72,6 +74,11 @@ def messages(content: bytes) -> Iterator[str]:
         if not isinstance(record, dict):
             raise ValueError("its schema is no record")
         yield json.dumps({name: _json_value(value, top=True) for name, value in record.items()}, ensure_ascii=False)
+
+
+def _of_nanos(read: Any) -> Any:
+    """A reader of nanoseconds, from fastavro's of microseconds: no more of them fit into Spark's timestamps."""
+    return lambda number, *schemas: read(number // 1000, *schemas)
 
 
 class _Moments:
