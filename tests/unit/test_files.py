@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import files
+from dbt.adapters.sparkdelta import files, listing
 
 
 @pytest.fixture
@@ -46,3 +46,12 @@ def test_S4_a_folder_with_files_in_folders_is_not_taken_for_an_empty_one(monkeyp
         files.create_lines_view(Mock(), "v", [{"change_set": "/l/day", "batch_id": 1, "unit": "folder"}], {"feed": "shop"})
     del names[2]
     assert files._files_in(Mock(), "/l/day", {"feed": "shop"}) == []
+
+
+def test_S4_a_name_that_hadoop_cannot_open_is_told() -> None:
+    change_set = {"change_set": "file:/l/2026-11-20T03:15:00.json", "batch_id": 1, "unit": "file"}
+    with pytest.raises(DbtRuntimeError, match=r"feed shop, file file:/l/2026-11-20T03:15:00\.json: .* a colon in its name\. "):
+        files.create_lines_view(Mock(), "v", [change_set], {"feed": "shop", "file_format": "json"})
+    said = Exception("java.net.URISyntaxException: Relative path in absolute URI: 2026-11-20T03:15:00.json")
+    told = str(listing._unreadable("s3a://lake/landing/*", said).msg)
+    assert told.endswith("Hadoop lists no folder that holds a name with a colon: give that file or folder another.")

@@ -64,6 +64,12 @@ def create_lines_view(
         empty = "batch_id bigint, change_set string, row_number bigint, message string"
         session.createDataFrame([], empty).createOrReplaceTempView(quoted(name))
         return
+    for path, _, _ in files:
+        if path.startswith("file:") and ":" in path.rsplit("/", 1)[1]:
+            raise DbtRuntimeError(
+                f"feed {feed['feed']}, file {path}: Hadoop, by which Spark reads, opens no local file with a colon in its name. "
+                "Nothing of it was loaded. Give it another name, by which it is found anew, and `delta-cdc retract` the old one."
+            )
     if feed["file_format"] == "delta":
         commits = [(path, batch) for path, batch, _ in files]
         delta_messages.numbered_messages(session, commits, feed).createOrReplaceTempView(quoted(name))

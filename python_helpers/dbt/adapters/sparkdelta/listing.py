@@ -141,6 +141,9 @@ def file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
 def _unreadable(path: str, error: Exception) -> DbtRuntimeError:
     wants = "\nWhich jar, settings and credentials an object store wants: docs/object_stores.md of delta_cdc."
     said = f"The location {path} cannot be read: {short_message(error)}"
+    if "Relative path in absolute URI" in said:
+        colon = "Hadoop lists no folder that holds a name with a colon: give that file or folder another."
+        return DbtRuntimeError(f"{said}\n{colon}")
     return DbtRuntimeError(said if catalog.local_path(path) else said + wants)
 
 
