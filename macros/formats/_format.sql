@@ -96,9 +96,10 @@
 {% macro _of_millis(number) %}{{ return('timestamp_micros(try_multiply(' ~ number ~ ', 1000L))') }}{% endmacro %}
 
 
-{#- A timestamp as the timestamp_ntz that a clock in UTC shows, whatever the session's time zone is. -#}
+{#- A timestamp as the timestamp_ntz that a clock in UTC shows, whatever the session's time zone is: not by way of its clock, which
+    shows an hour twice when it is put back. -#}
 {% macro _in_utc(moment) %}
-  {{ return("cast(convert_timezone(current_timezone(), 'UTC', cast(" ~ moment ~ " as timestamp_ntz)) as timestamp_ntz)") }}
+  {{ return("(timestamp_ntz'1970-01-01 00:00:00' + interval '0.000001' second * unix_micros(" ~ moment ~ "))") }}
 {% endmacro %}
 
 

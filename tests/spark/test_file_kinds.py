@@ -230,6 +230,14 @@ def test_avro_files_that_are_written_hold_the_rows(spark, tmp_path):
         files.write_files(spark, sql, f"{tmp_path}/out", "avro")
 
 
+def test_a_time_without_a_zone_is_written_as_it_is_where_the_clock_of_the_session_is_put_back(spark, tmp_path):
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "Europe/Amsterdam")
+    files.write_files(session, "select timestamp_ntz'2026-10-25 01:30:00' as wall", f"{tmp_path}/out", "avro")
+    with (tmp_path / "out" / "part-00000.avro").open("rb") as file:
+        assert list(fastavro.reader(file)) == [{"wall": dt.datetime(2026, 10, 25, 1, 30)}]
+
+
 def test_avro_of_no_rows_tells_the_columns_and_what_avro_cannot_name_is_refused(spark, tmp_path):
     files.write_files(spark, "select 1 as id where false", f"{tmp_path}/none", "avro")
     with (tmp_path / "none" / "part-00000.avro").open("rb") as file:

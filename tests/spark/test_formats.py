@@ -134,6 +134,15 @@ def test_Q2_a_time_that_is_none_stops_nothing(spark, format_, message):
     assert row["_cdc_error"] in (None, "null_sequence")
 
 
+def test_a_moment_in_utc_is_the_same_where_the_clock_of_the_session_is_put_back(spark):
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "Europe/Amsterdam")
+    for text in ("2026-10-25 00:30:00.000001", "2026-10-25 01:30:00", "1700-01-01 00:00:00"):
+        in_utc = MACROS["_in_utc"](f"timestamp'{text}Z'")
+        found = session.sql(f"select cast({in_utc} as string)").first()[0]
+        assert found == text
+
+
 @pytest.mark.parametrize(
     ("format_", "message"),
     [

@@ -116,7 +116,8 @@ def _as_numbers(kind: DataType, value: Column) -> Column:
     if isinstance(kind, T.TimestampType):
         return F.unix_micros(value)
     if isinstance(kind, T.TimestampNTZType):
-        return F.unix_micros(F.convert_timezone(F.lit("UTC"), F.current_timezone(), value).cast("timestamp"))
+        # as text: the clock of the session's time zone shows an hour twice when it is put back
+        return F.unix_micros(F.concat(value.cast("string"), F.lit("Z")).cast("timestamp"))
     if isinstance(kind, T.StructType):
         parts = [_as_numbers(field.dataType, value.getField(field.name)).alias(field.name) for field in kind.fields]
         return F.when(value.isNotNull(), F.struct(*parts))
