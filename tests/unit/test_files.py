@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import files, listing
+from dbt.adapters.sparkdelta import files, listing, row_messages
 
 
 @pytest.fixture
@@ -55,3 +55,10 @@ def test_S4_a_name_that_hadoop_cannot_open_is_told() -> None:
     said = Exception("java.net.URISyntaxException: Relative path in absolute URI: 2026-11-20T03:15:00.json")
     told = str(listing._unreadable("s3a://lake/landing/*", said).msg)
     assert told.endswith("Hadoop lists no folder that holds a name with a colon: give that file or folder another.")
+
+
+def test_S4_a_parquet_file_with_nanoseconds_is_told_as_what_it_is() -> None:
+    session, feed = Mock(), {"feed": "shop", "file_format": "parquet"}
+    session.read.format.return_value.load.side_effect = Exception("Illegal Parquet type: INT64 (TIMESTAMP(NANOS,false)).")
+    with pytest.raises(DbtRuntimeError, match=r"file /l/1\.parquet: .*INT64 \(TIMESTAMP\(NANOS,false\)\)\. Spark knows no nano"):
+        row_messages.messages(session, ["/l/1.parquet"], feed)

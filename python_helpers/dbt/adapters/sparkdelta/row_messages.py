@@ -63,7 +63,10 @@ def _schema(session: SparkSession, path: str, feed: Mapping[str, Any]) -> Struct
     try:
         return session.read.format(feed["file_format"]).load(path).schema
     except Exception as error:
-        raise _unreadable(path, feed, innermost_cause(error).rstrip(".")) from error
+        reason = innermost_cause(error).rstrip(".")
+        if "TIMESTAMP(NANOS" in reason:
+            reason += ". Spark knows no nanoseconds; have the producer write microseconds (`coerce_timestamps=\"us\"` of pandas)"
+        raise _unreadable(path, feed, reason) from error
 
 
 def columns_of_files(session: SparkSession, paths: Iterable[str], file_format: str) -> list[dict[str, str]]:
