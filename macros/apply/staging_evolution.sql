@@ -299,6 +299,22 @@ select {{ as_new | join(', ') }} from (
   {%- endif -%}
 {% endmacro %}
 
+{#- Fields that join structs, before staged rows are put beside new ones (whole copies) or cast (a table written anew): to Spark
+    structs of other fields are other types. -#}
+{% macro _grow_structs(settings, state, evolved) %}
+  {%- if evolved.add | length > evolved.new | length and not delta_cdc._only_reads()
+        and (evolved.rewrite or settings.format == 'snapshots') -%}
+    {%- set grown, types = {}, {} -%}
+    {%- for column, type in evolved.types.items() if column not in evolved.new %}{% do grown.update({column: type}) %}{% endfor -%}
+    {%- do delta_cdc.evolve_before(grown) -%}
+    {%- do types.update(state.columns) -%}
+    {%- for column, type in grown.items() if column in types and column not in evolved.rewrite -%}
+      {%- do types.update({column: type}) -%}
+    {%- endfor -%}
+    {%- do settings.update({'staged_types': types}) -%}
+  {%- endif -%}
+{% endmacro %}
+
 {#- New fields of the key before, with the types of their columns. -#}
 {% macro _grow_key_before(settings, columns) %}
   {%- for column in columns -%}

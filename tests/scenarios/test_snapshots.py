@@ -161,6 +161,24 @@ def test_S10_Q4_a_copy_that_lacks_too_much_is_held(project: UserProject) -> None
     assert ["it would delete 3 of the 3 live rows" in row["reason"] for row in held] == [True]
 
 
+def test_S10_E6_a_field_joins_a_struct_of_whole_copies(project: UserProject) -> None:
+    folder = project.path / "landing/grows/t"
+    for number, (type_, rows) in enumerate((
+        ("struct<a: int>", [{"id": 1, "s": {"a": 1}}, {"id": 2, "s": {"a": 2}}]),
+        ("struct<a: int, b: string>", [{"id": 1, "s": {"a": 1}}, {"id": 2, "s": {"a": 2, "b": "x"}}]),
+    )):  # fmt: skip
+        project.configure(
+            "grows", settings={"format": "snapshots", "location": "landing/grows/{table}"},
+            tables=[{"name": "t", "cdc": {"keys": ["id"], "final_name": "final_grows"}, "columns": {"id": "int", "s": type_}}],
+        )  # fmt: skip
+        project.generate()
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"t_2026120{number + 1}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        project.dbt("run", "--select", "cdc_change_sets", "stg_grows__t+", quiet=True)
+    rows = project.rows("select id, s.a as a, s.b as b from {schema}.final_grows order by id")
+    assert rows == [{"id": 1, "a": 1, "b": None}, {"id": 2, "a": 2, "b": "x"}]
+
+
 def test_Q5_what_only_changes_can_tell_has_no_place_in_snapshots(project: UserProject) -> None:
     project.configure(
         "wrong",

@@ -535,6 +535,20 @@ def test_E7_raw_takes_nothing_of_a_table_with_private_columns() -> None:
     assert "if(source_table is null, '(withheld" in sql
 
 
+@pytest.mark.parametrize(
+    ("format_", "rewrite", "grows"), [("rows", [], False), ("snapshots", [], True), ("rows", ["d"], True)]
+)
+def test_E6_a_struct_grows_before_staged_rows_are_put_beside_new_ones(format_: str, rewrite: list[str], grows: bool) -> None:
+    there = {"d": "date", "s": "struct<a:int>"}
+    wanted = {"d": "date", "s": "struct<a:int,b:int>", "new": "int"}
+    evolved_ = {"types": wanted, "new": ["new"], "add": ["`s`.`b` int", "`new` int"], "rewrite": rewrite}
+    done: list[Any] = []
+    macros = load(this="stg", flags=SimpleNamespace(WHICH="run"), adapter=SimpleNamespace(evolve=lambda *a: done.append(a)))
+    settings = {"format": format_, "renamed_in_staging": {}, "staged_types": there}
+    macros["_grow_structs"](settings, SimpleNamespace(columns=there), SimpleNamespace(**evolved_))
+    assert done == ([("stg", {"d": "date", "s": "struct<a:int,b:int>"})] if grows else [])
+
+
 def test_E2_staged_rows_stand_under_the_new_name() -> None:
     assert MACROS["staged_rows"](SETTINGS, "s.stg") == "s.stg"
     settings = {"renamed_columns": {"new": "old", "x": "y"}, "column_types": {}}
