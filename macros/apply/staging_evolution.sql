@@ -299,13 +299,15 @@ select {{ as_new | join(', ') }} from (
   {%- endif -%}
 {% endmacro %}
 
-{#- Fields that join structs, before staged rows are put beside new ones (whole copies) or cast (a table written anew): to Spark
-    structs of other fields are other types. -#}
+{#- Fields that join structs, before staged rows are put beside new ones, cast or joined under one name: to Spark structs of other
+    fields are other types. -#}
 {% macro _grow_structs(settings, state, evolved) %}
   {%- if evolved.add | length > evolved.new | length and not delta_cdc._only_reads()
-        and (evolved.rewrite or settings.format == 'snapshots') -%}
+        and (evolved.rewrite or settings.format == 'snapshots' or settings.renamed_in_staging) -%}
     {%- set grown, types = {}, {} -%}
-    {%- for column, type in evolved.types.items() if column not in evolved.new %}{% do grown.update({column: type}) %}{% endfor -%}
+    {%- for column, type in evolved.types.items() if column not in evolved.new -%}
+      {%- do grown.update({column: type}) -%}
+    {%- endfor -%}
     {%- do delta_cdc.evolve_before(grown) -%}
     {%- do types.update(state.columns) -%}
     {%- for column, type in grown.items() if column in types and column not in evolved.rewrite -%}
@@ -344,8 +346,15 @@ select {{ as_new | join(', ') }} from (
   {%- set type, all = types.get(column, settings.column_types.get(column)),
         [delta_cdc.quoted(column)] if column in types else [] -%}
   {%- for old in delta_cdc._old_names(settings, column) -%}
-    {%- do all.append(delta_cdc.quoted(old) if type == types[old] or type is not string
-          else 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')') -%}
+    {%- if types[old] is mapping and type != types[old]
+          and (type is mapping or modules.re.match('(?i)\\s*(struct|array|map)\\b', type)) -%}
+      {#- under the old name there are no fields that joined since: structs of other fields are other types, so by their names -#}
+      {%- do all.append('from_json(' ~ delta_cdc.json_of(delta_cdc.quoted(old)) ~ ', '
+            ~ delta_cdc.literal(adapter.evolved({}, {column: type}).types[column]) ~ ', ' ~ delta_cdc.json_options() ~ ')') -%}
+    {%- else -%}
+      {%- do all.append(delta_cdc.quoted(old) if type == types[old] or type is not string
+            else 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')') -%}
+    {%- endif -%}
   {%- endfor -%}
   {{ return('coalesce(' ~ all | join(', ') ~ ')') }}
 {% endmacro %}

@@ -536,17 +536,36 @@ def test_E7_raw_takes_nothing_of_a_table_with_private_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("format_", "rewrite", "grows"), [("rows", [], False), ("snapshots", [], True), ("rows", ["d"], True)]
+    ("format_", "rewrite", "renamed", "grows"),
+    [("rows", [], {}, False), ("snapshots", [], {}, True), ("rows", ["d"], {}, True), ("rows", [], {"s": "was"}, True)],
 )
-def test_E6_a_struct_grows_before_staged_rows_are_put_beside_new_ones(format_: str, rewrite: list[str], grows: bool) -> None:
+def test_E6_a_struct_grows_before_staged_rows_are_put_beside_new_ones(
+    format_: str, rewrite: list[str], renamed: dict[str, str], grows: bool
+) -> None:
     there = {"d": "date", "s": "struct<a:int>"}
     wanted = {"d": "date", "s": "struct<a:int,b:int>", "new": "int"}
     evolved_ = {"types": wanted, "new": ["new"], "add": ["`s`.`b` int", "`new` int"], "rewrite": rewrite}
     done: list[Any] = []
     macros = load(this="stg", flags=SimpleNamespace(WHICH="run"), adapter=SimpleNamespace(evolve=lambda *a: done.append(a)))
-    settings = {"format": format_, "renamed_in_staging": {}, "staged_types": there}
+    settings = {"format": format_, "renamed_in_staging": renamed, "staged_types": there}
     macros["_grow_structs"](settings, SimpleNamespace(columns=there), SimpleNamespace(**evolved_))
     assert done == ([("stg", {"d": "date", "s": "struct<a:int,b:int>"})] if grows else [])
+
+
+def test_E2_E6_what_a_struct_was_called_before_has_not_the_fields_that_joined_since() -> None:
+    def struct(*names: str) -> dict[str, Any]:
+        fields = [{"name": name, "type": "integer", "nullable": True, "metadata": {}} for name in names]
+        return {"type": "struct", "fields": fields}
+
+    macros = load(adapter=SimpleNamespace(evolved=evolved))
+    settings = {"column_types": {"t": "struct<a:int,b:int>"}, "renamed_in_staging": {"t": "s"}, "renamed_before": {}}
+    for staged, joined in (
+        ({"s": struct("a"), "t": struct("a")}, False), ({"s": struct("a"), "t": struct("a", "b")}, True),
+        ({"s": struct("a")}, True),  # staging is only about to gain it
+    ):  # fmt: skip
+        sql = macros["_staged_value"]({**settings, "staged_types": staged}, "t")
+        assert ("from_json(to_json(`s`" in sql and "'struct<a:int,b:int>'" in sql) is joined
+        assert ("`t`" in sql) is ("t" in staged)
 
 
 def test_E2_staged_rows_stand_under_the_new_name() -> None:
