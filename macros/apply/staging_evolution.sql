@@ -190,10 +190,11 @@ select {{ as_new | join(', ') }} from (
   {%- for column, old in delta_cdc._renamed_so_far(staged).items() if old in there -%}
     {%- do older.update({column: old}) -%}
   {%- endfor -%}
-  {#- one that is no longer listed keeps what came under the name that it had before -#}
+  {#- one that is no longer listed, or whose entry was taken out, keeps what came under the name that it had before; of several
+      that were said to have had it the last one -#}
   {%- set listed = settings.get('column_types', {}) -%}
-  {%- for column, old in older.items() if column in there and column not in listed and old not in listed
-        and column not in renamed.values() and column not in older.values() -%}
+  {%- for column, old in older.items() | list | reverse if column in there and old not in listed and column not in renamed
+        and column not in renamed.values() and old not in renamed.values() and column not in older.values() -%}
     {%- do renamed.update({column: old}) -%}
   {%- endfor -%}
   {%- do settings.update({'staged_types': staged.columns, 'renamed_in_staging': renamed, 'renamed_before': older}) -%}

@@ -577,6 +577,21 @@ def test_E2_staged_rows_stand_under_the_new_name() -> None:
     assert "transform(_cdc_missing, name -> coalesce(map('old', 'new')[name], name)) as _cdc_missing" in sql
 
 
+@pytest.mark.parametrize(
+    ("listed", "entries", "found"),
+    [
+        (["y"], {"y": "x"}, {"y": "x"}), (["y"], {}, {"y": "x"}), ([], {}, {"y": "x"}),
+        (["x", "y"], {}, {}),  # they are two columns now
+        (["w", "y"], {"w": "x"}, {"w": "x"}),  # it was said of the wrong one
+    ],
+)  # fmt: skip
+def test_E2_a_renamed_column_stays_one_where_its_entry_is_taken_out(listed: list[str], entries: dict, found: dict) -> None:
+    settings: dict[str, Any] = {"column_types": dict.fromkeys(listed, "int"), "renamed_columns": entries}
+    staged = SimpleNamespace(columns=dict.fromkeys("wxy", "int"), properties={"delta_cdc.renamed": '{"y": "x"}'})
+    MACROS["note_columns"](settings, staged)
+    assert settings["renamed_in_staging"] == found
+
+
 def test_E1_what_was_staged_before_a_column_was_listed_says_nothing_of_it() -> None:
     settings = {"column_types": {"id": "int", "b": "int"}}
     properties = {"delta_cdc.joined_after": '{"b": 7, "gone": 3}'}
