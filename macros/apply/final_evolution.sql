@@ -119,7 +119,11 @@
   {%- for column in retired if column in published and column | lower not in made %}{% do stay.append(column) %}{% endfor -%}
   {%- do settings.update({'columns': settings['columns'] + stay}) -%}
   {%- if settings.get('track_columns') is none or settings.track_columns is mapping -%}
-    {%- do settings.update({'tracked': settings['tracked'] + stay}) -%}
+    {#- a feed's list may leave out what one of its tables no longer has -#}
+    {%- set untracked = (settings.track_columns or {}).get('except', []) | map('lower') | list -%}
+    {%- for column in stay if column | lower not in untracked -%}
+      {%- do settings.update({'tracked': settings['tracked'] + [column]}) -%}
+    {%- endfor -%}
   {%- endif -%}
 {% endmacro %}
 

@@ -618,6 +618,12 @@ def test_E3_columns_that_are_no_longer_listed_stay_where_they_were_published() -
     assert MACROS["_retired_columns"]({**settings, "on_schema_change": "sync_all_columns"}, ["gone"]) == []
 
 
+def test_E3_H3_a_column_that_is_no_longer_listed_begins_no_versions_where_the_feed_does_not_track_it() -> None:
+    settings = {**SETTINGS, "columns": ["id"], "tracked": ["id"], "track_columns": {"except": ["Seen"]}}
+    MACROS["_publish_retired"](settings, ["seen", "gone"], ["id", "seen", "gone"])
+    assert (settings["columns"], settings["tracked"]) == (["id", "seen", "gone"], ["id", "gone"])
+
+
 def test_Q2_R1_tables_that_use_no_operation_have_the_same_sql() -> None:
     sql = MACROS["_staging_ctes"](SETTINGS, "lines_view")
     assert MACROS["unheld"](SETTINGS, "s.staging") == "s.staging"
