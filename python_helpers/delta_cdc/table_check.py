@@ -18,6 +18,8 @@ from delta_cdc.sql_names import IDENTIFIER, names_in, names_none_of, sql_name, u
 from delta_cdc.table_list import parts
 
 _OF_A_CHANGE = ("sequence_by", "ordinal", "transaction", "occurred_at", "deleted_when", "truncated_when")
+# what `entity_states` and `multiset_rows` keep of a change beside the table's columns
+_OF_A_ROW = ("_cdc_sequence", "_cdc_ordinal", "_cdc_batch_id", "_cdc_row")
 _OF_DEBEZIUM = ("decimal_handling", "time_unit", "unavailable_value")
 _OF_HISTORY = {name for name, _, _ in HISTORY_COLUMNS if not name.startswith("_cdc_")}
 
@@ -116,8 +118,11 @@ class TableCheck:
         for name in names_in(expression) if single is None else [single]:
             if name.casefold() in [each.casefold() for each in self.settings.never_store]:
                 self.problem(f"`{setting}` names `{name}`, which `never_store` keeps out. Take one of them out.", setting)
-            elif single is None and name.casefold().startswith("_cdc_"):
-                continue  # one of staging's own
+            elif single is None and name.casefold().startswith("_cdc_"):  # one of staging's own
+                kept = (*_OF_A_ROW, *(["_cdc_occurred_at"] if self.table.has_entities else []))
+                if of_final and not self.table.appends_only and name.casefold() not in kept:
+                    message = f"`{setting}` names `{name}`, which only staging has. History and final know of a row's last change"
+                    self.problem(f"{message} {', '.join(kept)}.", setting)
             elif name.casefold() not in [each.casefold() for each in known]:
                 message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
                 self.problem(message, setting)

@@ -342,6 +342,12 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ({"expressions": {"x": "opp"}}, "`expressions` names `opp`, which is no column. Did you mean `op`?"),
         ({"expressions": {"id": "1"}}, "`expressions` names the key column `id`"),
         ({"expressions": {"_cdc_x": "1"}}, "`expressions` names `_cdc_x`: names with _cdc_ are taken."),
+        ({"expressions": {"x": "lower(_cdc_change_set)"}}, "`expressions` names `_cdc_change_set`, which only staging has."),
+        ({"partition_by": ["date(_cdc_staged_at) as d"]}, "`partition_by` names `_cdc_staged_at`, which only staging has."),
+        (
+            {"keys": [], "keyless": "multiset", "partition_by": ["date(_cdc_occurred_at) as d"]},
+            "`partition_by` names `_cdc_occurred_at`, which only staging has.",
+        ),
         ({"on_schema_change": "sync"}, "`on_schema_change` is 'sync'. It takes `append_new_columns`, `ignore`"),
         (
             {"insert_only": True, "track_columns": ["op"]},
@@ -1155,6 +1161,8 @@ def test_a_condition_may_be_a_constant(tmp_path: Path) -> None:
         ({"deleted_when": "_timestamp > '2026-01-01'", "occurred_at": "date_trunc('day', _timestamp)"}, "debezium"),
         ({"sequence_by": ["_position.offset + 0"], "transaction": "concat(_txid, '')", "ordinal": "`_total_order`"}, "debezium"),
         ({"expressions": {"y": "id + 1", "z": "y + _cdc_batch_id"}, "partition_by": ["z % 10 as part"]}, "rows"),
+        ({"partition_by": ["date(_cdc_occurred_at) as d"]}, "rows"),
+        ({"insert_only": True, "expressions": {"x": "lower(_cdc_change_set)"}}, "rows"),
     ],
 )
 def test_expressions_may_name_fields_of_the_format_what_expressions_make_and_staging_s_own(
