@@ -52,11 +52,17 @@
 {% endmacro %}
 
 
-{#- A value of the other side as final's type, null where it does not fit. Bytes in text are as export-snapshot writes them. A
-    struct is cast by way of a variant, which goes by the names of fields: a cast would go by their order. -#}
+{#- A value of the other side as final's type, null where it does not fit. Bytes in text are as export-snapshot writes them; of a
+    struct, an array, a map or a variant text is its JSON, for Spark casts none to them. A struct is cast by way of a variant,
+    which goes by the names of fields: a cast would go by their order. -#}
 {% macro _their_value(given, given_type, type, column) %}
   {%- if type == 'binary' and given_type in ('string', 'variant') -%}
     {{ return(delta_cdc.rows_value('cast(' ~ given ~ ' as string)', type, {}, column)) }}
+  {%- endif -%}
+  {%- if given_type == 'string' and type == 'variant' -%}
+    {{ return(delta_cdc.rows_value(given, type, {}, column)) }}
+  {%- elif given_type == 'string' and type.startswith(('struct', 'array', 'map')) -%}
+    {{ return('try_cast(' ~ delta_cdc._json_in(given) ~ ' as ' ~ type ~ ')') }}
   {%- endif -%}
   {%- set by_name = 'struct<' in type and given_type != type and given_type.startswith(('struct', 'array', 'map')) -%}
   {{ return('try_cast(' ~ ('to_variant_object(' ~ given ~ ')' if by_name else given) ~ ' as ' ~ type ~ ')') }}
