@@ -974,6 +974,18 @@ def test_other_models_run_through_a_server() -> None:
     assert _needs("thrift", ["stg_of_others"]) == ""
 
 
+@pytest.mark.parametrize("type_", ["binary", "BINARY"])
+def test_a_key_of_bytes_is_named_by_its_hexadecimal(type_: str) -> None:
+    views: dict[str, str] = {}
+    adapter = SimpleNamespace(
+        secret=lambda _: ["\\x00ff"], create_values_view=lambda *_: None, query_rows=lambda _: [SimpleNamespace(bad=[])],
+        create_kept_view=views.__setitem__,
+    )  # fmt: skip
+    settings = {"keys": ["id"], "column_types": {"id": type_}}
+    load(adapter=adapter)["_view_named_key"](SimpleNamespace(name="shop.person", settings=settings))
+    assert "try_to_binary(substr(`id`, 3), 'hex')" in views["cdc_named_key"]
+
+
 @pytest.mark.parametrize(("batches", "known", "behind"), [([1, 2], 0, False), ([], 1, False), ([], 0, False), ([1], 0, True)])
 def test_R2_what_erase_looks_at_before_it_asks_is_only_read(batches: list[int], known: int, behind: bool) -> None:
     asked: list[str] = []
