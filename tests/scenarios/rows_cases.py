@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -59,11 +59,13 @@ class RowsCase:
             silent = _columns_of(c["ignore_null"], [name for name in c["schema"] if name not in cdc["keys"]])
             not_yet = set(c["schema"]) - set(schema)
             cdc["ignore_null_updates"] = silent if silent is True else [name for name in silent if name not in not_yet]
+        gone = {name.lower() for name in c["schema"]} - {name.lower() for name in schema}
         if c.get("columns") or shape is None:
-            cdc |= _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=list(schema))
+            cdc |= _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=list(schema), gone=gone)
         if c.get("track_history") is not None:
-            chosen = _selection(c["track_history"], batch, "include", "except", all_columns=list(schema))
-            cdc["track_columns"] = chosen.get("include", chosen)
+            chosen = _selection(c["track_history"], batch, "include", "except", all_columns=list(schema), gone=gone)
+            if chosen != {"except": []}:
+                cdc["track_columns"] = chosen.get("include", chosen)
         return {"name": self.table, "cdc": cdc, "columns": schema}
 
     def _shape(self, batch: int) -> list[str] | None:
@@ -126,13 +128,16 @@ def _of_batch(given: Any, batch: int) -> Any:
     return given[min(batch, len(given) - 1)] if isinstance(given, list) else given
 
 
-def _selection(given: Any, batch: int, include: str, leave_out: str, *, all_columns: list[str]) -> dict[str, Any]:
+def _selection(
+    given: Any, batch: int, include: str, leave_out: str, *, all_columns: list[str], gone: Collection[str] = ()
+) -> dict[str, Any]:
+    """gone: columns in lower case that the source does not have when the batch arrives: a setting cannot name them."""
     if _is_one_a_batch(given):
         given = _of_batch(given, batch)
     if isinstance(given, Mapping) and given.get("except") is not None:
-        return {leave_out: list(given["except"])}
+        return {leave_out: [name for name in given["except"] if name.lower() not in gone]}
     given = given.get("include") if isinstance(given, Mapping) else given
-    return {include: all_columns if given is None else list(given)}
+    return {include: all_columns if given is None else [name for name in given if name.lower() not in gone]}
 
 
 def _is_one_a_batch(given: Any) -> bool:

@@ -124,6 +124,25 @@ def test_nulls_are_ignored_only_of_columns_that_are_there(tmp_path: Path) -> Non
     assert [case.configuration(n)["cdc"]["ignore_null_updates"] for n in (0, 1)] == [["typo"], ["a", "typo"]]
 
 
+def test_columns_that_are_not_there_yet_or_any_more_are_not_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "case.json"
+    content = {
+        "scd": 2, "keys": ["id"], "schema": {"id": "INT", "s": "INT", "a": "INT"}, "sequence": "s",
+        "batch_columns": [["id", "s"], ["id", "s", "a"], ["id", "s"]], "batches": [[{"id": 1, "s": 1}]] * 3,
+    }  # fmt: skip
+
+    def given(**chosen: Any) -> list[list[Any]]:
+        path.write_text(json.dumps(content | chosen))
+        (case,) = read_cases([path])
+        settings = [case.configuration(batch)["cdc"] for batch in range(3)]
+        return [[each.get(name) for name in ("columns", "except_columns", "track_columns")] for each in settings]
+
+    assert given(columns={"include": ["id", "A"]}, track_history={"include": ["a"]}) == [
+        [["id"], None, []], [["id", "A"], None, ["a"]], [["id"], None, []]]
+    assert given(columns={"except": ["a", "typo"]}, track_history={"except": ["a"]}) == [
+        [None, ["typo"], None], [None, ["a", "typo"], {"except": ["a"]}], [None, ["typo"], None]]
+
+
 def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
     contents = ("{", '{"steps": []}', '{"format": "rows", "steps": [{"inputs": ["not_there.jsonl"]}]}')
     for number, content in enumerate(contents):
