@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -142,3 +143,20 @@ def test_a_run_notes_a_feed_of_which_nothing_can_be_found(tmp_path: Path, monkey
     assert said() == ["Note: feed shop: there is no folder landing/invoice yet."]
     (tmp_path / "landing/orders").mkdir(parents=True)
     assert said() == []  # its others may begin later
+
+
+def test_the_handler_of_ctrl_c_outlives_the_start_of_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A landing starts it in the main thread, where pyspark puts its own in that place."""
+    import pyspark
+    import pyspark.java_gateway
+
+    from dbt.adapters.sparkdelta.session import start_java
+
+    monkeypatch.setattr(pyspark.java_gateway, "launch_gateway", lambda *_: None)
+    monkeypatch.setattr(pyspark, "SparkContext", lambda **_: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    before = signal.signal(signal.SIGINT, ours := lambda *_: None)
+    try:
+        start_java({"spark.master": "local[1]"}, tmp_path)
+        assert signal.getsignal(signal.SIGINT) is ours
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import sys
 import threading
 import uuid
@@ -150,7 +151,10 @@ def start_java(conf: Mapping[str, str], root: Path) -> None:
                 "Java could not start Spark, which needs Java 17 or 21: see `java -version`, JAVA_HOME and "
                 f"the flags in `spark.driver.extraJavaOptions`. It said:\n{said}"
             ) from error
+    on_ctrl_c = signal.getsignal(signal.SIGINT)
     SparkContext(conf=spark_conf, gateway=gateway)
+    if threading.current_thread() is threading.main_thread():  # pyspark's own would end a run that is to end by itself
+        signal.signal(signal.SIGINT, on_ctrl_c)
 
 
 def _open_metastore(session: SparkSession, root: Path) -> None:
