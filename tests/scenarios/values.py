@@ -73,7 +73,7 @@ def spelled(value: Any, like: Any) -> Any:
     if isinstance(like, bool):
         return {"t": "true", "1": "true", "f": "false", "0": "false"}.get(str(value).lower(), str(value).lower())
     if isinstance(like, (int, float, Decimal)):
-        return _number(value)
+        return _number(_double(value) if isinstance(like, float) else value)
     if isinstance(like, (bytes, bytearray)):
         return _hexadecimal(value)
     if isinstance(like, datetime):
@@ -113,6 +113,14 @@ def _number(value: Any) -> str:
     text = format(number, "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text
+
+
+def _double(value: Any) -> Any:
+    """A number as a double holds it: a file may have more digits of it."""
+    try:
+        return float(value)
+    except (ValueError, TypeError, OverflowError):
+        return value
 
 
 def _hexadecimal(value: Any) -> str:
