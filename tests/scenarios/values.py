@@ -1,15 +1,17 @@
 """Rows of a table beside those that a file expects: each value in one spelling, by the type that the table gives it.
 
-Files write numbers with or without a point or as text, moments with or without a zone, bytes as hexadecimal or as a list of
-numbers, structures as JSON or as its text; so each value is spelled by the Python type of what was found in its place.
+Files write numbers with or without a point or as text, moments with or without a zone, bytes as hexadecimal, text, base64 or a
+list of numbers, structures as JSON or as its text; so each value is spelled by the Python type of what was found in its place.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -44,6 +46,9 @@ def difference(expected: Rows, found: Rows) -> str | None:
     """
     columns = sorted({name for rows in (expected, found) for row in rows for name in row})
     like = {name: _example([row.get(name) for row in found]) for name in columns}
+    for name in [name for name, each in like.items() if isinstance(each, (bytes, bytearray))]:
+        known = {_hexadecimal(row[name]) for row in found if row.get(name) is not None}
+        expected = [{**row, name: _one_of(known, row[name])} if isinstance(row.get(name), str) else row for row in expected]
     wanted, got = (
         Counter(tuple(json.dumps(spelled(row.get(name), like[name]), ensure_ascii=False) for name in columns) for row in rows)
         for rows in (expected, found)
@@ -121,6 +126,15 @@ def _double(value: Any) -> Any:
         return float(value)
     except (ValueError, TypeError, OverflowError):
         return value
+
+
+def _one_of(known: Collection[str], text: str) -> str:
+    """Bytes as that of the known ones (hexadecimal) which a text tells in hexadecimal, as it stands (so `rows` reads it) or in
+    base64; else the text."""
+    readings = [_hexadecimal(text), text.encode().hex()]
+    with suppress(ValueError):
+        readings.append(base64.b64decode(text, validate=True).hex())
+    return next((each for each in readings if each in known), text)
 
 
 def _hexadecimal(value: Any) -> str:
