@@ -181,7 +181,7 @@ def run_cases(project: UserProject, cases: Sequence[RowsCase], *, runs: int | No
     for case in cases:
         _folder(landing, case).mkdir(parents=True, exist_ok=True)
     configured: list[dict[str, Any]] | None = None
-    most = max((len(case.content["batches"]) for case in cases), default=0)
+    most = max((len(case.content["batches"]) or 1 for case in cases), default=0)
     arrived: dict[str, None] = {}
     for number in range(most):
         tables = [case.configuration(number) for case in cases]
@@ -193,6 +193,7 @@ def run_cases(project: UserProject, cases: Sequence[RowsCase], *, runs: int | No
             lines = case.change_set(number)
             if lines is not None:
                 files.setdefault(_folder(landing, case) / f"{number:04d}.jsonl", []).append(lines.splitlines(keepends=True))
+            if lines is not None or number == 0:  # a table to which nothing ever comes is there too
                 arrived |= dict.fromkeys([*([f"raw_{MIXED}"] if case.feed == MIXED else []), f"stg_{case.feed}__{case.table}+"])
         for path, some in files.items():  # lines of several tables take turns
             path.write_text("".join(line for turn in zip_longest(*some, fillvalue="") for line in turn))

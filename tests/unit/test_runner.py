@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.scenarios import runner
 from tests.scenarios.feed_cases import compare, read_feeds
-from tests.scenarios.rows_cases import RowsCase, read_cases
+from tests.scenarios.rows_cases import RowsCase, read_cases, run_cases
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 LISTED = {"other": {"name": "other", "rule": "P1", "why": "so it is", "rows": [{"id": 2}]}}
@@ -141,6 +142,22 @@ def test_columns_that_are_not_there_yet_or_any_more_are_not_chosen(tmp_path: Pat
         [["id"], None, []], [["id", "A"], None, ["a"]], [["id"], None, []]]
     assert given(columns={"except": ["a", "typo"]}, track_history={"except": ["a"]}) == [
         [None, ["typo"], None], [None, ["a", "typo"], {"except": ["a"]}], [None, ["typo"], None]]
+
+
+def test_a_table_to_which_nothing_comes_is_made(tmp_path: Path) -> None:
+    ran: list[tuple[str, ...]] = []
+
+    def try_dbt(*command: str, quiet: bool) -> Any:
+        ran.append(command)
+        return SimpleNamespace(success=True, result=SimpleNamespace(results=[]))
+
+    project: Any = SimpleNamespace(
+        path=tmp_path, configure=lambda *_, **__: None, problems=tuple, generate=lambda: None, try_dbt=try_dbt
+    )
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps({"scd": 1, "keys": ["id"], "schema": {"id": "INT"}, "sequence": "id", "batches": []}))
+    run_cases(project, read_cases([path]))
+    assert ran == [("run", "--select", "cdc_change_sets", "stg_cases__t0000+")]
 
 
 def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
