@@ -73,7 +73,13 @@ class FeedCase:
         """What the file gives for a table: for all of them, under its name, or in their order."""
         given = self.content.get(setting)
         if isinstance(given, list) and given and isinstance(given[0], list):
-            return given[place] if place < len(given) else None
+            # in the order of the messages, or of the file, where that is another
+            called = {table.name.rsplit(".", 1)[-1].lower(), name.lower()}
+            named = dict.fromkeys(each.rsplit(".", 1)[-1].lower() for step in self.steps for each in step.get("tables") or ())
+            places = [place, *(at for at, each in enumerate(named) if each in called)]
+            lists = [given[at] for at in places if at < len(given)]
+            there = {column.lower() for column in table.columns}
+            return next((keys for keys in lists if there.issuperset(map(str.lower, keys))), next(iter(lists), None))
         if isinstance(given, Mapping) and not any(isinstance(each, str) for each in given.values()):
             for each, value in given.items():
                 if each.lower() in (table.name.lower(), name.lower()):

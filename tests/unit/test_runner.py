@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from tests.scenarios import runner
-from tests.scenarios.feed_cases import compare, read_feeds
+from tests.scenarios.feed_cases import FeedCase, compare, read_feeds
 from tests.scenarios.rows_cases import RowsCase, read_cases, run_cases
+
+from delta_cdc.discover import Discovery, FoundTable
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 LISTED = {"other": {"name": "other", "rule": "P1", "why": "so it is", "rows": [{"id": 2}]}}
@@ -158,6 +160,16 @@ def test_a_table_to_which_nothing_comes_is_made(tmp_path: Path) -> None:
     path.write_text(json.dumps({"scd": 1, "keys": ["id"], "schema": {"id": "INT"}, "sequence": "id", "batches": []}))
     run_cases(project, read_cases([path]))
     assert ran == [("run", "--select", "cdc_change_sets", "stg_cases__t0000+")]
+
+
+def test_a_list_of_keys_for_each_table_is_in_the_order_of_messages_or_of_the_file() -> None:
+    found = {name: FoundTable(f"shop.{name}", columns=dict.fromkeys(columns)) for name, columns in
+             {"note": ("code", "v"), "item": ("ID", "v")}.items()}  # fmt: skip
+    for keys, tables in ((["id"], ["code"]), {"item": {}, "note": {}}), ((["code"], ["id"]), {}):
+        content = {"format": "wal2json_v2", "key": [*keys], "steps": [{"tables": tables}]}
+        case = FeedCase(Path("x"), "f0", content)
+        given = case.configuration(Discovery({each.name: each for each in found.values()}))
+        assert [each["cdc"]["keys"] for each in given] == [["code"], ["ID"]]
 
 
 def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
