@@ -8,6 +8,7 @@ from datetime import timezone
 from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import unquote
 
 from dbt.adapters.base import BaseRelation, available
 from dbt_common.exceptions import DbtRuntimeError
@@ -17,7 +18,7 @@ from dbt.adapters.sparkdelta.columns import quoted, sql_of
 from dbt.adapters.sparkdelta.in_session import InSession, Table, View, is_table
 from dbt.adapters.sparkdelta.java import short_message
 from dbt.adapters.sparkdelta.listing import escaped, list_files, qualified_path
-from dbt.adapters.sparkdelta.queries import cached_query, create_kept_view, query_rows
+from dbt.adapters.sparkdelta.queries import cached_query, create_kept_view, query_rows, reading_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +51,6 @@ def create_lines_view(
     feed: {feed, format, file_format, ready, csv_options, columns, message_column, row_order}. If its files are not lines of JSON,
     a row is a line (`row_messages`, `delta_messages`).
     """
-    from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     files = []
@@ -80,22 +80,18 @@ def create_lines_view(
     else:
         read = row_messages.messages(session, paths, feed)
     lines = reduce(lambda one, other: one.unionAll(other), map(_placed, read))
-    lines = lines.where("trim(message) <> ''")
-    if len(files) == 1:  # as it mostly is; and this is planned twice
+    if feed.get("message_column") or feed["file_format"] not in ("parquet", "orc"):  # theirs are made of columns, and never empty
+        lines = lines.where("trim(message) <> ''")
+    lines = lines.withColumn("line", F.monotonically_increasing_id())
+    if feed["file_format"] == "json":
+        lines = lines.withColumn("message", row_messages.text_of(lines["message"]))
+    if len(files) == 1 and _is_one_task(session, change_sets[0].get("size")):  # as it mostly is
         _, batch, change_set = files[0]
-        placed = lines.withColumns({"batch_id": F.lit(batch).cast("bigint"), "change_set": F.lit(change_set)})
+        place = {"batch_id": F.lit(batch).cast("bigint"), "change_set": F.lit(change_set), "row_number": lines["line"] + 1}
+        numbered = lines.withColumns(place)
     else:
-        sets = session.createDataFrame(files, "path string, batch_id bigint, change_set string")
-        placed = lines.join(F.broadcast(sets), "path")
-    if len(files) == 1 and _is_one_task(session, change_sets[0].get("size")):
-        number = F.monotonically_increasing_id() + 1
-    else:
-        number = F.row_number().over(Window.partitionBy("batch_id").orderBy("path", "block_start", "line")).cast("bigint")
-    message = row_messages.text_of(placed["message"]) if feed["file_format"] == "json" else placed["message"]
-    numbered = placed.select("batch_id", "change_set", number.alias("row_number"), message.alias("message"))
-    if session.conf.get("spark.sql.shuffle.partitions") != "1":  # one task has numbered a change set: all parse it
-        numbered = numbered.repartition(F.floor(numbered["row_number"] / 10_000))
-    numbered.createOrReplaceTempView(quoted(name))
+        numbered = _numbered_by_pieces(session, lines, files)
+    numbered.select("batch_id", "change_set", "row_number", "message").createOrReplaceTempView(quoted(name))
 
 
 def _files_in(session: SparkSession, folder: str, feed: Mapping[str, Any]) -> list[str]:
@@ -120,18 +116,39 @@ def _is_one_task(session: SparkSession, size: int | None) -> bool:
 
 
 def _placed(read: DataFrame) -> DataFrame:
-    """The messages of files, each with its place: (path string, block_start bigint, line bigint, message string)."""
+    """The messages of files, each with its place: (path string, piece bigint: where in the file it begins, message string)."""
+    metadata = read.metadataColumn("_metadata")
+    return read.select(metadata["file_path"].alias("path"), metadata["file_block_start"].alias("piece"), read["message"])
+
+
+def _numbered_by_pieces(session: SparkSession, lines: DataFrame, files: Sequence[tuple[str, int, str]]) -> DataFrame:
+    """Lines (path, piece, line: monotonically_increasing_id, message) with (batch_id, change_set, row_number).
+
+    Spark cuts files into pieces and tasks alike each time it reads them. So the lines of each piece are counted first, and each
+    task numbers those that it reads: no task is handed all lines of a change set. files: (path as listed, batch_id, change_set).
+    """
     from pyspark.sql import functions as F
 
-    metadata = read.metadataColumn("_metadata")
-    # as the listing spells it: file_path is URL-encoded and has three slashes
-    path = F.url_decode(F.replace(metadata["file_path"], F.lit("+"), F.lit("%2B")))
-    return read.select(
-        F.regexp_replace(path, "^file:/+", "file:/").alias("path"),
-        metadata["file_block_start"].alias("block_start"),
-        F.monotonically_increasing_id().alias("line"),
-        read["message"],
-    )
+    with reading_files():
+        counted = lines.groupBy("path", "piece").agg(F.count("*"), F.min("line")).collect()
+    sets = {path: (batch, change_set) for path, batch, change_set in files}
+    shifts, passed = [], dict.fromkeys(sets.values(), 0)
+    for listed, path, piece, count, first in sorted((_as_listed(row[0]), *row) for row in counted):
+        change_set = sets[listed]
+        shifts.append((path, piece, *change_set, passed[change_set] + 1 - first))
+        passed[change_set] += count
+    frame = session.createDataFrame(shifts, "path string, piece bigint, batch_id bigint, change_set string, shift bigint")
+    number = (F.col("line") + F.col("shift")).alias("row_number")
+    numbered = lines.join(F.broadcast(frame), ["path", "piece"]).select("batch_id", "change_set", number, "message")
+    tasks = {row[3] >> 33 for row in counted}  # monotonically_increasing_id has the task there
+    if len(tasks) < int(session.conf.get("spark.sql.shuffle.partitions") or 1):  # a file read whole: all tasks parse its lines
+        return numbered.repartition(F.floor(numbered["row_number"] / 10_000))
+    return numbered
+
+
+def _as_listed(path: str) -> str:
+    """A path of Spark's metadata, URL-encoded with three slashes, as `list_files` spells it."""
+    return re.sub("^file:/+", "file:/", unquote(path))
 
 
 def changed_files(session: SparkSession, change_sets: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 
 def query_rows(session: SparkSession, sql: str) -> list[dict[str, Any]]:
-    """The rows of a small query as dicts of Python values, as they are typed in Spark. Raises as `_reading_files` does."""
-    with _reading_files():
+    """The rows of a small query as dicts of Python values, as they are typed in Spark. Raises as `reading_files` does."""
+    with reading_files():
         return [row.asDict(recursive=True) for row in session.sql(sql).collect()]
 
 
 def create_kept_view(session: SparkSession, name: str, sql: str, small: bool = False) -> None:
-    """A temporary view of the rows that a query gives now, until the session is gone. Raises as `_reading_files` does.
+    """A temporary view of the rows that a query gives now, until the session is gone. Raises as `reading_files` does.
 
     small: the rows are kept in memory, by the query that reads them first; else on disk, at once.
     """
     from pyspark import StorageLevel
 
-    with _reading_files():
+    with reading_files():
         rows = session.sql(sql)
         kept = rows.localCheckpoint(eager=False) if small else rows.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
         kept.createOrReplaceTempView(quoted(name))
 
 
 @contextmanager
-def _reading_files() -> Iterator[None]:
+def reading_files() -> Iterator[None]:
     """Raises DbtRuntimeError that says what to do where a file cannot be read to its end."""
     try:
         yield
