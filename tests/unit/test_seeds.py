@@ -33,6 +33,9 @@ def test_a_value_is_a_literal_that_means_it(value: Any, sql: str) -> None:
         (["NaN", "1"], [], "double", ["double('nan')", "1"]),
         (["1.5", "-inf"], [], "double", ["1.5", "double('-inf')"]),
         (["1.5", "2"], [], "double", ["1.5", "2"]),
+        (["6.02214076e23", "1.6e-19", ""], [], "double", ["double('6.02214076E+23')", "double('1.6E-19')", "null"]),
+        (["6.62607015e-34", "1.5"], [], "double", ["double('6.62607015E-34')", "double('1.5')"]),
+        (["123456789.5", "1.6e-19"], [], "double", ["123456789.5", "0.00000000000000000016"]),
     ],
 )
 def test_NaN_is_a_text_in_a_text_column_and_a_double_among_numbers(

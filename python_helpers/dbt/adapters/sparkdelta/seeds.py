@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,7 @@ def seed_rows(table: agate.Table, delimiter: str, types: Mapping[str, str]) -> l
         isinstance(kind, agate.Text) and types.get(name, "string").strip().lower().startswith(("string", "char", "varchar"))
         for name, kind in zip(table.column_names, table.column_types, strict=True)
     ]
+    wide = [isinstance(column.data_type, agate.Number) and _is_wide(column.values()) for column in table.columns]
     cells = _quoted_cells(table, delimiter) if any(texts) else []
     rows = []
     for number, row in enumerate(table.rows):
@@ -53,9 +54,18 @@ def seed_rows(table: agate.Table, delimiter: str, types: Mapping[str, str]) -> l
         for place, value in enumerate(row):
             if value is None and texts[place] and cells:
                 value = cells[number].get(place)
-            values.append(literal(value))
+            values.append(f"double('{value}')" if wide[place] and isinstance(value, Decimal) else literal(value))
         rows.append(values)
     return rows
+
+
+def _is_wide(values: Iterable[Any]) -> bool:
+    """Whether numbers have more digits before and after the point than one decimal of Spark's: it gives up those after it, so
+    that a small number beside a large one would be 0."""
+    finite = [value for value in values if isinstance(value, Decimal) and value.is_finite()]
+    before = max((value.adjusted() + 1 for value in finite), default=0)
+    after = max((-int(value.as_tuple().exponent) for value in finite), default=0)
+    return max(before, 0) + max(after, 0) > 38
 
 
 def _quoted_cells(table: agate.Table, delimiter: str) -> list[dict[int, str]]:
