@@ -117,6 +117,22 @@ class TestPromises:
         assert "model.test.base" in {node.unique_id for node in catalog.nodes.values()}
 
 
+class TestMacros:
+    """dbt's own for all databases, under ANSI: dbt-spark has it off."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        part = "{{{{ dbt.split_part(\"'a||b'\", \"'||'\", {}) }}}}"
+        parts = ", ".join(map(part.format, (1, 2, 3, -1, -3)))
+        casts = "{{ dbt.safe_cast(\"'x'\", 'int') }}, {{ dbt.safe_cast(\"'7'\", 'int') }}"
+        return {"made.sql": f"{{{{ config(materialized='table') }}}} select array({casts}) as casts, array({parts}) as parts"}
+
+    def test_what_does_not_fit_or_is_not_there_is_null(self, project):
+        run_dbt(["run"])
+        made = project.run_sql("select * from {schema}.made", fetch="one")
+        assert tuple(made) == ([None, 7], ["a", "b", None, "b", None])
+
+
 @pytest.mark.parametrize(
     ("zone", "hour"), [("UTC", 10), ("Z", 10), ("GMT", 10), ("Europe/Berlin", 11), ("+02:00", 12), ("GMT-01:00", 9)]
 )
