@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import time
 
 import pytest
 from dbt.tests.util import run_dbt, write_file
-
-from dbt.adapters.sparkdelta.session import in_zone
 
 CHECKED = """
 version: 2
@@ -131,17 +128,3 @@ class TestMacros:
         run_dbt(["run"])
         made = project.run_sql("select * from {schema}.made", fetch="one")
         assert tuple(made) == ([None, 7], ["a", "b", None, "b", None])
-
-
-@pytest.mark.parametrize(
-    ("zone", "hour"), [("UTC", 10), ("Z", 10), ("GMT", 10), ("Europe/Berlin", 11), ("+02:00", 12), ("GMT-01:00", 9)]
-)
-def test_moments_are_those_of_the_session(monkeypatch, zone, hour):
-    monkeypatch.setenv("TZ", "America/New_York")
-    time.tzset()
-    try:
-        moment = datetime.datetime.fromtimestamp(1704103200)  # 10:00 UTC, as pyspark gives it
-        assert in_zone((1, moment, None), [1, 2], zone) == (1, datetime.datetime(2024, 1, 1, hour), None)
-    finally:
-        monkeypatch.undo()
-        time.tzset()

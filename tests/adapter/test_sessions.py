@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import subprocess
 import sys
@@ -105,6 +106,28 @@ class TestConnection:
         assert "cancel" in str(raised[0]).lower()
         with pytest.raises(DbtRuntimeError, match="Cancelled"):
             handle.cursor().execute("select 1")
+
+    @pytest.mark.parametrize(
+        ("zone", "hour"), [("UTC", 10), ("Z", 10), ("GMT", 10), ("Europe/Berlin", 11), ("+02:00", 12), ("GMT-01:00", 9)]
+    )
+    def test_moments_are_those_of_the_session(
+        self, handle: SparkdeltaConnectionWrapper, monkeypatch: pytest.MonkeyPatch, zone: str, hour: int
+    ) -> None:
+        monkeypatch.setenv("TZ", "Asia/Tokyo")  # of this process
+        time.tzset()
+        try:
+            handle.session.conf.set("spark.sql.session.timeZone", zone)
+            cursor = handle.cursor()
+            cursor.execute(
+                "select timestamp'2024-01-01 10:00:00Z' as at, 1 as n, timestamp'9999-12-31 23:59:59.999999' as at, "
+                "timestamp'0001-01-01' as `the.first`"
+            )
+            wanted = (datetime.datetime(2024, 1, 1, hour), 1, datetime.datetime.max, datetime.datetime.min)
+            assert [tuple(row) for row in cursor.fetchall()] == [wanted]
+            assert [column[1] for column in cursor.description] == ["timestamp", "int", "timestamp", "timestamp"]
+        finally:
+            monkeypatch.undo()
+            time.tzset()
 
     def test_a_delta_error_keeps_its_text(self, handle: SparkdeltaConnectionWrapper) -> None:
         handle.cursor().execute("create or replace table default.err using delta as select 1 as id")

@@ -9,12 +9,10 @@ import signal
 import sys
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime, timezone, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from dbt.adapters.spark.session import Cursor, SessionConnectionWrapper
 from dbt_common.exceptions import DbtRuntimeError
@@ -235,52 +233,37 @@ class SparkdeltaCursor(Cursor):
         from pyspark.errors import PySparkException
 
         try:
-            return self._in_zone_of_session(super().fetchall())
+            if self._rows is None and self._df is not None:
+                self._rows = as_shown(self._df).collect()
+            return self._rows
         except (Py4JJavaError, PySparkException) as error:
             raise DbtRuntimeError(short_message(error)) from error
 
     def fetchmany(self, limit: int) -> Any:
         """The first `limit` rows."""
         if self._rows is None and self._df is not None:
-            self._rows = self._df.take(limit)
-        return self._in_zone_of_session((self._rows or [])[:limit])
+            self._rows = as_shown(self._df).take(limit)
+        return (self._rows or [])[:limit]
 
     def fetchone(self) -> Any:
-        row = super().fetchone()
-        return row if row is None else self._in_zone_of_session([row])[0]
-
-    def _in_zone_of_session(self, rows: Any) -> Any:
-        """Rows with their timestamps as the session shows them: pyspark gives them in this process's time zone, and what a model
-        makes of them (a watermark, say) is read by the session."""
-        from pyspark.sql.types import Row, TimestampType
-
-        if not rows:
-            return rows
-        assert self._df is not None
-        fields = self._df.schema.fields
-        places = [place for place, field in enumerate(fields) if isinstance(field.dataType, TimestampType)]
-        if not places:
-            return rows
-        session = self._df.sparkSession
-        assert session._jvm is not None
-        zones = session._jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils  # Spark knows more names: PST, +8
-        zone = str(zones.getZoneId(session.conf.get("spark.sql.session.timeZone")).getId())
-        named = Row(*(field.name for field in fields))
-        return [named(*in_zone(row, places, zone)) for row in rows]
+        if self._rows is None and self._df is not None:
+            self._rows = as_shown(self._df).take(1)
+        return super().fetchone()
 
 
-def in_zone(row: Sequence[Any], places: Iterable[int], zone: str) -> tuple[Any, ...]:
-    """A row whose moments at these places are of a time zone, and no longer of this process's.
+def as_shown(frame: DataFrame) -> DataFrame:
+    """The same rows, with timestamps as the session shows them: pyspark gives moments in this process's time zone, and what a
+    model makes of them (a watermark, say) is read by the session. It fails, too, at those that have no year there: the end of
+    9999 east of Greenwich, the beginning of year 1 anywhere."""
+    from pyspark.sql.functions import col
+    from pyspark.sql.types import TimestampType
 
-    zone: the id of a Java ZoneId: a region, or an offset such as +02:00, GMT-01:00 or Z.
-    """
-    offset = re.fullmatch("(?:UTC|GMT|UT)?([+-][0-9:]+)|UTC|GMT|UT|Z", zone)
-    wanted: tzinfo = ZoneInfo(zone) if offset is None else datetime.strptime(offset[1] or "Z", "%z").tzinfo or timezone.utc
-    values = list(row)
-    for place in places:
-        if values[place] is not None:
-            values[place] = values[place].astimezone(wanted).replace(tzinfo=None)
-    return tuple(values)
+    is_moment = [isinstance(field.dataType, TimestampType) for field in frame.schema.fields]
+    if not any(is_moment):
+        return frame
+    places = [f"c{place}" for place in range(len(is_moment))]  # two columns may have one name
+    shown = [col(name).cast("timestamp_ntz") if moment else col(name) for name, moment in zip(places, is_moment, strict=True)]
+    return frame.toDF(*places).select(*shown).toDF(*frame.columns)
 
 
 class SparkdeltaConnectionWrapper(SessionConnectionWrapper):
