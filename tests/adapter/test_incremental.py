@@ -49,6 +49,11 @@ SYNC = """{{ config(materialized='incremental', on_schema_change='sync_all_colum
 {% if run == 1 %} select 1 as `left out`, 2 as grows, 3 as stays
 {% else %} select 3000000000 as grows, 3 as stays, 4 as `new one` {% endif %}
 """
+SYNC_THIS = """{{ config(materialized='incremental', unique_key='id', on_schema_change='sync_all_columns',
+  tblproperties={'delta.columnMapping.mode': 'name'}) }}
+{% if run == 1 %} select 1 as id, 'x' as gone
+{% else %} select id + 1 as id from (select max(id) as id from {{ this }}) {% endif %}
+"""
 APPEND = """{{ config(materialized='incremental', partition_by='day', tblproperties={'delta.enableDeletionVectors': 'true'}) }}
 select {{ run }} as run, date'2024-01-01' as day {% if run == 1 %}, 'x' as missing {% endif %}
 """
@@ -67,6 +72,7 @@ class TestIncremental:
             "evolve.sql": RUN + EVOLVE,
             "replaced.sql": RUN + WHERE,
             "synced.sql": RUN + SYNC,
+            "synced_this.sql": RUN + SYNC_THIS,
             "appended.sql": RUN + APPEND,
         }
 
@@ -118,6 +124,9 @@ class TestIncremental:
 
     def test_sync_all_columns_adds_drops_and_widens(self, rows, project):
         assert rows("synced", "grows") == [(2, 3, None), (3000000000, 3, 4)]
+
+    def test_a_column_is_dropped_from_a_table_that_the_model_reads(self, rows):
+        assert rows("synced_this", "id") == [(1,), (2,)]
 
     def test_append_fills_a_missing_column_with_null(self, rows, project, results):
         assert [row[0] for row in rows("appended", "run")] == [1, 2]

@@ -29,6 +29,9 @@
       {%- endif -%}
       {% do sync_column_schemas(wanted, target_relation, {
           'source_not_in_target': new, 'target_not_in_source': gone, 'new_target_types': retyped}) %}
+      {%- if gone and wanted == 'sync_all_columns' -%}
+        {%- do sparkdelta_source_view(source) -%}  {#- Delta refuses what was analysed on a column that is dropped -#}
+      {%- endif -%}
       {%- set target_columns = adapter.get_columns_in_relation(target_relation) -%}
     {%- endif -%}
   {%- endif -%}
