@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 from dbt.tests.util import run_dbt
 
@@ -54,6 +56,9 @@ SYNC_THIS = """{{ config(materialized='incremental', unique_key='id', on_schema_
 {% if run == 1 %} select 1 as id, 'x' as gone
 {% else %} select id + 1 as id from (select max(id) as id from {{ this }}) {% endif %}
 """
+MOMENT = """{{ config(materialized='incremental', on_schema_change='append_new_columns') }}
+select {{ run }} as id {% if run == 2 %}, timestamp_ntz'2024-01-01 10:00:00' as `at`, 1 as `a b` {% endif %}
+"""
 APPEND = """{{ config(materialized='incremental', partition_by='day', tblproperties={'delta.enableDeletionVectors': 'true'}) }}
 select {{ run }} as run, date'2024-01-01' as day {% if run == 1 %}, 'x' as missing {% endif %}
 """
@@ -73,6 +78,7 @@ class TestIncremental:
             "replaced.sql": RUN + WHERE,
             "synced.sql": RUN + SYNC,
             "synced_this.sql": RUN + SYNC_THIS,
+            "moment.sql": RUN + MOMENT,
             "appended.sql": RUN + APPEND,
         }
 
@@ -127,6 +133,9 @@ class TestIncremental:
 
     def test_a_column_is_dropped_from_a_table_that_the_model_reads(self, rows):
         assert rows("synced_this", "id") == [(1,), (2,)]
+
+    def test_a_new_column_brings_the_table_feature_that_it_wants(self, rows):
+        assert rows("moment", "id") == [(1, None, None), (2, datetime.datetime(2024, 1, 1, 10), 1)]
 
     def test_append_fills_a_missing_column_with_null(self, rows, project, results):
         assert [row[0] for row in rows("appended", "run")] == [1, 2]

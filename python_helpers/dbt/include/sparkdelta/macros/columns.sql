@@ -29,8 +29,8 @@
       {%- endif -%}
       {% do sync_column_schemas(wanted, target_relation, {
           'source_not_in_target': new, 'target_not_in_source': gone, 'new_target_types': retyped}) %}
-      {%- if gone and wanted == 'sync_all_columns' -%}
-        {%- do sparkdelta_source_view(source) -%}  {#- Delta refuses what was analysed on a column that is dropped -#}
+      {%- if new or gone and wanted == 'sync_all_columns' -%}
+        {%- do sparkdelta_source_view(source) -%}  {#- Delta refuses what was analysed before a column was dropped -#}
       {%- endif -%}
       {%- set target_columns = adapter.get_columns_in_relation(target_relation) -%}
     {%- endif -%}
@@ -58,9 +58,7 @@
 {#- Delta drops a column only from a table with column mapping; on others its error says so. -#}
 {% macro sparkdelta__alter_relation_add_remove_columns(relation, add_columns, remove_columns) %}
   {%- if add_columns -%}
-    {%- set columns = [] -%}
-    {%- for column in add_columns -%}{%- do columns.append(column.quoted ~ ' ' ~ column.data_type) -%}{%- endfor -%}
-    {%- do run_query('alter table ' ~ relation ~ ' add columns (' ~ columns | join(', ') ~ ')') -%}
+    {%- do adapter.evolve(relation, sparkdelta_types(add_columns)) -%}  {#- with the table features that they want -#}
   {%- endif -%}
   {%- if remove_columns -%}
     {%- do run_query('alter table ' ~ relation ~ ' drop columns ('

@@ -81,5 +81,5 @@ as
   {%- for column in columns if not modules.re.match('(?i)dbt_unique_key_[0-9]+$', column.name) -%}
     {%- do own.append(column) -%}
   {%- endfor -%}
-  {%- do spark__create_columns(relation, own) -%}
+  {%- if own -%}{%- do adapter.evolve(relation, sparkdelta_types(own)) -%}{%- endif -%}
 {% endmacro %}
