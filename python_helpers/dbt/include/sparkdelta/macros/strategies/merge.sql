@@ -65,6 +65,10 @@ when not matched by source
   {%- if only and never -%}
     {{ exceptions.raise_compiler_error('Give merge_update_columns or merge_exclude_columns, not both.') }}
   {%- elif only -%}
+    {%- for name in sparkdelta_list(only) if not adapter.columns_within(columns, [name]) -%}
+      {{ exceptions.raise_compiler_error("merge_update_columns names '" ~ name ~ "', which is not a column of both the table and"
+         ~ " the model's rows. They share " ~ columns | map(attribute='name') | join(', ') ~ ".") }}
+    {%- endfor -%}
     {{ return(adapter.columns_within(columns, sparkdelta_list(only))) }}
   {%- endif -%}
   {{ return(adapter.columns_without(columns, keys + sparkdelta_list(never))) }}
