@@ -41,6 +41,10 @@ SOURCE_ONLY = """{{ config(materialized='incremental', unique_key='id', merge_so
 EVOLVE = """{{ config(materialized='incremental', unique_key='id', merge_with_schema_evolution=true) }}
 select 1 as id {% if run == 2 %}, 'new' as word {% endif %}
 """
+EVOLVE_CHANGED = """{{ config(materialized='incremental', unique_key='id', merge_with_schema_evolution=true,
+  merge_only_changed=true) }}
+select id {% if run == 2 %}, if(id = 1, 'new', null) as word {% endif %} from range(1, 3)
+"""
 WHERE = """{{ config(materialized='incremental', incremental_strategy='replace_where',
   incremental_predicates=["day = '2024-01-02'"]) }}
 {% if run == 1 %} select * from values ('2024-01-01', 1), ('2024-01-02', 2), ('2024-01-02', 3) as t(day, n)
@@ -75,6 +79,7 @@ class TestIncremental:
             "keyed.sql": RUN + KEYS,
             "source_only.sql": RUN + SOURCE_ONLY,
             "evolve.sql": RUN + EVOLVE,
+            "evolve_changed.sql": RUN + EVOLVE_CHANGED,
             "replaced.sql": RUN + WHERE,
             "synced.sql": RUN + SYNC,
             "synced_this.sql": RUN + SYNC_THIS,
@@ -121,6 +126,10 @@ class TestIncremental:
 
     def test_schema_evolution(self, rows):
         assert rows("evolve", "id") == [(1, "new")]
+
+    def test_a_column_that_schema_evolution_adds_changes_the_rows_that_have_it(self, rows, results):
+        assert rows("evolve_changed", "id") == [(1, "new"), (2, None)]
+        assert results["evolve_changed"]["rows_updated"] == 1
 
     def test_replace_where_is_one_commit(self, rows, results):
         assert rows("replaced", "day, n") == [("2024-01-01", 1), ("2024-01-02", 9)]

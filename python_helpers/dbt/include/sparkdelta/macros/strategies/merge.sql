@@ -22,7 +22,12 @@
   {%- set matched = [] -%}
   {%- if config.get('matched_condition') -%}{%- do matched.append('(' ~ config.get('matched_condition') ~ ')') -%}{%- endif -%}
   {%- if config.get('merge_only_changed', false) -%}
-    {%- do matched.append('(' ~ sparkdelta_any_changed(updates, source, target) ~ ')') -%}
+    {%- set there = adapter.get_columns_in_relation(arg_dict['target_relation']) -%}
+    {%- set changed = [sparkdelta_any_changed(adapter.columns_within(updates, there), source, target)] -%}
+    {%- for column in adapter.columns_without(updates, there) -%}  {#- schema evolution adds it: null in all rows so far -#}
+      {%- do changed.append(source ~ '.' ~ column.quoted ~ ' is not null') -%}
+    {%- endfor -%}
+    {%- do matched.append('(' ~ changed | join(' or ') ~ ')') -%}
   {%- endif -%}
 
   {%- set by_source_action = 'delete' if arg_dict['delete_unmatched'] else config.get('not_matched_by_source_action') -%}
