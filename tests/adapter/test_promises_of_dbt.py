@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import shutil
+from pathlib import Path
 
 import pytest
 from dbt.tests.util import run_dbt, write_file
@@ -128,3 +130,26 @@ class TestMacros:
         run_dbt(["run"])
         made = project.run_sql("select * from {schema}.made", fetch="one")
         assert tuple(made) == ([None, 7], ["a", "b", None, "b", None])
+
+
+class TestClone:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "base.sql": "{{ config(materialized='table') }} select 1 as id",
+            "shown.sql": "{{ config(materialized='view') }} select * from {{ ref('base') }}",
+        }
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {"models": {"+schema": "{{ var('to') }}"}}
+
+    def test_what_names_no_file_format_is_cloned(self, project):
+        run_dbt(["run", "--vars", "to: one"])
+        (state := Path(project.project_root) / "state").mkdir()
+        shutil.copy(Path(project.project_root) / "target" / "manifest.json", state)
+        run_dbt(["clone", "--state", str(state), "--vars", "to: two"])
+        for name in ("base", "shown"):
+            assert project.run_sql(f"select * from {project.test_schema}_two.{name}", fetch="all") == [(1,)]
+        (newest, *_) = project.run_sql(f"describe history {project.test_schema}_two.base", fetch="all")
+        assert newest["operation"] == "CLONE"
