@@ -164,18 +164,21 @@ class TestIncrementalThatFails:
             "parquet.sql": config % "file_format='parquet'",
             "where.sql": config % "incremental_strategy='replace_where'",
             "key.sql": config % "unique_key='idd'",
+            "unknown.sql": config % "" + ", {{ 'nosuch' if is_incremental() else 1 }} as n",
             "updates.sql": config % "unique_key='id', merge_update_columns=['Id', 'wrod']",
             "action.sql": config % "unique_key='id', not_matched_by_source_action='drop'",
         }
 
     def test_what_cannot_be_is_told(self, project):
         project.run_sql("create schema if not exists {schema}")
-        for name in ("where", "key", "updates", "action"):
+        for name in ("where", "key", "unknown", "updates", "action"):
             project.run_sql(f"create table {{schema}}.{name} using delta as select 1 as id")
         messages = {r.node.name: r.message for r in run_dbt(["run"], expect_pass=False)}
         assert "Use replace_where" in messages["overwrite"]
         assert "incremental models of sparkdelta are Delta tables" in messages["parquet"]
         assert "needs incremental_predicates" in messages["where"]
         assert "unique_key 'idd' is not a column of both" in messages["key"]
+        assert "Runtime Error in model unknown" in messages["unknown"]
+        assert "UNRESOLVED_COLUMN" in messages["unknown"]
         assert "merge_update_columns names 'wrod'" in messages["updates"]
         assert "wants 'delete' or 'update set" in messages["action"]

@@ -16,7 +16,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.sparkdelta import avro_files, catalog, database, delta_log, delta_messages, row_messages, upkeep
 from dbt.adapters.sparkdelta.columns import quoted, sql_of
 from dbt.adapters.sparkdelta.in_session import InSession, Table, View, is_table
-from dbt.adapters.sparkdelta.java import short_message
+from dbt.adapters.sparkdelta.java import short_message, shortly
 from dbt.adapters.sparkdelta.listing import escaped, list_files, qualified_path
 from dbt.adapters.sparkdelta.queries import cached_query, create_kept_view, query_rows, reading_files
 
@@ -295,7 +295,8 @@ class FilesMixin(InSession):
     @available.parse_none
     def create_view_of(self, relation: View, sql: str) -> None:
         """A temporary view of a query, analysed once: one that SQL creates is analysed again wherever it is named."""
-        self._session().sql(sql).createOrReplaceTempView(quoted(relation.identifier))
+        with shortly():
+            self._session().sql(sql).createOrReplaceTempView(quoted(relation.identifier))
 
     @available.parse(lambda *_: False)
     def create_view_of_commit(self, name: str, relation: BaseRelation, app_id: str, txn_version: int) -> bool:

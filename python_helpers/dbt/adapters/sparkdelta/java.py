@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -39,6 +41,18 @@ def short_message(error: BaseException) -> str:
         java = java.getCause()
     first, last = texts[0], texts[-1]
     return first if last in first else f"{first}\nCaused by: {last}"
+
+
+@contextmanager
+def shortly() -> Iterator[None]:
+    """Raises what Spark refuses as DbtRuntimeError, with the short message: dbt calls any other an unhandled error."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        raise DbtRuntimeError(short_message(error)) from error
 
 
 def innermost_cause(error: BaseException) -> str:

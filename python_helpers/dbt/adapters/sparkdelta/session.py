@@ -21,7 +21,7 @@ from dbt.adapters.sparkdelta import settings as spark_defaults
 from dbt.adapters.sparkdelta import statements
 from dbt.adapters.sparkdelta.class_archive import settings_with_jars
 from dbt.adapters.sparkdelta.jars import jar_paths
-from dbt.adapters.sparkdelta.java import short_message, whole_text
+from dbt.adapters.sparkdelta.java import short_message, shortly, whole_text
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, response_of
 from dbt.adapters.sparkdelta.seeds import literal
 from dbt.adapters.sparkdelta.settings import spark_settings
@@ -229,25 +229,22 @@ class SparkdeltaCursor(Cursor):
             raise DbtRuntimeError(statements.explained(short_message(error), table)) from error
 
     def fetchall(self) -> Any:
-        from py4j.protocol import Py4JJavaError
-        from pyspark.errors import PySparkException
-
-        try:
-            if self._rows is None and self._df is not None:
+        if self._rows is None and self._df is not None:
+            with shortly():
                 self._rows = as_shown(self._df).collect()
-            return self._rows
-        except (Py4JJavaError, PySparkException) as error:
-            raise DbtRuntimeError(short_message(error)) from error
+        return self._rows
 
     def fetchmany(self, limit: int) -> Any:
         """The first `limit` rows."""
         if self._rows is None and self._df is not None:
-            self._rows = as_shown(self._df).take(limit)
+            with shortly():
+                self._rows = as_shown(self._df).take(limit)
         return (self._rows or [])[:limit]
 
     def fetchone(self) -> Any:
         if self._rows is None and self._df is not None:
-            self._rows = as_shown(self._df).take(1)
+            with shortly():
+                self._rows = as_shown(self._df).take(1)
         return super().fetchone()
 
 
