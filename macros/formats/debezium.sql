@@ -48,8 +48,9 @@ from (
     try_cast(event.source.row as bigint) as log_row
   from (
     select *, {{ delta_cdc._texts('before') }} as row_before,
-      -- Spanner tells the key and what was modified: what is null before and after is not told
-      if(event.source.connector = 'spanner' and event.op = 'u',
+      -- Spanner tells the key and what was modified, if not the whole row: what is null before and after is not told
+      if(event.source.connector = 'spanner' and event.op = 'u'
+          and not coalesce(startswith(event.source.value_capture_type, 'NEW_ROW'), false),
         map_filter({{ delta_cdc._texts('after') }},
           (name, value) -> value is not null or {{ delta_cdc._texts('before') }}[name] is not null),
         {{ delta_cdc._texts('after') }}) as row_after
@@ -104,7 +105,7 @@ struct<
         `transaction` struct<id string, total_order bigint>,
         source struct<lsn string, sequence string, txId string, gtid string, ts_ms bigint, ts_us bigint, ts_ns bigint,
           file string, pos string, row string, scn string, commit_lsn string, change_lsn string, event_serial_no string,
-          connector string, commit_ts string, collection string, ord bigint>>
+          connector string, commit_ts string, value_capture_type string, collection string, ord bigint>>
 {%- endset -%}
 select batch_id, change_set, row_number, message, event, is_document,
   if(rows is null, event.after, rows[0]) as after, if(rows is null, event.before, rows[1]) as before,
@@ -357,7 +358,7 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
           'source', to_variant_object(transform_keys(map_filter(event, (name, value) -> startswith(name, 'iodebezium')),
             (name, value) -> coalesce(
               map('tsms', 'ts_ms', 'tsus', 'ts_us', 'commitlsn', 'commit_lsn', 'changelsn', 'change_lsn',
-                'eventserialno', 'event_serial_no')[substr(name, 11)],
+                'eventserialno', 'event_serial_no', 'valuecapturetype', 'value_capture_type')[substr(name, 11)],
               substr(name, 11)))))))[0]
 {%- endmacro %}
 
