@@ -37,12 +37,15 @@ from (
     -- PostgreSQL gives [last commit, this change], also for the rows of an incremental snapshot, which have no lsn
     try_cast(try_variant_get(try_parse_json(event.source.sequence), '$[1]', 'string') as decimal(38, 0)) as pg_position,
     -- MongoDB's place in its log is a second and a number in it; from 3.4 on its time is the wall's, which may be a moment behind
-    -- that second. A snapshot's row has -1, and the time of its telling. Of TiCDC's all else is the same in every message
+    -- that second. A snapshot's row has -1, and the time of its telling. Of TiCDC's all else is the same in every message.
+    -- Cassandra's log is one node's, and each replica tells a write: what counts there and here is the write's time
     try_cast(coalesce(if(is_document and event.source.ord >= 0,
           cast(event.source.ts_ms * 4294967296BD + event.source.ord as string), null),
+        if(event.source.connector = 'cassandra',
+          cast(coalesce(event.source.ts_us, try_multiply(event.source.ts_ms, 1000L)) as string), null),
         if(event.source.connector = 'TiCDC', event.source.commit_ts, null),
         event.source.lsn, event.source.pos, event.source.scn, event.source.event_serial_no) as decimal(38, 0)) as offset,
-    coalesce({{ delta_cdc._padded('event.source.file') }},
+    coalesce(if(event.source.connector = 'cassandra', null, {{ delta_cdc._padded('event.source.file') }}),
       concat_ws('/', {{ delta_cdc._padded('event.source.commit_lsn') }},
         {{ delta_cdc._padded('event.source.change_lsn') }})) as log,
     try_cast(event.source.row as bigint) as log_row
