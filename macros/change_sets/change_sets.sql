@@ -289,8 +289,9 @@ try_cast(regexp_extract(regexp_replace({{ name }}, '(?i)\\.(bz2|lz4|lz4raw)(?=\\
 {% endmacro %}
 
 
+{#- The highest batch that a table knows of: one that held nothing for it stands in `cdc_runs` alone (S7), and counts as done too. -#}
 {% macro _highest_batch_of_tables() %}
-  {%- set highest = [0] -%}
+  {%- set highest = [0] + delta_cdc.noted_runs().done.values() | list -%}
   {%- for table in delta_cdc._loading_tables() -%}
     {%- do highest.append(adapter.table_state(table.relation).txn_version or 0) -%}
   {%- endfor -%}

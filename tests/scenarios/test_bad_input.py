@@ -188,6 +188,19 @@ def test_S5_a_ledger_that_was_put_back_is_completed(feed: Feed) -> None:
         assert recorded["n"] == recorded["ids"] > number - 40
 
 
+@pytest.mark.nightly  # the number that it gives: tests/unit/test_macros.py
+def test_S5_S7_a_lost_ledger_gives_no_number_again_that_held_nothing_for_a_table(feed: Feed) -> None:
+    before = feed.final()
+    empty = [feed.deliver(name) for name in ("0042", "0043")]
+    feed.run()
+    for path in empty:  # cleared away, as what is loaded may be
+        path.unlink()
+    feed.project.rows("drop table {schema}.cdc_change_sets")
+    feed.deliver("0044", feed.row(44))
+    feed.run()
+    assert feed.final() == {**before, 44: 1}
+
+
 def test_A4_final_equals_its_rebuild(feed: Feed) -> None:
     feed.project.dbt("test", "--exclude", "tag:each_run", quiet=True)
 

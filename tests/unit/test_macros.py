@@ -843,14 +843,14 @@ def test_S4_the_number_of_a_change_set_is_none_of_its_compression_s(name: str, n
 
 
 class Ledger:
-    """The adapter as the ledger's model sees it: what the table's log says, and the rows of its query."""
+    """The adapter as the ledger's model sees it: what the table's log says, the rows of its query, and what runs noted as done."""
 
-    def __init__(self, state: dict, rows: list[dict]) -> None:
-        self.state, self.rows, self.kept, self.plan = {**no_state(), **state}, rows, {}, {}
+    def __init__(self, state: dict, rows: list[dict], done: dict[str, int]) -> None:
+        self.state, self.rows, self.done, self.kept, self.plan = {**no_state(), **state}, rows, done, {}, {}
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return {
-            "table_state": lambda relation: self.state,
+            "table_state": lambda relation: self.state, "newest_notes": lambda relation: {"done": self.done},
             "create_listing_view": lambda name, patterns: {},
             "query_rows": lambda sql: self.rows, "cached_query": lambda relation, sql: [{"batch_id": 5, "change_set": "asked"}],
             "remember": self.kept.__setitem__, "recall": self.kept.get,
@@ -858,11 +858,16 @@ class Ledger:
         }.get(name, lambda *args, **kwargs: None)
 
 
-def recorded(state: dict, rows: list[dict]) -> tuple[Ledger, Mapping[str, Any]]:
-    adapter = Ledger(state, rows)
+def recorded(state: dict, rows: list[dict], done: dict[str, int] | None = None) -> tuple[Ledger, Mapping[str, Any]]:
+    adapter = Ledger(state, rows, done or {})
+    ledger = SimpleNamespace(
+        name="cdc_change_sets", alias="cdc_change_sets", resource_type="model", database=None, schema="s",
+        config=SimpleNamespace(materialized="incremental"),
+    )
     macros = load(
         adapter=adapter, this=SimpleNamespace(identifier="cdc_change_sets"), invocation_id="me",
-        graph=SimpleNamespace(nodes={}, sources={}),
+        graph=SimpleNamespace(nodes={"ledger": ledger}, sources={}),
+        api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: SimpleNamespace(**parts))),
         modules=SimpleNamespace(re=re, datetime=datetime, pytz=SimpleNamespace(utc=datetime.timezone.utc)),
     )
     macros["change_sets"]()
@@ -914,6 +919,15 @@ def test_S5_a_ledger_that_somebody_else_wrote_to_is_asked_how_far_it_is() -> Non
     assert recorded(restored, [{"batch_id": 8, "is_new": True}])[0].plan["txn"]["version"] == 8
     assert recorded({**restored, "txn_version": 3}, [{"batch_id": 6, "is_new": True}])[0].plan["txn"]["version"] == 6
     assert recorded(state, [{"batch_id": 7, "is_new": False}])[0].plan["skip"]
+
+
+def test_S5_S7_a_batch_that_held_nothing_for_a_table_is_not_numbered_again() -> None:
+    """Its table takes it for done, and no table has a row of it: a change set of that number would never be loaded."""
+    lost = {"exists": False}
+    assert recorded(lost, [{"batch_id": 8, "is_new": True}], {"stg_f__t": 7})[0].plan["txn"]["version"] == 8
+    back = {"exists": True, "version": 3, "app_id": "cdc_change_sets@0", "txn_version": 5}  # as it was some batches ago
+    adapter, _ = recorded(back, [{"batch_id": 8, "is_new": True}], {"stg_f__t": 7})
+    assert (adapter.plan["txn"]["version"], adapter.plan["notes"]["last_batch_id"]) == (8, 8)
 
 
 @pytest.mark.parametrize(
