@@ -82,9 +82,13 @@
   {%- set noted = adapter.newest_notes(runs) -%}
   {%- if 'done' in noted -%}{{ return(noted) }}{%- endif -%}
   {%- set done, failed = {}, {} -%}
-  {%- for row in adapter.cached_query(runs,
-        "select `table`, max(if(status = 'success' and rows_written = 0, last_batch_id, null)) as batch_id, "
-        ~ "max_by(status, finished_at) as status from " ~ runs ~ " group by `table`") -%}
+  {#- What a table wrote it knows itself. What was found before it was dropped and made anew says nothing of the new one: there it
+      has written since, or it is noted that it was made. -#}
+  {%- set found = "select *, max(if(rows_written > 0, last_batch_id, null)) over (partition by `table`) as wrote, "
+        ~ "max(if(version = 0, finished_at, null)) over (partition by `table`) as made_at from " ~ runs -%}
+  {%- for row in adapter.cached_query(runs, "select `table`, max(if(status = 'success' and rows_written = 0"
+        ~ " and last_batch_id > coalesce(wrote, -1) and finished_at >= coalesce(made_at, finished_at), last_batch_id, null))"
+        ~ " as batch_id, max_by(status, finished_at) as status from (" ~ found ~ ") group by `table`") -%}
     {%- if row.batch_id is not none %}{% do done.update({row.table: row.batch_id}) %}{% endif -%}
     {%- if row.status not in delta_cdc._good_ends() %}{% do failed.update({row.table: true}) %}{% endif -%}
   {%- endfor -%}

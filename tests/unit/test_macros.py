@@ -8,6 +8,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import pytest
 from tests.unit.macros import CompilerError, load
 
@@ -432,6 +433,30 @@ def test_S7_a_run_notes_where_it_found_nothing_and_what_failed() -> None:
     assert (noted["done"], noted["resolved"]) == ({"a": 5}, {"e": 8})
 
 
+def test_S7_what_was_found_of_a_table_that_is_gone_says_nothing_of_the_one_made_anew() -> None:
+    """Also where the rows of `cdc_runs` are asked, for OPTIMIZE wrote to it last."""
+    asked: list[str] = []
+    ledger = SimpleNamespace(database=None, schema="s", alias="cdc_change_sets")
+    load(
+        adapter=SimpleNamespace(newest_notes=lambda relation: {}, cached_query=lambda relation, sql: asked.append(sql) or []),
+        graph=SimpleNamespace(nodes={"model.user_project.cdc_change_sets": ledger}),
+        api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: parts["identifier"])),
+    )["noted_runs"]()
+    with duckdb.connect() as connection:
+        connection.execute(
+            """create table cdc_runs as select *, 'success' as status from (values
+              ('anew', 9, 0, null, 1), ('anew', 0, 0, 0, 2), ('anew', null, 0, null, 3),
+              ('later', 9, 0, 0, 1), ('later', 11, 0, null, 2), ('wrote', 7, 0, null, 1), ('wrote', 8, 3, 5, 2),
+              ('empty', 8, 3, 5, 1), ('empty', 9, 0, null, 2),
+              ('twice', 9, 2, 0, 1), ('twice', 10, 0, null, 2), ('twice', 4, 4, 0, 3)
+            ) as r ("table", last_batch_id, rows_written, version, finished_at)"""
+        )
+        found = connection.execute(asked[0].replace("`", '"')).fetchall()
+    assert {table: batch for table, batch, _ in found} == {
+        "anew": 0, "later": 11, "wrote": None, "empty": 9, "twice": None,
+    }
+
+
 def test_S8_a_table_that_somebody_replaced_is_not_continued() -> None:
     assert progress(None, noted=6) == {
         "exists": False, "batch_id": -1, "committed": -1, "rows": None, "rebuild": False, "version": None, "notes": {},
@@ -843,7 +868,7 @@ def test_S4_the_number_of_a_change_set_is_none_of_its_compression_s(name: str, n
 
 
 class Ledger:
-    """The adapter as the ledger's model sees it: what the table's log says, the rows of its query, and what runs noted as done."""
+    """The adapter as the ledger's model sees it: what the table's log says, the rows of its query, what runs noted as done."""
 
     def __init__(self, state: dict, rows: list[dict], done: dict[str, int]) -> None:
         self.state, self.rows, self.done, self.kept, self.plan = {**no_state(), **state}, rows, done, {}, {}
