@@ -107,7 +107,7 @@ where false
     {%- set table = delta_cdc._table_settings(node) -%}
     {%- if table.feed not in feeds -%}
       {%- do feeds.update({table.feed: {
-            'feed': table.feed, 'location': table.location, 'unit': table.unit, 'ready': table.ready,
+            'feed': table.feed, 'format': table.format, 'location': table.location, 'unit': table.unit, 'ready': table.ready,
             'sub_folders': table.sub_folders,
             'file_format': table.file_format, 'list_after': table.list_after,
             'order': 'name' if table.file_format == 'delta' or table.list_after else table.change_set_order,
@@ -137,7 +137,8 @@ where false
 
 {#-
   The change sets that are new (`is_new`), numbered from the highest batch so far (`last`), and of those recorded the ones above a
-  batch (`above`; none: none of them): the ledger is read once for both. now: a moment, as SQL.
+  batch (`above`; none: none of them, for the ledger is completed from the tables): the ledger is read once for both. now: a
+  moment, as SQL.
 -#}
 {% macro _new_change_sets(feeds, known, last, now, above=none) -%}
 with listed as (
@@ -206,6 +207,16 @@ met as (
     -- rewritten since: another size or time makes it a new change set; a ledger rebuilt from the tables knows neither
     and (known.size is null or (known.is_newest and known.size = found.size and known.modified_at = found.modified_at))
 )
+{%- set copies = feeds.values() | selectattr('format', 'equalto', 'snapshots') | map(attribute='feed') | list
+      if above is none else [] -%}
+{%- if copies %},
+compared as (  -- a copy that changed nothing left no row: one from before the newest that is known is not the newest again
+  select * except (status), if(is_new and feed in ({{ delta_cdc._literals(copies) }}) and struct(found_order, change_set)
+    < max(if(is_new, null, struct(found_order, change_set))) over (partition by feed, folder), 'retracted', status) as status
+  from met
+)
+{%- endif -%}
+{%- set met = 'compared' if copies else 'met' -%}
 {%- set wanted = 'is_new' if above is none else '(is_new or batch_id > ' ~ above ~ ')' -%}
 {%- set contiguous = feeds.values() | selectattr('expect_contiguous') | map(attribute='feed') | list %}
 {%- if contiguous %},
@@ -218,7 +229,7 @@ in_line as (
       select *,
         max(if(is_new, null, {{ delta_cdc._number_in(delta_cdc._name_in('change_set')) }}))
         over (partition by feed, folder) as highest
-      from met
+      from {{ met }}
     )
     where {{ wanted }}
     window of_folder as (partition by feed, folder, is_new)
@@ -232,7 +243,7 @@ select
   coalesce(batch_id, {{ last }} + row_number() over (partition by is_new order by feed, found_order, change_set)) as batch_id,
   coalesce(discovered_at, current_timestamp()) as discovered_at,
   coalesce(status, 'recorded') as status, retracted_at, folder, is_new
-from {{ 'in_line' if contiguous else 'met\nwhere ' ~ wanted }}
+from {{ 'in_line' if contiguous else met ~ '\nwhere ' ~ wanted }}
 {%- endmacro %}
 
 

@@ -145,6 +145,28 @@ def test_S10_the_same_copy_again_changes_nothing(copies: Any) -> None:
     assert project.rows("describe history {schema}.stg_nightly__t limit 1")[0]["version"] == before
 
 
+@pytest.mark.nightly  # a lost ledger: test_bad_input
+@pytest.mark.parametrize("order", ["modified", "name"])
+def test_S5_S10_a_lost_ledger_makes_no_old_copy_the_newest(project: UserProject, order: str) -> None:
+    feed = f"lost_{order}"
+    folder = _configure(project, feed, change_set_order=order)
+    project.generate()
+
+    def run() -> dict[int, tuple[str | None, str | None]]:
+        project.dbt("run", "--select", "cdc_change_sets", f"stg_{feed}__t+", quiet=True)
+        return _final(project, feed)
+
+    for number, copy in enumerate((COPIES[0], COPIES[0], COPIES[1]), 1):  # of the second no table has a row
+        _deliver(folder, number, copy)
+        run()
+    project.rows("drop table {schema}.cdc_change_sets")
+    assert run() == FINALS[1]
+    _deliver(folder, 4, COPIES[5])
+    assert run() == FINALS[5]
+    sets = project.rows(f"select count(*) as n from {{schema}}.cdc_change_sets where feed = '{feed}' group by change_set")
+    assert [row["n"] for row in sets] == [1] * 4
+
+
 @pytest.mark.nightly  # what is held: test_operations, Q2_Q4
 def test_S10_Q4_a_copy_that_lacks_too_much_is_held(project: UserProject) -> None:
     folder = _configure(project, "guarded", max_delete_share=0.5)

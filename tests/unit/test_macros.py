@@ -825,11 +825,22 @@ def test_Q1_the_view_of_bad_rows_fits_the_metastore_however_many_tables() -> Non
 
 
 def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
-    feed = {"feed": "f", "unit": "file", "order": "name", "settle_seconds": 60, "list_after": False, "start_from": None,
-            "expect_contiguous": False, "ready": None, "tables": ["t"]}
+    feed = {"feed": "f", "format": "rows", "unit": "file", "order": "name", "settle_seconds": 60, "list_after": False,
+            "start_from": None, "expect_contiguous": False, "ready": None, "tables": ["t"]}
     sql = load()["_new_change_sets"]({"f": feed}, "select 1", 7, "timestamp'2026-01-01 00:00:00+00:00'")
     assert "modified_at <= timestamp'2026-01-01 00:00:00+00:00' - interval 60 seconds" in sql
     assert "current_timestamp() -" not in sql
+
+
+@pytest.mark.parametrize(
+    ("format", "above", "looked_at"), [("snapshots", None, True), ("snapshots", 3, False), ("rows", None, False)]
+)
+def test_S5_S10_a_ledger_that_is_completed_tells_old_copies(format: str, above: int | None, looked_at: bool) -> None:
+    feed = {"feed": "f", "format": format, "unit": "file", "order": "name", "settle_seconds": 0, "list_after": False,
+            "start_from": None, "expect_contiguous": False, "ready": None, "tables": ["t"]}
+    sql = load()["_new_change_sets"]({"f": feed}, "select 1", 7, "now", above)
+    assert ("if(is_new and feed in ('f') and struct(found_order, change_set)" in sql) is looked_at
+    assert ("\nfrom compared\nwhere" if looked_at else "\nfrom met\nwhere") in sql
 
 
 @pytest.mark.parametrize("location", ["landing/shop/{table}", "/p/landing/shop/{table}/"])
