@@ -289,7 +289,8 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
     {%- endif -%}
   {%- endif -%}
   {{ return('table ' ~ table.name ~ ': batch ' ~ pending[0].batch_id ~ ' ('
-      ~ pending[0].change_set ~ ') is recorded and not loaded yet.' if pending else '') }}
+      ~ pending[0].change_set ~ ') is recorded and not loaded yet'
+      ~ (', and the table is paused: end that first.' if settings.get('paused') else '.') if pending else '') }}
 {% endmacro %}
 
 

@@ -1095,6 +1095,22 @@ def test_Q3_R2_an_operation_takes_no_run_s_number_and_jumps_over_none(affected: 
         assert macros["_record_revision_of"](SimpleNamespace(identifier="cdc_change_sets"), table, "replay") == 8
 
 
+@pytest.mark.parametrize(("paused", "said"), [
+    (None, "not loaded yet."), ("it moves", "not loaded yet, and the table is paused: end that first."),
+])  # fmt: skip
+def test_an_operation_that_waits_for_a_paused_table_says_so(paused: str | None, said: str) -> None:
+    """`dbt run`, which it asks for, loads nothing of it."""
+    namespace = SimpleNamespace()
+    adapter = SimpleNamespace(query_rows=lambda sql: [{"batch_id": 7, "change_set": "file:/l/7"}])
+    fakes = {"qualified_folder": "file:/l", "progress": SimpleNamespace(batch_id=6), "withheld_until": -1,
+             "keys_of_staging": ["id"]}
+    for name, macro in load(delta_cdc=namespace, adapter=adapter).items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    settings = {"feed": "f", "keys": ["id"], "paused": paused}
+    table = SimpleNamespace(name="f.t", settings=settings, staging="stg", raw=None, grows=[])
+    assert namespace._not_loaded("ledger", table) == f"table f.t: batch 7 (file:/l/7) is recorded and {said}"
+
+
 def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
     asked: list[str] = []
     holds = [{"table": "changes", "batch_id": 7}, {"table": "of_a_table_that_is_gone", "batch_id": 8}]
