@@ -178,7 +178,8 @@ order by batch_id
     {%- set lines = [] -%}
     {%- for p in problems -%}
       {%- do lines.append('feed ' ~ settings.feed ~ ', change set ' ~ p.change_set ~ ' (batch ' ~ p.batch_id
-            ~ '): recorded with ' ~ p.size ~ ' bytes, modified ' ~ p.modified_at ~ '; now ' ~ p.found ~ '.') -%}
+            ~ '): recorded ' ~ ('from the tables, when the ledger was lost' if p.size is none
+              else 'with ' ~ p.size ~ ' bytes, modified ' ~ p.modified_at) ~ '; now ' ~ p.found ~ '.') -%}
     {%- endfor -%}
     {%- do exceptions.raise_compiler_error(lines | join('\n')
           ~ '\nNothing of it was loaded. Put the change set back as it was, or run again: one that was rewritten is recorded as a new change set.') -%}

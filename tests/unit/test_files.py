@@ -31,6 +31,18 @@ def test_S4_both_times_of_a_changed_change_set_are_told_in_one_zone(berlin: None
     assert changed["found"] == f"7 bytes, modified {changed['modified_at']}" == "7 bytes, modified 2026-07-01 08:00:00+00:00"
 
 
+@pytest.mark.parametrize(("unit", "pattern"), [("file", "/l/1"), ("folder", "/l/1/*")])
+def test_S4_S5_a_change_set_that_a_lost_ledger_told_the_size_of_is_gone_all_the_same(
+    unit: str, pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recovered = {"change_set": "/l/1", "batch_id": 1, "unit": unit, "size": None, "modified_at": None}
+    there = {pattern: [{"path": "/l/1", "size": 7, "modified_at": datetime(2026, 7, 1, 8, tzinfo=timezone.utc)}]}
+    monkeypatch.setattr(files, "list_files", lambda session, pattern: there.get(pattern, []))
+    assert files.changed_files(Mock(), [recovered]) == []
+    there.clear()
+    assert files.changed_files(Mock(), [recovered]) == [{**recovered, "found": "it is gone"}]
+
+
 def test_S4_the_file_that_says_a_folder_is_whole_is_none_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["1.json", "manifest.json", "_SUCCESS", ".1.json.crc"]
     monkeypatch.setattr(files, "list_files", lambda session, pattern: [{"path": f"/l/day/{name}"} for name in names])

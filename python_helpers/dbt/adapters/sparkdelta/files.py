@@ -153,17 +153,17 @@ def _as_listed(path: str) -> str:
 
 def changed_files(session: SparkSession, change_sets: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Those of the change sets ({change_set, unit, size, modified_at}) that are not as they were recorded, with `found`: what
-    is there now, in words. Both times are in UTC."""
+    is there now, in words. Both times are in UTC. Of one whose size is None only whether it is there is known."""
     changed = []
     for change_set in change_sets:
-        if change_set["size"] is None:
-            continue
         path = escaped(change_set["change_set"])
         found = list_files(session, path + "/*" if change_set["unit"] == "folder" else path)
         size = sum(f["size"] for f in found)
         modified_at = max((f["modified_at"] for f in found), default=None)
-        recorded_at = change_set["modified_at"].astimezone(timezone.utc)  # Spark hands timestamps over as naive local times
-        if found and size == change_set["size"] and modified_at == recorded_at:
+        recorded_at = change_set["modified_at"]
+        if recorded_at is not None:
+            recorded_at = recorded_at.astimezone(timezone.utc)  # Spark hands timestamps over as naive local times
+        if found and (change_set["size"] is None or (size == change_set["size"] and modified_at == recorded_at)):
             continue
         words = f"{size} bytes, modified {modified_at}" if found else "it is gone"
         changed.append({**change_set, "modified_at": recorded_at, "found": words})
