@@ -181,7 +181,10 @@ order by batch_id
             ~ '): recorded ' ~ ('from the tables, when the ledger was lost' if p.size is none
               else 'with ' ~ p.size ~ ' bytes, modified ' ~ p.modified_at) ~ '; now ' ~ p.found ~ '.') -%}
     {%- endfor -%}
+    {%- set otherwise = 'deliver it under a name that sorts above and take this one back (delta-cdc retract): with `list_after` one'
+          ~ ' that was rewritten is not seen.' if settings.list_after
+          else 'run again: one that was rewritten is recorded as a new change set.' -%}
     {%- do exceptions.raise_compiler_error(lines | join('\n')
-          ~ '\nNothing of it was loaded. Put the change set back as it was, or run again: one that was rewritten is recorded as a new change set.') -%}
+          ~ '\nNothing of it was loaded. Put the change set back as it was, or ' ~ otherwise) -%}
   {%- endif -%}
 {% endmacro %}

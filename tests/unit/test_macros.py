@@ -948,6 +948,14 @@ def test_S4_what_lies_in_folders_in_a_tables_folder_is_its_own_where_the_feed_sa
         assert pending(ledger, settings, 3) == []
 
 
+@pytest.mark.parametrize(("list_after", "said"), [(False, "or run again: one that was rewritten"), (True, "is not seen.")])
+def test_S4_a_change_set_that_was_rewritten_is_found_again_only_where_all_are_listed(list_after: bool, said: str) -> None:
+    gone = {"change_set": "/l/1", "batch_id": 1, "size": 7, "modified_at": "then", "found": "8 bytes, modified now"}
+    macros = load(adapter=SimpleNamespace(changed_files=lambda pending: pending))
+    with pytest.raises(CompilerError, match=f"recorded with 7 bytes, modified then; now 8 bytes(.|\n)*{re.escape(said)}"):
+        macros["_check_unchanged"]({"feed": "f", "list_after": list_after}, [gone])
+
+
 def test_S5_a_ledger_that_somebody_else_wrote_to_is_asked_how_far_it_is() -> None:
     state = {"exists": True, "version": 3, "app_id": "cdc_change_sets@0", "txn_version": 7}
     assert recorded(state, [{"batch_id": 8, "is_new": True}])[0].plan["txn"]["version"] == 8
