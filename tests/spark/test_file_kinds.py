@@ -318,8 +318,15 @@ def test_S4_a_file_that_is_cut_off_is_told(spark, tmp_path):
     with pytest.raises(DbtRuntimeError, match=r"feed shop, file file:.*/cut\[1\].parquet: .*is not a Parquet file"):
         view(spark, "parquet", written(tmp_path / "cut[1].parquet", whole[:-7]))
     rows = "id,n\n" + "".join(f"{n},{n * 7919 % 65521}\n" for n in range(300_000))  # more than Spark reads for the header
-    view(spark, "csv", written(tmp_path / "cut.csv.gz", gzip.compress(rows.encode())[:-9]))
+    path = written(tmp_path / "cut.csv.gz", gzip.compress(rows.encode())[:-9])
     with pytest.raises(DbtRuntimeError, match=r"cut\.csv\.gz") as told:
+        view(spark, "csv", path)  # its lines are counted
+    assert "The file is cut off" in str(told.value.msg)
+    lines = "".join(json.dumps({"id": n}) + "\n" for n in range(300_000))
+    path = written(tmp_path / "cut.json.gz", gzip.compress(lines.encode())[:-9])
+    sets = [{"change_set": f"file:{path}", "batch_id": 1, "unit": "file", "size": path.stat().st_size}]
+    files.create_lines_view(spark, "kinds", sets, {"feed": "shop", "format": "rows", "file_format": "json"})  # one task reads it
+    with pytest.raises(DbtRuntimeError, match=r"cut\.json\.gz") as told:
         queries.query_rows(spark, "select max(message) from kinds")
     assert "The file is cut off" in str(told.value.msg)
 
