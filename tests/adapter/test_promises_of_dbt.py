@@ -142,7 +142,7 @@ class TestClone:
 
     @pytest.fixture(scope="class")
     def project_config_update(self):
-        return {"models": {"+schema": "{{ var('to') }}"}}
+        return {"models": {"+schema": "{{ var('to', 'one') }}"}}
 
     def test_what_names_no_file_format_is_cloned(self, project):
         run_dbt(["run", "--vars", "to: one"])
