@@ -150,11 +150,12 @@ def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:
             key = f"{_pairs(change['key_before'])} → {key}"
         before = known.setdefault(change["entity"], {})
         values = {k: v for k, v in _parsed(change["values"] or "{}").items() if k not in missing}
-        news = {} if change["op"] in ("T", "D") else {k: v for k, v in values.items() if k not in before or before[k] != v}
-        if news and not change["error"]:
-            before.update(values)
-        elif change["op"] in ("T", "D") and not change["error"]:  # nothing folds over its end (P4): what comes again is new
+        ends = change["op"] in ("T", "D")
+        news = {} if ends else {k: v for k, v in values.items() if k not in before or before[k] != v}
+        if not change["error"] and ends:  # nothing folds over its end (P4): what comes again is new
             (known if change["op"] == "T" else before).clear()
+        elif not change["error"]:
+            before.update(values)
         out.append({
             "position": ", ".join(str(v) for v in _parsed(change["sequence"] or "{}").values()),
             **({"source time": short(change["occurred_at"])} if table.settings.occurred_at else {}),

@@ -140,7 +140,7 @@ def _numbered_by_pieces(session: SparkSession, lines: DataFrame, files: Sequence
     frame = session.createDataFrame(shifts, "path string, piece bigint, batch_id bigint, change_set string, shift bigint")
     number = (F.col("line") + F.col("shift")).alias("row_number")
     numbered = lines.join(F.broadcast(frame), ["path", "piece"]).select("batch_id", "change_set", number, "message")
-    tasks = {row[3] >> 33 for row in counted}  # monotonically_increasing_id has the task there
+    tasks = {first >> 33 for *_, first in counted}  # monotonically_increasing_id has the task there
     if len(tasks) < int(session.conf.get("spark.sql.shuffle.partitions") or 1):  # a file read whole: all tasks parse its lines
         return numbered.repartition(F.floor(numbered["row_number"] / 10_000))
     return numbered

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -229,23 +229,22 @@ class SparkdeltaCursor(Cursor):
             raise DbtRuntimeError(statements.explained(short_message(error), table)) from error
 
     def fetchall(self) -> Any:
-        if self._rows is None and self._df is not None:
-            with shortly():
-                self._rows = as_shown(self._df).collect()
-        return self._rows
+        return self._fetched(lambda rows: rows.collect())
 
     def fetchmany(self, limit: int) -> Any:
         """The first `limit` rows."""
-        if self._rows is None and self._df is not None:
-            with shortly():
-                self._rows = as_shown(self._df).take(limit)
-        return (self._rows or [])[:limit]
+        return (self._fetched(lambda rows: rows.take(limit)) or [])[:limit]
 
     def fetchone(self) -> Any:
+        self._fetched(lambda rows: rows.take(1))
+        return super().fetchone()
+
+    def _fetched(self, read: Callable[[DataFrame], Any]) -> Any:
+        """The rows, as they were read first; None where the statement gives none."""
         if self._rows is None and self._df is not None:
             with shortly():
-                self._rows = as_shown(self._df).take(1)
-        return super().fetchone()
+                self._rows = read(as_shown(self._df))
+        return self._rows
 
 
 def as_shown(frame: DataFrame) -> DataFrame:
