@@ -199,12 +199,9 @@ def find_tables(project: Project, names: Sequence[str]) -> list[Table]:
 
 def find_table(project: Project, name: str) -> Table:
     """The table that a person names: `invoice`, `shop.invoice`, or the name of one of its models."""
-    called = {}
+    called = {table.full_name: [table] for table in project.tables}
     for table in project.tables:
-        called[table.full_name] = [table]
-    for table in project.tables:
-        for short in {table.name, table.staging_name, table.keys_name, table.history_name, table.final_name} - {None}:
-            assert short is not None
+        for short in {table.name, *table.models}:
             called.setdefault(short, []).append(table)
     found = called.get(name, [])
     if len(found) == 1:
