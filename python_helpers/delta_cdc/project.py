@@ -152,12 +152,8 @@ class Feed:
     file: str | None = None
 
     @property
-    def mixed(self) -> bool:
-        return any(table.mixed for table in self.tables)
-
-    @property
     def raw_name(self) -> str | None:
-        return f"raw_{self.name}" if self.mixed else None
+        return f"raw_{self.name}" if any(table.mixed for table in self.tables) else None
 
     @property
     def is_landed(self) -> bool:
