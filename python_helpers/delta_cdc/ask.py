@@ -36,8 +36,8 @@ def status_rows(project: Project, told: Mapping[str, Any], of: Sequence[Table] |
         name = table.full_name
         row: dict[str, Any] = {"table": name, "state": "not loaded", "why": []}
         out.append(row)
-        raw = [f"raw_{table.feed}"] if table.mixed and not table.is_private else []
-        looked_at = [runs[model] for model in ("cdc_change_sets", *raw, *table.models) if model in runs]
+        models = dict.fromkeys(("cdc_change_sets", table.changes_from, *table.models))
+        looked_at = [runs[model] for model in models if model in runs]
         failed = [run for run in looked_at if run["status"] in ("error", "fail")]
         row["why"] += [f"{run['table']}: {plain(run['error'] or '')}" for run in failed]
         held = [hold for hold in told["holds"] if hold["table"] == table.staging_name]

@@ -32,11 +32,10 @@ def staging_model(table: Table) -> str:
         **_properties(table.columns, statistics=_looked_up_in_staging(table)),
         "tags": tags_of(table),
     }
-    changes_from = f"raw_{table.feed}" if table.mixed and not table.is_private else "cdc_change_sets"
     return (
         f"-- {table.staging_name}: every change of {table.full_name}, once, in order\n"
         f"{config_call(config)}\n"
-        f"{{{{ delta_cdc.staging({source(table)}, ref('{changes_from}')) }}}}\n"
+        f"{{{{ delta_cdc.staging({source(table)}, ref('{table.changes_from}')) }}}}\n"
     )
 
 

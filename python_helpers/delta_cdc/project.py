@@ -50,13 +50,18 @@ class Table:
 
     @property
     def mixed(self) -> bool:
-        """Read from raw_<feed>, because the change sets mix tables."""
+        """Its change sets may hold changes of other tables too."""
         return format_of(self.settings.format).names_tables and "{table}" not in (self.settings.location or "")
 
     @property
     def is_private(self) -> bool:
         """Something of it must not be stored: it is read from the change sets themselves, and raw_<feed> has none of it."""
         return bool(self.settings.mask or self.settings.never_store)
+
+    @property
+    def changes_from(self) -> str:
+        """The model that tells staging what came: raw_<feed>, or the ledger, whose change sets it reads itself."""
+        return f"raw_{self.feed}" if self.mixed and not self.is_private else "cdc_change_sets"
 
     @property
     def appends_only(self) -> bool:
