@@ -50,10 +50,9 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
         ~ ' where batch_id in (' ~ batches | join(', ') ~ ') order by batch_id') -%}
     {%- do print('out of reach: ' ~ set.change_set ~ ' (batch ' ~ set.batch_id ~ '), as it was landed') -%}
   {%- endfor -%}
-  {%- set nameless = ["'unparsable'", "'null_key'", "'unknown_operation'"] -%}  {#- of the last the old key was not read -#}
-  {%- for key in keys %}{% do nameless.append(delta_cdc.literal('cast:' ~ key)) %}{% endfor -%}
-  {%- set unread = adapter.query_rows('select count(*) as n from ' ~ table.staging
-        ~ ' where _cdc_error in (' ~ nameless | join(', ') ~ ')')[0].n -%}
+  {#- of an unknown operation the old key was not read -#}
+  {%- set unread = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where '
+        ~ delta_cdc._has_no_key(settings) ~ " or _cdc_error = 'unknown_operation'")[0].n -%}
   {%- if unread -%}
     {%- do print('not looked into: ' ~ unread
           ~ ' quarantined rows of the table that do not tell all of their keys (see cdc_quarantine)') -%}
@@ -79,12 +78,13 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- set settings = table.settings -%}
   {%- set keys = settings['keys'] -%}
   {%- if settings.get('alternate_keys') -%}{%- do delta_cdc._refuse_alternate_keys(settings) -%}{%- endif -%}
-  {%- set noted = delta_cdc.keys_of_staging(settings, delta_cdc.progress(table.staging)) -%}
+  {%- set staged = delta_cdc.progress(table.staging) -%}
+  {%- set noted = delta_cdc.keys_of_staging(settings, staged) -%}
   {%- if noted != keys -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name
           ~ ': staging was loaded with other `keys`: ' ~ noted | join(', ') ~ '. Run `dbt run`, then erase again.') -%}
   {%- endif -%}
-  {%- do delta_cdc._need_erase_secret(settings, delta_cdc.progress(table.staging)) -%}
+  {%- do delta_cdc._need_erase_secret(settings, staged) -%}
   {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
   {%- if waiting -%}{%- do exceptions.raise_compiler_error(waiting ~ ' Run `dbt run`, then erase again.') -%}{%- endif -%}
 
@@ -94,7 +94,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
           ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc.all_quoted(keys), none))[0].n -%}
     {%- if not known %}{% do delta_cdc.refuse_unknown_key(table) %}{% endif -%}
   {%- else -%}
-    {%- set final, staged = delta_cdc.progress(delta_cdc._model_of(settings, 'final')), delta_cdc.progress(table.staging) -%}
+    {%- set final = delta_cdc.progress(delta_cdc._model_of(settings, 'final')) -%}
     {%- set came = '(_cdc_batch_id > ' ~ final.batch_id
           ~ (' or _cdc_revised_in > ' ~ final.batch_id if '_cdc_revised_in' in staged.columns else '') ~ ')' -%}
     {#- but for an erasure: of that one final has nothing to take #}
