@@ -120,7 +120,7 @@ changed as (
   where not _cdc_is_gone and _cdc_next_sure < coalesce(_cdc_next, 2147483647)
 ),
 placed as (
-  select {% for column in columns %}changed.{{ delta_cdc.quoted(column) }}, {% endfor %}changed._cdc_missing,
+  select {{ delta_cdc.column_list(columns, 'changed.') }}, changed._cdc_missing,
     changed._cdc_error, changed._cdc_message, changed._cdc_undeclared, changed._cdc_row,
     {{ 'coalesce(' ~ delta_cdc._time_in_name('s._cdc_change_set') ~ ', s._cdc_modified_at)'
         if settings.occurred_at in ('_snapshot_time', '_cdc_snapshot_time')

@@ -46,7 +46,7 @@ truncates as (  -- few: one array, so that each change can count those below it
 events as (
   select changes.*, truncates._cdc_truncates,
     size(filter(truncates._cdc_truncates, t ->
-      struct(t._cdc_sequence, t._cdc_ordinal, t._cdc_batch_id, t._cdc_row)
+      struct(t.{{ delta_cdc.order_columns() | join(', t.') }})
         < struct({{ delta_cdc.order_columns() | join(', ') }}))) as _cdc_epoch
   from changes cross join truncates
 ),
