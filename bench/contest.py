@@ -4,9 +4,10 @@ All contestants have the same data, Spark settings, JVM flags and number of thre
 they are large. They take turns, each run in a fresh process, the start of Python and of the JVM included. The rows, and a first
 change set, do not count.
 
-- **B1** one change set of 1,000 inserts, updates and deletes for every table. **B2** the same tables, nothing new. **B3**
-  only five of the tables have a change set. **B1w** as B1, in a process that stays (as `delta-cdc run --every`), after a run
-  that does not count; B3 and B1w are delta_cdc's alone.
+- **B1** one change set of 1,000 inserts, updates and deletes for every table. **B2** the same tables, nothing new; by
+  `delta-cdc run` too, beside a `dbt run` of a project with one empty model. **B3** only five of the tables have a change set.
+  **B1w** as B1, in a process that stays (as `delta-cdc run --every`), after a run that does not count; B3 and B1w are
+  delta_cdc's alone.
 - **delta_cdc** a user's project with the default settings: ledger, staging, history (views), final, the run's record.
 - **(a)** [a hand-written PySpark loop](../bench/rivals/pyspark_loop.py): append to staging, newest change a key, one MERGE.
 - **(b)** [a plain dbt project](../bench/rivals/dbt_stock/README.md): two stock incremental models a table, deletes are flags.
@@ -22,7 +23,7 @@ from statistics import median
 
 from bench import data
 from bench.compare import differences, finals_of
-from bench.contestants import Contestant, contestants
+from bench.contestants import COMMAND, EMPTY, Contestant, by_command, contestants, one_empty_model
 from bench.data import BIG_TABLES, PARTITIONED_TABLES, write_change_sets
 from bench.process import Sample, cost_of
 from bench.resident import run_resident
@@ -52,6 +53,7 @@ def measure(work: Path, *, tables: int, rows: int, big: int, repeats: int, warm:
     live = {table.name: write_change_sets(feed / table.name, table, change_sets=b1w + warm) for table in chosen}
     everyone = contestants(work, chosen)
     ours = everyone[0]
+    command, empty = by_command(ours), one_empty_model(work / "empty")
     samples: dict[str, dict[str, list[Sample]]] = {}
 
     def run(benchmark: str, contestant: Contestant, number: int, deliver: Sequence[data.Table] = ()) -> None:
@@ -65,13 +67,14 @@ def measure(work: Path, *, tables: int, rows: int, big: int, repeats: int, warm:
     for number in range(BEFORE):
         for contestant in everyone:
             run("before", contestant, number, chosen)
+        run("before", empty, number)
     for number in range(BEFORE, b3):
         turn = number % len(everyone)
         order = [*everyone[turn:], *everyone[:turn]]
         for contestant in order:
             run("B1", contestant, number, chosen)
         commits = _commits(ours)
-        for contestant in order:
+        for contestant in (*order, command, empty):
             run("B2", contestant, number)
         commits = _commits(ours) - commits
 
@@ -115,6 +118,7 @@ def _result(
         ratio("B1w to B1", walls, cold, 0.6),
         drift("B1w: heap after a collection", heaps),
         ratio("B2 to B1", wall["B2"][ours], cold, 0.25),
+        ratio(f"B2: {COMMAND}, to a {EMPTY}", wall["B2"][COMMAND], wall["B2"][EMPTY], 1.2),
         target("B2: Spark jobs of the run, those of ledger and record included: fewer than tables", jobs, tables - 1),
         target("B2: commits to tables of the feed", commits, 0),
         ratio(f"B3 to B1; at most B2 and {few} tables' share of B1", wall["B3"][ours], cold, round(most, 3)),

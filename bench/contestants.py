@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
 
@@ -25,6 +25,7 @@ RIVALS = Path(__file__).resolve().parent / "rivals"
 THREADS = 4
 # Where delta_cdc's own `deletion_vectors: auto` switches them on; the rivals have them from the start.
 LARGE = 200_000
+COMMAND, EMPTY = "delta-cdc run", "dbt run of one empty model"  # titles of B2 alone
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,25 @@ def delta_cdc(
     _quietly([_tool("dbt"), "deps", *_where(project)])
     _quietly([_tool("delta-cdc"), "generate", "--project-dir", str(project)])
     return Contestant("delta_cdc", folder, [_tool("dbt"), "run", *_where(project)])
+
+
+def by_command(ours: Contestant) -> Contestant:
+    """The same project and tables, by `delta-cdc run`."""
+    return replace(ours, title=COMMAND, command=[_tool("delta-cdc"), "run", *_where(ours.folder / "project")])
+
+
+def one_empty_model(folder: Path) -> Contestant:
+    """A project with one view without rows, on this project's adapter with settings as they come."""
+    project = folder / "project"
+    (project / "models").mkdir(parents=True)
+    output = {"type": "sparkdelta", "schema": SCHEMA, "threads": THREADS, "root": str(folder / "lake")}
+    for name, text in {
+        "dbt_project.yml": (RIVALS / "dbt_stock" / "dbt_project.yml").read_text(),
+        "profiles.yml": yaml.safe_dump({"dbt_stock": {"target": "dev", "outputs": {"dev": output}}}),
+        "models/empty.sql": "select 1 as nothing where false\n",
+    }.items():
+        (project / name).write_text(text)
+    return Contestant(EMPTY, folder, [_tool("dbt"), "run", *_where(project)])
 
 
 def _loop(folder: Path, tables: Sequence[Table]) -> Contestant:
