@@ -32,7 +32,7 @@ from bench.warm import say
 
 SIZES = {
     "small": {"tables": 65, "rows": 5_000, "big": 100_000, "repeats": 1, "warm": 4},
-    "full": {"tables": 65, "rows": 5_000, "big": 1_000_000, "repeats": 3, "warm": 15},
+    "full": {"tables": 65, "rows": 5_000, "big": 1_000_000, "repeats": 3, "warm": 100},
 }
 # Cycles before those that are measured: the rows, and a first change set (tables get what they get at their second load).
 BEFORE = 2
