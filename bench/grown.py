@@ -6,6 +6,7 @@ staging and final, a million at a time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,9 +122,12 @@ class Grown:
 PARTS = ("staging", "final", "both", "run")
 
 
-def repeated(table: Grown, changes: int, repeats: int) -> dict[str, list[float]]:
-    """Seconds of each part of so many runs, each with a change set of recent keys, after one that does not count."""
+def repeated(tables: Sequence[Grown], changes: int, repeats: int) -> list[dict[str, list[float]]]:
+    """For each table, seconds of each part of so many runs, each with a change set of recent keys. The tables take turns, for
+    Java goes on compiling and later runs are quicker; the first turn does not count."""
     new = changes * 3 // 10
-    took = [table.run(changes, new) for _ in range(repeats + 1)][1:]
-    say(f"{table.name}, {changes:,} changes: {[round(each['both'], 1) for each in took]} s")
-    return {part: [round(each[part], 2) for each in took] for part in PARTS}
+    turns = [[table.run(changes, new) for table in tables] for _ in range(repeats + 1)][1:]
+    took = list(zip(*turns, strict=True))
+    for table, runs in zip(tables, took, strict=True):
+        say(f"{table.name}, {changes:,} changes: {[round(each['both'], 1) for each in runs]} s")
+    return [{part: [round(each[part], 2) for each in runs] for part in PARTS} for runs in took]

@@ -23,7 +23,7 @@ SIZES = {
 
 def measure(work: Path, *, into: int, changes: tuple[int, ...], repeats: int) -> Result:
     (table,) = Grown.all_of(work, {"t": into}).values()
-    took = {count: repeated(table, count, repeats) for count in changes}
+    took = {count: repeated([table], count, repeats)[0] for count in changes}
     both = {count: median(parts["both"]) for count, parts in took.items()}
     growth = {after: both[after] / both[before] / (after / before) for before, after in pairwise(changes)}
     return {
