@@ -2,8 +2,8 @@
 
 Change sets of 1,000 rows with no late change, with one in a hundred that updates a key of the newest two sets, and with as
 many all over the table. Staging begins with a run's rows and grows by inserts of new keys, some change sets a run, in one
-warm process; the models' times before and after are of runs after one that does not count. Files read: of staging, by the
-largest read of each model (Spark's event log)."""
+warm process; the models' times before and after are of runs after one that does not count. Staging is as it was before the
+last of these, and files read are those of staging in that run, by the largest read of each model (Spark's event log)."""
 
 from __future__ import annotations
 
@@ -63,11 +63,10 @@ class Feed:
     def measure(self, changes: int, repeats: int, newest: int) -> None:
         """Add rows to `shown`: what late changes cost now, and how much that is of what they cost at first."""
         late = max(changes // 100, 1)
-        told = self.session.sql(f"describe detail {STAGING}").collect()[0]
-        staging = f"{self.change_sets} sets, {self.top:,} keys, {told['numFiles']} files, {told['sizeInBytes'] / 1e6:,.0f} MB"
         for kind, span in {"none": 0, "of the newest sets": newest, "all over": self.top}.items():
-            took = []
+            took, staging = [], ""
             for _ in range(repeats + 1):  # the first does not count
+                staging = self.describe()
                 top = self.top
                 salt = self.change_sets
                 self.deliver(changes, late=late if span else 0, step=span // late)
@@ -81,6 +80,10 @@ class Feed:
             files = [read.get(model, 0) for model in ("staging", "final")]
             self.shown.append([staging, kind, *parts.values(), round(self.growth[kind], 2), *files])
             say(f"{self.shown[-1]}")
+
+    def describe(self) -> str:
+        told = self.session.sql(f"describe detail {STAGING}").collect()[0]
+        return f"{self.change_sets} sets, {self.top:,} keys, {told['numFiles']} files, {told['sizeInBytes'] / 1e6:,.0f} MB"
 
     def check(self, late: list[int]) -> None:
         """Final has each key once, and the late updates of this change set."""
