@@ -65,9 +65,9 @@ class Grown:
         session = large_session(project)
         return {name: cls.of(project, session, work / "landing" / name, count) for name, count in rows.items()}
 
-    def run(self, changes: int, new: int) -> dict[str, float]:
+    def run(self, changes: int, new: int, scattered: bool = False) -> dict[str, float]:
         """Deliver a change set, of which `new` are of new keys, and run."""
-        self.deliver(changes, new)
+        self.deliver(changes, new, scattered)
         took = run_seconds(self.project, self.name)
         self.check()
         return took
@@ -122,11 +122,11 @@ class Grown:
 PARTS = ("staging", "final", "both", "run")
 
 
-def repeated(tables: Sequence[Grown], changes: int, repeats: int) -> list[dict[str, list[float]]]:
-    """For each table, seconds of each part of so many runs, each with a change set of recent keys. The tables take turns, for
-    Java goes on compiling and later runs are quicker; the first turn does not count."""
+def repeated(tables: Sequence[Grown], changes: int, repeats: int, scattered: bool = False) -> list[dict[str, list[float]]]:
+    """For each table, seconds of each part of so many runs, each with a change set of recent or scattered keys. The tables take
+    turns, for Java goes on compiling and later runs are quicker; the first turn does not count."""
     new = changes * 3 // 10
-    turns = [[table.run(changes, new) for table in tables] for _ in range(repeats + 1)][1:]
+    turns = [[table.run(changes, new, scattered) for table in tables] for _ in range(repeats + 1)][1:]
     took = list(zip(*turns, strict=True))
     for table, runs in zip(tables, took, strict=True):
         say(f"{table.name}, {changes:,} changes: {[round(each['both'], 1) for each in runs]} s")

@@ -1,13 +1,15 @@
 """B6: change sets of more and more rows into the same final
 
-Changes of the newest keys: three in ten are new, the others updated, each tenth of these deleted. `dbt run` through a user's
-project in one warm process; of each size a run that does not count, then those that do. Seconds of the models `staging` and
-`final`, of `both`, and of the whole `run`. Growth is the time's, as a share of the change set's, from one size to the next: 1 is
-linear.
+Changes of the newest keys, or of keys scattered over the table: three in ten are new, the others updated, each tenth of these
+deleted. Up to some thousand keys stand as values in the merge, more as their range, which for recent keys lets the same files
+through, for scattered ones all. `dbt run` through a user's project in one warm process; of each size a run that does not count,
+then those that do. Seconds of the models `staging` and `final`, of `both`, and of the whole `run`. Growth is the time's, as a
+share of the change set's, from one size to the next: 1 is linear.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -19,28 +21,44 @@ SIZES = {
     "small": {"into": 2_000_000, "changes": (1_000, 10_000, 100_000), "repeats": 2},
     "full": {"into": 5_000_000, "changes": (1_000, 10_000, 100_000, 1_000_000), "repeats": 3},
 }
+# A change set of scattered keys is at most this share of the table, for none comes twice: Grown.deliver.
+SHARE = 20
 
 
 def measure(work: Path, *, into: int, changes: tuple[int, ...], repeats: int) -> Result:
     (table,) = Grown.all_of(work, {"t": into}).values()
-    took = {count: repeated([table], count, repeats)[0] for count in changes}
-    both = {count: median(parts["both"]) for count, parts in took.items()}
-    growth = {after: both[after] / both[before] / (after / before) for before, after in pairwise(changes)}
+    sizes = {"recent": changes, "scattered": tuple(count for count in changes if count * SHARE <= into)}
+    took = {
+        keys: {count: repeated([table], count, repeats, keys == "scattered")[0] for count in some} for keys, some in sizes.items()
+    }
+    growth = {keys: _growth(each) for keys, each in took.items()}
     return {
         "tables": [
             {
-                "head": ["changes", *(f"{part}, s" for part in PARTS), "growth of both"],
+                "head": ["keys", "changes", *(f"{part}, s" for part in PARTS), "growth of both"],
                 "rows": [
-                    [f"{count:,}", *(parts[part] for part in PARTS), round(growth[count], 2) if count in growth else ""]
-                    for count, parts in took.items()
+                    [keys, f"{count:,}", *(parts[part] for part in PARTS), growth[keys].get(count, "")]
+                    for keys, each in took.items()
+                    for count, parts in each.items()
                 ],
             }
         ],
-        "targets": [target("growth of both models, at any step (1 is linear)", max(growth.values(), default=0), 1)],
+        "targets": [
+            target(f"{keys} keys: growth of both models, at any step (1 is linear)", max(each.values()), 1)
+            for keys, each in growth.items()
+            if each
+        ],
         "plots": [
             {"title": f"Into {into:,} rows", "x": "changes", "y": "seconds", "log": True, "lines": {
-                part: [(count, median(parts[part])) for count, parts in took.items()] for part in ("staging", "final")
+                f"{part}, {keys} keys": [(count, median(parts[part])) for count, parts in each.items()]
+                for keys, each in took.items() if each for part in ("staging", "final")
             }}
         ],
         "compared": "After each run final had the change set's rows, without those that it deletes.",
     }  # fmt: skip
+
+
+def _growth(took: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[int, float]:
+    """Of each size but the first: the growth of both models' time since the size before, as a share of the size's own."""
+    both = {count: median(parts["both"]) for count, parts in took.items()}
+    return {after: round(both[after] / both[before] / (after / before), 3) for before, after in pairwise(both)}
