@@ -22,6 +22,7 @@ HEAD = ["runs", "wall, s", "CPU, s", "heap, MB", "files of staging", "of final"]
 
 def measure(work: Path, *, runs: int, tables: int, rows: int, each: int) -> Result:
     """each: runs of a line of the table."""
+    each = min(each, runs)
     chosen = [Table(f"t{number}", rows, False) for number in range(tables)]
     live = {table.name: write_change_sets(work / "feed" / table.name, table, change_sets=runs)[-1] for table in chosen}
     project = warm_project(work, list(live))
