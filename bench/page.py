@@ -17,14 +17,14 @@ DRIVER_MB = 4096
 HEAD = """\
 <!-- written by make bench -->
 # Benchmarks
-`make bench` measures all of this, in one sitting of about an hour, and writes this page and `bench/results.json`. `SIZE=full`
-has the sizes of the goals, and takes a day. `ONLY=B1,B4` measures some sections and leaves the others' figures;
-`SET='rows=20000 repeats=1'` has other sizes. It needs Linux and a machine that does nothing else: what others used meanwhile
-is measured too, and told.
+`make bench` measures all sections in one sitting of about an hour, and writes this page and `bench/results.json`. `SIZE=full`
+has the sizes of the goals, and takes a day. `ONLY=B1,B4` measures some sections and leaves the others' figures: each says of
+which commit they are, and one without any is not here. `SET='rows=20000 repeats=1'` has other sizes. It needs Linux
+and a machine that does nothing else: what others used meanwhile is measured too, and told.
 
 Samples are shown as median (least to most). Seconds are wall time where not said otherwise. Targets are for 2 cores and the
-sizes of `SIZE=full`; each is met where the figure is at most so much. Where rows differ from what is said to be equal, a
-section has no figures.
+sizes of `SIZE=full`; each is met where the figure is at most so much. At other sizes (second column) that proves nothing of
+these: a small table may meet what a large one misses. Where rows differ from what is said to be equal, a section has no figures.
 """
 
 
