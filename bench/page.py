@@ -25,6 +25,7 @@ and a machine that does nothing else: what others used meanwhile is measured too
 Samples are shown as median (least to most). Seconds are wall time where not said otherwise. Targets are for 2 cores and the
 sizes of `SIZE=full`; each is met where the figure is at most so much. At other sizes (second column) that proves nothing of
 these: a small table may meet what a large one misses. Where rows differ from what is said to be equal, a section has no figures.
+Disturbed: others used more than 5 % of the machine.
 """
 
 
@@ -43,7 +44,8 @@ def page(results: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     """The page, and {name: SVG} of its plots."""
     out = [HEAD, "## Targets", "", "| | sizes | | | at most | |", "|---|---|---|---|---|---|"]
     for name, entry in results.items():
-        out += [f"| {name} | {entry['size']} | {_line(target)}" for target in entry["result"]["targets"]]
+        sizes = f"{entry['size']}, disturbed" if entry["disturbed"] else entry["size"]
+        out += [f"| {name} | {sizes} | {_line(target)}" for target in entry["result"]["targets"]]
     out += [
         "", "## B10: memory", "The peak of the largest process of each section, the JVM, its preparation included.", "",
         "| | peak, MB | at most | |", "|---|---|---|---|",
