@@ -110,9 +110,11 @@ BAD = [
 @pytest.mark.parametrize("format_", [name for name in FORMATS if name != "rows"])
 def test_Q1_messages_of_another_shape_are_refused_and_stop_nothing(spark, format_):
     known = {"unparsable", "unknown_operation", "null_key", "null_sequence", "cast:id"}
-    assert {row["_cdc_error"] for row in staged(spark, format_, BAD, {"id": "int"})} <= known
+    found = staged(spark, format_, BAD, {"id": "int"})
+    assert {row["_cdc_error"] for row in found} <= known
+    assert found[0]["_cdc_error"] == "unparsable"  # what is left out was lost: no format takes «no json» for no change
     if FORMATS[format_].names_tables:
-        assert set(tables(spark, format_, BAD)) <= {None, ""}
+        assert {None} <= set(tables(spark, format_, BAD)) <= {None, ""}
 
 
 FAR = 9223372036854775807
