@@ -3,7 +3,7 @@
 Each rows-file (tests/cases/README.md) becomes one table; its change sets arrive one after another, a dbt run for each.
 The report is a list of {file, name, status, rule, detail}:
 
-    passed       the rows are those that the file expects, or what it says is refused is refused
+    passed       the rows are those that the file expects, or what it says is refused is refused and left the rows as they were
     difference   the contract says otherwise: tests/cases/differences.json has the rule, the reason and the rows that we give; or
                  where the file expects a refusal, rows are quarantined (Q1)
     failed       neither
@@ -72,10 +72,13 @@ def judge(case: RowsCase, found: list[dict[str, Any]] | None, differences: dict[
     """The case's line of the report. found: the rows that its table holds; None: there is no table."""
     verdict = partial(_verdict, case)
     refusal = "\n".join(case.refusals)
-    if refusal and case.content.get("error"):
-        return verdict("passed", f"refused: {refusal}")
     if case.broken:
         return verdict("failed", case.broken)
+    if refusal and case.content.get("error"):
+        against = case.difference(found) if found is not None and any(case.expected) else None  # of many no row is told
+        if against is None:
+            return verdict("passed", f"refused: {refusal}")
+        return verdict("failed", f"refused, with other rows than those before it (- expected, + found):\n{against}{refusal}")
     ours = differences.get(case.name)
     if ours is not None and not refusal and found is not None:
         columns = ours["rows"][0] if ours["rows"] else None
@@ -102,20 +105,20 @@ def judge_feed(case: FeedCase, differences: dict[str, dict[str, Any]]) -> dict[s
     quarantined = f"quarantined: {', '.join(case.quarantined)}" if case.quarantined else ""
     refusal = "\n".join(case.refusals)
     refused_elsewhere = any(step.get("error") for step in case.steps)
-    if refusal:
-        return verdict("passed" if refused_elsewhere else "failed", f"refused: {refusal}")
+    if refusal and not refused_elsewhere:
+        return verdict("failed", f"refused: {refusal}")
     ours = differences.get(case.name)
-    if ours is not None:
+    if ours is not None and not refusal:
         against = compare(ours["tables"], case.found)
         if against is None:
             return verdict("difference", f"{ours['why']} {quarantined}".strip(), ours["rule"])
         return verdict("failed", f"not the tables of its difference ({ours['rule']}; - listed, + found):\n{against}")
     against = "".join(f"  after step {n}:\n{said}" for n, said in enumerate(case.differences, 1) if said)
-    if not case.found and not any("tables" in step for step in case.steps):
+    if not case.found and not refusal and not any("tables" in step for step in case.steps):
         against += "  there are no tables\n"
-    if against or refused_elsewhere:
+    if against or (refused_elsewhere and not refusal):
         return verdict("failed", f"- expected, + found:\n{against or '  it is refused elsewhere'}{quarantined}")
-    return verdict("passed", quarantined)
+    return verdict("passed", f"refused: {refusal}" if refusal else quarantined)
 
 
 def rows_of(project: UserProject, case: RowsCase) -> list[dict[str, Any]] | None:

@@ -39,6 +39,20 @@ def test_a_refusal_passes_only_where_the_file_has_one() -> None:
     assert judged([], error="NOT_ALLOWED", expected=[]) == ("failed", None)
 
 
+def test_what_is_refused_leaves_the_rows_that_were_there() -> None:
+    rows = [{"id": 1}]
+    assert judged(rows, refusals=("no",), error="NOT_ALLOWED", expected=rows) == ("passed", None)
+    assert judged(rows, refusals=("no",), error="NOT_ALLOWED", expected=[]) == ("passed", None)
+    assert judged([{"id": 2}], refusals=("no",), error="NOT_ALLOWED", expected=rows) == ("failed", None)
+    assert judged([], refusals=("no",), error="NOT_ALLOWED", expected=rows) == ("failed", None)
+    case = RowsCase(Path("x.json"), "t0", {"name": "x", "error": "NOT_ALLOWED"}, ["no"], broken="the run ended")
+    assert runner.judge(case, None, {})["status"] == "failed"
+    steps: list[dict[str, Any]] = [{"tables": {"t": {"columns": ["id"], "rows": [["1"]]}}}, {"error": "NOT_ALLOWED"}]
+    for differences, status in (([None, None], "passed"), (["  - id: 1\n", None], "failed")):
+        feed = FeedCase(Path("x"), "f0", {"steps": steps}, ["no"], differences)
+        assert runner.judge_feed(feed, {})["status"] == status
+
+
 def test_a_listed_difference_must_have_the_listed_rows() -> None:
     assert judged([{"id": 2, "more": 1}], name="other", expected=[{"id": 1}]) == ("difference", "P1")
     assert judged([{"id": 1}], name="other", expected=[{"id": 1}]) == ("failed", None)
