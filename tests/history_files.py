@@ -91,6 +91,11 @@ class Delivered:
             return {column: name for column, name in names.items() if column in self.configurations[-1]}
         return names
 
+    @property
+    def unpublished(self) -> set[str]:
+        """What columns were called that history and final do not have under that name (E2, E3)."""
+        return {each.name for listed in self.configurations for each in listed.values()} - {*self.published.values()}
+
     @cached_property
     def as_read(self) -> list[dict]:
         """The changes that can be used, as the configuration of their load reads them."""

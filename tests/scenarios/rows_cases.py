@@ -112,6 +112,11 @@ class RowsCase:
         kept = {name.lower() for name in (*chosen.get("include", ()), *(self.content.get("keys") or ()), *self.compared)}
         return [name for name in chosen.get("except", self.content["schema"]) if name.lower() not in kept]
 
+    def unwanted(self, project: UserProject, *more: str) -> str:
+        """Those of them, and of `more`, that its table has."""
+        there = project.columns_if_any(self.relation) if self.left_out or more else ()
+        return ", ".join(sorted({*self.left_out, *more}.intersection(there)))
+
     @property
     def expected(self) -> list[Rows]:
         """The results of which the file allows any."""

@@ -123,9 +123,8 @@ def judge_feed(case: FeedCase, differences: dict[str, dict[str, Any]]) -> dict[s
 
 def rows_of(project: UserProject, case: RowsCase) -> list[dict[str, Any]] | None:
     try:
-        unwanted = set(case.left_out) & set(project.columns_if_any(case.relation) if case.left_out else ())
-        if unwanted:
-            case.broken = f"the table has {', '.join(sorted(unwanted))}, which `columns` leaves out"
+        if unwanted := case.unwanted(project):
+            case.broken = f"the table has {unwanted}, which `columns` leaves out"
         if case.content.get("error"):
             case.quarantined = ", ".join(f"{reason} ({n})" for reason, n in project.quarantined(FEED, case.table))
         return project.rows_if_any(case.query)

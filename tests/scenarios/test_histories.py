@@ -80,6 +80,9 @@ def wrong(project: UserProject, case: RowsCase, delivered: Delivered) -> str | N
     shown = replace(case, content=case.content | {"scd": 2, "expected": versions})
     if versions and (differs := difference(versions, project.rows(shown.query))):
         return f"history (- expected, + found):\n{differs}"
+    for table in (case, shown):
+        if unwanted := table.unwanted(project, *delivered.unpublished):
+            return f"{table.relation} has {unwanted}"
     staging = f"{{schema}}.stg_{case.feed}__{case.table}"
     staged = project.rows(f"select count(*) as n from {staging} where _cdc_error is null")[0]["n"]
     if staged != len(delivered.staged):

@@ -87,6 +87,7 @@ def delivered(project: UserProject) -> Iterator[UserProject]:
 def test_a_rows_file_gives_the_rows_that_it_expects(delivered: UserProject, case: RowsCase) -> None:
     difference = case.difference(delivered.rows(case.query))
     assert difference is None, f"{case.path.name} (- expected, + found):\n{difference}"
+    assert case.unwanted(delivered) == ""
 
 
 def test_A4_every_final_equals_its_rebuild_from_staging(delivered: UserProject) -> None:
