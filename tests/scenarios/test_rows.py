@@ -40,7 +40,7 @@ LEFT_OUT = {  # another case or test shows the same: named in the comment
     "life_created_and_updated", "life_on_time", "life_in_history", "life_begins_earlier_than_it_seemed",  # SHAPED
     "not_held_for_a_delete_that_the_same_load_overrules",  # held_for_rows_that_it_moves_and_deletes
     "multiset_surrogate_late_inserts_meet_their_deletes",  # multiset_late_inserts_meet_their_deletes
-    "pitfalls_all_in_one_batch", "pitfalls_delete_first", "pitfalls_in_order", "pitfalls_replay_of_batch_2",  # pitfalls_…
+    "pitfalls_all_in_one_batch", "pitfalls_in_order", "pitfalls_replay_of_batch_2",  # pitfalls_delete_first
     "pitfalls_two_updates_in_one_batch", "pitfalls_reverse_order", "partial_late_fills_only_what_is_open",  # random__…
     "partial_does_not_fold_over_delete", "partial_null_means_absent",  # test_histories: ignore_null
     "partial_nulls_inside_structs",  # its history
