@@ -430,6 +430,11 @@ class Columns:
     def columns(self, table: str) -> dict[str, str]:
         return {row["col_name"]: row["data_type"] for row in self.project.rows(f"describe {{schema}}.{table}") if row["col_name"]}
 
+    def writes(self, table: str) -> list[str]:
+        """The operations of its commits that wrote files, in their order."""
+        commits = DeltaTable(str(self.project.lake / "warehouse" / f"{self.project.schema}.db" / table)).history()
+        return [each["operation"] for each in reversed(commits) if "numFiles" in each.get("operationMetrics", {})]
+
     def versions(self) -> dict[str, int]:
         folders = (self.project.lake / "warehouse" / f"{self.project.schema}.db").iterdir()
         return {folder.name: DeltaTable(str(folder)).version() for folder in folders if folder.name != "cdc_runs"}
@@ -580,6 +585,7 @@ def test_E4_what_delta_widens_widens_keys_and_order_too(cols: Columns) -> None:
     assert history == [{"id": 1, "i": 1}, {"id": 2, "i": 2}, {"id": 5, "i": 5}, {"id": 6000000000, "i": 7000000000}]
     assert cols.columns("int_cols__widens_keys")["key_after"] == "struct<id:bigint>"
     assert cols.columns("stg_cols__widens")["_cdc_sequence"] == "struct<seq:bigint>"
+    assert cols.writes("stg_cols__widens") == ["CREATE OR REPLACE TABLE AS SELECT", "WRITE"]  # no row was rewritten
     features = {row["key"] for row in cols.project.rows("show tblproperties {schema}.stg_cols__drops")}
     assert "delta.enableTypeWidening" not in features
 
@@ -606,6 +612,8 @@ def test_E4_date_to_timestamp_rewrites_the_column_in_one_commit(cols: Columns) -
     ]
     assert [row["gone"] for row in cols.rows("stg_cols__rewrites", "gone", order="seq")] == [1, 1, None, None]
     assert cols.rows("final_rewrites_idle", "id, cast(day as string) as day") == [{"id": 1, "day": "2026-02-01 00:00:00"}]
+    for table in ("stg_cols__rewrites", "final_rewrites", "stg_cols__rewrites_idle", "final_rewrites_idle"):
+        assert cols.writes(table) == ["CREATE OR REPLACE TABLE AS SELECT"] * 2, table
 
 
 def test_E4_E6_a_value_that_does_not_fit_the_table_s_type_is_quarantined(cols: Columns) -> None:
