@@ -146,6 +146,13 @@ class UserProject:
             return [row | {name: _moment(row[name], columns[name][0]) for name in texts} for row in rows]
         return [row.asDict(recursive=True) for row in found]
 
+    def by_id(self, sql: str) -> dict[Any, Any]:
+        """The rows of a query by their first column, where no two are equal: what the other holds, or a tuple of others."""
+        rows = [tuple(row.values()) for row in self.rows(sql)]
+        found = {key: others[0] if len(others) == 1 else tuple(others) for key, *others in rows}
+        assert len(found) == len(rows), f"an id twice: {rows}"
+        return found
+
     def columns_if_any(self, table: str) -> list[str]:
         """The columns of a table; none where it was not made."""
         described = [row["col_name"] for row in self.rows_if_any(f"describe table {table}") or []]

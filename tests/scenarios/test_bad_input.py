@@ -55,7 +55,7 @@ class Feed:
         self.project.dbt("run", *args, quiet=True)
 
     def final(self, table: str = "one") -> dict[int, Any]:
-        return {row["id"]: row["n"] for row in self.project.rows(f"select id, n from {{schema}}.final_{table}")}
+        return self.project.by_id(f"select id, n from {{schema}}.final_{table}")
 
     def version(self, table: str) -> int:
         return self.delta(table).version()

@@ -88,7 +88,7 @@ class Town:
         return {row["_cdc_revised_in"] for row in staged if row.get("_cdc_revised_in") is not None}
 
     def final(self, table: str) -> dict[int | None, str]:
-        return {row["id"]: row["name"] for row in self.project.rows(f"select id, name from {{schema}}.final_{table}")}
+        return self.project.by_id(f"select id, name from {{schema}}.final_{table}")
 
 
 @pytest.fixture(scope="module")

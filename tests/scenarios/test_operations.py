@@ -71,7 +71,7 @@ class Feed:
         return self.project.dbt("run", "--select", *models, quiet=True)
 
     def final(self, table: str) -> dict[int, Any]:
-        return {row["id"]: row["n"] for row in self.project.rows(f"select id, n from {{schema}}.final_{table}")}
+        return self.project.by_id(f"select id, n from {{schema}}.final_{table}")
 
     def history(self, table: str) -> list[tuple[Any, ...]]:
         """(id, n, valid_from, valid_to) of every version."""

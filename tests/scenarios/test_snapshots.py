@@ -76,8 +76,7 @@ def _configure(project: UserProject, feed: str, **settings: Any) -> Path:
 
 
 def _final(project: UserProject, feed: str) -> dict[int, tuple[str | None, str | None]]:
-    rows = project.rows(f"select id, name, cast(amount as string) as amount from {{schema}}.final_{feed}")
-    return {row["id"]: (row["name"], row["amount"]) for row in rows}
+    return project.by_id(f"select id, name, cast(amount as string) as amount from {{schema}}.final_{feed}")
 
 
 def _staged(project: UserProject, feed: str) -> list[tuple[int, int | None, str, str | None]]:

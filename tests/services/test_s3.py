@@ -126,7 +126,7 @@ def row(seq: int, id: int, op: str = "I", old_id: int | None = None, n: int = 1)
 
 
 def final(project: UserProject, feed: str) -> dict[int, int]:
-    return {found["id"]: found["n"] for found in project.rows(f"select id, n from {{schema}}.final_{feed}")}
+    return project.by_id(f"select id, n from {{schema}}.final_{feed}")
 
 
 def command(project: UserProject, *arguments: str, code: int = 0) -> str:
