@@ -375,10 +375,13 @@ MUTANTS = (
     ),
     Mutant(
         "A3",
-        "macros/apply/staging.sql",
-        "where not exists (  -- only late",
-        "where true or not exists (  -- only late",
-        ("tests/scenarios/test_bad_input.py::test_A3_a_change_set_that_comes_again_changes_no_data_file",),
+        "python_helpers/delta_cdc/model_files.py",
+        '"unique_key": unique_key,\n        "merge_only_changed": True,',
+        '"unique_key": unique_key,\n        "merge_only_changed": False,',
+        (
+            "tests/scenarios/test_readers.py::test_A3_a_change_set_of_equal_rows_leaves_the_change_feed_empty",
+            "tests/scenarios/test_readers.py::test_A3_the_change_feed_of_final_has_what_changed_and_no_more",
+        ),
     ),
     Mutant(
         "S3",

@@ -247,7 +247,7 @@ def test_the_tables_hold_what_readers_may_stumble_over(tables: Readers) -> None:
     }
 
 
-def test_the_change_feed_of_final_has_what_changed_and_no_more(tables: Readers) -> None:
+def test_A3_the_change_feed_of_final_has_what_changed_and_no_more(tables: Readers) -> None:
     changed = [("delete", 3, 3), ("insert", 9, 9), ("update_postimage", 2, 20), ("update_preimage", 2, 2)]
     assert tables.changes("final_fed") == changed
     table = DeltaTable(str(tables.paths()["final_fed"]))
@@ -271,7 +271,7 @@ def test_the_change_feed_of_rewritten_partitions_has_pairs_of_equal_rows(tables:
     assert (gone - come, come - gone) == ({(2, 2)}, {(2, 20)})
 
 
-def test_a_change_set_of_equal_rows_leaves_the_change_feed_empty(tables: Readers) -> None:
+def test_A3_a_change_set_of_equal_rows_leaves_the_change_feed_empty(tables: Readers) -> None:
     before = tables.rows("final_fed")
     rows = [tables.row("fed", 2, 20), tables.row("fed", 3, 3, "D"), tables.row("fed", 8, 8)]
     tables.deliver("3", "--select", "+final_fed", fed=rows)
