@@ -494,6 +494,8 @@ def main() -> int:
     print(f"\n{sum(hows.values())} kills ({', '.join(f'{n} {how}' for how, n in hows.items())}), by the gap that they struck:")
     for name, gaps in struck.items():
         print(f"  {name}: " + ", ".join(f"{gap} {n}" for gap, n in gaps.most_common()))
+    if arguments.kills and not hows:
+        wrong.append("No kill struck: each process had ended before.")
     print(f"{tried} kills and faults tried, {survived} survived; rows lost: {total.lost}, rows too many: {total.more}.")
     if wrong:
         print("\n".join(wrong), f"All of it is in {folder}.", sep="\n")
