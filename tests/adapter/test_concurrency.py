@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -433,16 +434,16 @@ def test_a_reader_never_sees_half_of_a_load(table: Table) -> None:
             found = QueryBuilder().register("it", DeltaTable(str(table.path))).execute("select n from it").read_all()
             seen.append(sorted(value.as_py() for value in found.column("n")))
 
-    reader = threading.Thread(target=read)
-    reader.start()
-    try:
-        states = [sorted(BEFORE.values())]
-        for number in (1, 2, 3):
-            table.sql(merge(", ".join(f"({id}, {100 * number + id}, 0)" for id in range(6))))
-            states.append([100 * number + id for id in range(6)])
-    finally:
-        stop.set()
-        reader.join()
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(read)
+        try:
+            states = [sorted(BEFORE.values())]
+            for number in (1, 2, 3):
+                table.sql(merge(", ".join(f"({id}, {100 * number + id}, 0)" for id in range(6))))
+                states.append([100 * number + id for id in range(6)])
+        finally:
+            stop.set()
+    reader.result()
     assert seen
     assert [rows for rows in seen if rows not in states] == []
 
@@ -544,15 +545,15 @@ def test_loads_two_runs_OPTIMIZE_and_a_reader_at_once(table: Table) -> None:
             if rows not in [state(done) for done in range(count + 1)]:
                 wrong.append(rows)
 
-    runs = [threading.Thread(target=run) for _ in range(2)]
-    others = [threading.Thread(target=each) for each in (maintain, read)]
-    for thread in [*runs, *others]:
-        thread.start()
-    for thread in runs:
-        thread.join()
-    stop.set()
-    for thread in others:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        others = [pool.submit(each) for each in (maintain, read)]
+        try:
+            for each in [pool.submit(run) for _ in range(2)]:
+                each.result()
+        finally:
+            stop.set()
+    for each in others:  # a reader that stopped at an error has seen nothing
+        each.result()
     assert wrong == []
     assert sorted(table.rows().items()) == state(count)
     assert [each["operation"] for each in table.history()].count("MERGE") == count
