@@ -19,7 +19,9 @@ def test_the_cases_that_must_notice_are_run_and_no_others() -> None:
 def test_the_tests_that_must_notice_are_there_and_carry_the_rule() -> None:
     for mutant in MUTANTS:
         for file, _, name in (red.partition("::") for red in mutant.red if mutant.test_files):
-            assert f"def {name}(" in (PACKAGE / file).read_text(encoding="utf-8")
+            above, found, _ = (PACKAGE / file).read_text(encoding="utf-8").partition(f"def {name}(")
+            assert found
+            assert mutant.nightly or "@pytest.mark.nightly" not in above.rpartition("\n\n")[2]  # else it would not run
             assert mutant.rule in name.split("_")
 
 
