@@ -18,9 +18,12 @@ select
   {{ late }} as late
   {%- if to_stage %},
   -- or two hashes met: then it is looked at closely for nothing
-  {% set repeated = 'count(*) - count(distinct xxhash64(' ~ delta_cdc._content_columns(to_stage) | join(', ') ~ '))' -%}
-  {#- beside other aggregates, each distinct hash has states of them all: too much where there are many -#}
-  {{ '(select ' ~ repeated ~ ' from ' ~ changes ~ ')' if to_stage.get('kept_changes') else repeated }} as repeated,
+  {% set hash = 'xxhash64(' ~ delta_cdc._content_columns(to_stage) | join(', ') ~ ')' -%}
+  {%- if not to_stage.get('reads_much') -%}
+  count(*) - size(collect_set({{ hash }})) as repeated,
+  {%- else -%}  {#- beside other aggregates, each distinct hash has states of them all: too much where there are many -#}
+  (select count(*) - count(distinct {{ hash }}) from {{ changes }}) as repeated,
+  {%- endif %}
   count_if(_cdc_key_before is not null and _cdc_error is null) > 0
   {%- if to_stage.split_key_changes %}
     or {{ 'count_if(_cdc_error is null and _cdc_sequence <= ' ~ highest ~ '._cdc_sequence)' if highest else '0' }} > 0

@@ -79,19 +79,20 @@ def create_lines_view(
         read = [session.read.text(paths).withColumnRenamed("value", "message")]
     else:
         read = row_messages.messages(session, paths, feed)
-    lines = reduce(lambda one, other: one.unionAll(other), map(_placed, read))
+    by_pieces = len(files) > 1 or not _is_one_task(session, change_sets[0].get("size"))
+    lines = reduce(lambda one, other: one.unionAll(other), map(_placed, read) if by_pieces else read)
     if feed.get("message_column") or feed["file_format"] not in ("parquet", "orc"):  # theirs are made of columns, and never empty
         lines = lines.where("trim(message) <> ''")
-    lines = lines.withColumn("line", F.monotonically_increasing_id())
-    if feed["file_format"] == "json":
-        lines = lines.withColumn("message", row_messages.text_of(lines["message"]))
-    if len(files) == 1 and _is_one_task(session, change_sets[0].get("size")):  # as it mostly is
+    message = row_messages.text_of(lines["message"]) if feed["file_format"] == "json" else lines["message"]
+    if by_pieces:
+        placed = lines.withColumns({"line": F.monotonically_increasing_id(), "message": message})
+        numbered = _numbered_by_pieces(session, placed, files)
+    else:  # as it mostly is
         _, batch, change_set = files[0]
-        place = {"batch_id": F.lit(batch).cast("bigint"), "change_set": F.lit(change_set), "row_number": lines["line"] + 1}
-        numbered = lines.withColumns(place)
-    else:
-        numbered = _numbered_by_pieces(session, lines, files)
-    numbered.select("batch_id", "change_set", "row_number", "message").createOrReplaceTempView(quoted(name))
+        place = {"batch_id": F.lit(batch).cast("bigint"), "change_set": F.lit(change_set)}
+        place["row_number"] = F.monotonically_increasing_id() + 1
+        numbered = lines.select(*(value.alias(name) for name, value in {**place, "message": message}.items()))
+    numbered.createOrReplaceTempView(quoted(name))
 
 
 def _files_in(session: SparkSession, folder: str, feed: Mapping[str, Any]) -> list[str]:

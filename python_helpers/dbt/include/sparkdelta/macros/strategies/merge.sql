@@ -22,9 +22,10 @@
   {%- set matched = [] -%}
   {%- if config.get('matched_condition') -%}{%- do matched.append('(' ~ config.get('matched_condition') ~ ')') -%}{%- endif -%}
   {%- if config.get('merge_only_changed', false) -%}
-    {%- set there = adapter.get_columns_in_relation(arg_dict['target_relation']) -%}
+    {%- set there = adapter.get_columns_in_relation(arg_dict['target_relation'])
+          if config.get('merge_with_schema_evolution', false) else updates -%}
     {%- set changed = [sparkdelta_any_changed(adapter.columns_within(updates, there), source, target)] -%}
-    {%- for column in adapter.columns_without(updates, there) -%}  {#- schema evolution adds it: null in all rows so far -#}
+    {%- for column in adapter.columns_without(updates, there) -%}  {#- the merge adds it: null in all rows so far -#}
       {%- do changed.append(source ~ '.' ~ column.quoted ~ ' is not null') -%}
     {%- endfor -%}
     {%- do matched.append('(' ~ changed | join(' or ') ~ ')') -%}
