@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from dbt.adapters.sparkdelta.java import jvm_of
+from dbt.adapters.sparkdelta.java import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,12 +63,12 @@ def catalog_table(session: SparkSession, schema: str, identifier: str) -> Any | 
     """The catalog's entry of a table or view, None if there is none: the one request that leaves out what is not there."""
     from pyspark.errors import AnalysisException
 
-    jvm = jvm_of(session)
-    name = jvm.org.apache.spark.sql.catalyst.TableIdentifier(identifier, jvm.scala.Option.apply(schema))
-    names = jvm.java.util.ArrayList()
+    of_schema = java_class(session, "scala.Option").apply(schema)
+    name = java_class(session, "org.apache.spark.sql.catalyst.TableIdentifier")(identifier, of_schema)
+    names = java_class(session, "java.util.ArrayList")()
     names.add(name)
     try:
-        found = session._jsparkSession.sessionState().catalog().getTablesByName(jvm.PythonUtils.toSeq(names))
+        found = session._jsparkSession.sessionState().catalog().getTablesByName(java_class(session, "PythonUtils").toSeq(names))
     except AnalysisException as error:
         if error.getCondition() == "SCHEMA_NOT_FOUND":
             return None

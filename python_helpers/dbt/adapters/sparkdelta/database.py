@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta.columns import quoted
-from dbt.adapters.sparkdelta.java import jvm_of, short_message
+from dbt.adapters.sparkdelta.java import java_class, short_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,7 +78,7 @@ def _tables_of(session: SparkSession, options: Mapping[str, str], schema: str | 
     try:
         catalogue = connection.getMetaData()
         catalog, schema = connection.getCatalog(), schema or connection.getSchema()
-        wanted = session.sparkContext._gateway.new_array(session._jvm.java.lang.String, 2)  # type: ignore[union-attr]
+        wanted = session.sparkContext._gateway.new_array(java_class(session, "java.lang.String"), 2)  # type: ignore[union-attr]
         wanted[0], wanted[1] = "TABLE", "PARTITIONED TABLE"
         tables = _rows(catalogue.getTables(catalog, schema, "%", wanted), "TABLE_SCHEM", "TABLE_NAME")
         names = sorted(row["TABLE_NAME"] for row in tables if row["TABLE_SCHEM"] in (schema, None))  # the names are patterns
@@ -104,11 +104,10 @@ def _tables_of(session: SparkSession, options: Mapping[str, str], schema: str | 
 
 def _connection(session: SparkSession, options: Mapping[str, str]) -> Any:
     """A java.sql.Connection as Spark makes it: it finds drivers that came with `spark.jars.packages`."""
-    jvm = jvm_of(session)
-    package = jvm.org.apache.spark.sql
-    properties = jvm.PythonUtils.toScalaMap({**options, "dbtable": "none"})
-    made = package.execution.datasources.jdbc.JDBCOptions(properties)
-    return package.jdbc.JdbcDialects.get(options["url"]).createConnectionFactory(made).apply(-1)
+    properties = java_class(session, "PythonUtils").toScalaMap({**options, "dbtable": "none"})
+    made = java_class(session, "org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions")(properties)
+    dialect = java_class(session, "org.apache.spark.sql.jdbc.JdbcDialects").get(options["url"])
+    return dialect.createConnectionFactory(made).apply(-1)
 
 
 def _rows(result: Any, *columns: str) -> list[dict[str, Any]]:
@@ -184,9 +183,8 @@ def name_driver(session: SparkSession, options: dict[str, str]) -> None:
 
 
 def need_class(session: SparkSession, name: str, package: str, what: str) -> None:
-    jvm = jvm_of(session)
     try:
-        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+        java_class(session, "java.lang.Thread").currentThread().getContextClassLoader().loadClass(name)
     except Exception:
         version = "" if package.count(":") == 2 or ":" not in package else ":<version>"
         raise DbtRuntimeError(

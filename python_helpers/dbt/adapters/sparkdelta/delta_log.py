@@ -15,7 +15,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta.catalog import local_path, location
 from dbt.adapters.sparkdelta.columns import quoted
-from dbt.adapters.sparkdelta.java import jvm_of, short_message
+from dbt.adapters.sparkdelta.java import java_class, no_option, short_message
 from dbt.adapters.sparkdelta.statements import names_of
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def first_line(session: SparkSession, uri: str, name: str) -> str | None:
         except OSError:
             return None
     system, folder = _log_folder(session, uri)
-    jvm = jvm_of(session)
-    file = jvm.org.apache.hadoop.fs.Path(folder, name)
+    file = java_class(session, "org.apache.hadoop.fs.Path")(folder, name)
     if not system.exists(file):
         return None
-    reader = jvm.java.io.BufferedReader(jvm.java.io.InputStreamReader(system.open(file), "UTF-8"))
+    text = java_class(session, "java.io.InputStreamReader")(system.open(file), "UTF-8")
+    reader = java_class(session, "java.io.BufferedReader")(text)
     try:
         line = reader.readLine()
         return None if line is None else str(line)
@@ -93,20 +93,19 @@ def _lines(session: SparkSession, uri: str, name: str) -> Iterator[str]:
             pass
         return
     system, folder = _log_folder(session, uri)
-    jvm = jvm_of(session)
-    file = jvm.org.apache.hadoop.fs.Path(folder, name)
+    file = java_class(session, "org.apache.hadoop.fs.Path")(folder, name)
     if system.exists(file):
         stream = system.open(file)
         try:
-            yield from jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8").split("\n")
+            yield from java_class(session, "org.apache.commons.io.IOUtils").toString(stream, "UTF-8").split("\n")
         finally:
             stream.close()
 
 
 def _log_folder(session: SparkSession, uri: str) -> tuple[Any, Any]:
     """Hadoop's file system of a table, and the folder of its log in it."""
-    jvm = jvm_of(session)
-    folder = jvm.org.apache.hadoop.fs.Path(jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri)), "_delta_log")
+    path = java_class(session, "org.apache.hadoop.fs.Path")
+    folder = path(path(java_class(session, "java.net.URI")(uri)), "_delta_log")
     return folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), folder
 
 
@@ -195,10 +194,9 @@ def statistics(session: SparkSession, schema: str, identifier: str, column: str 
 
 def delta_log(session: SparkSession, uri: str | None) -> tuple[Any, Any]:
     """Delta's own DeltaLog of a table, brought up to date, and its newest snapshot."""
-    jvm = jvm_of(session)
-    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
-    nothing = jvm.scala.Option.empty()
+    path = java_class(session, "org.apache.hadoop.fs.Path")(java_class(session, "java.net.URI")(uri))
+    log = java_class(session, "org.apache.spark.sql.delta.DeltaLog").forTable(session._jsparkSession, path)
+    nothing = no_option(session)
     return log, log.update(False, nothing, nothing)
 
 
@@ -231,14 +229,13 @@ def rows_of_commit(session: SparkSession, schema: str, identifier: str, app_id: 
             return None
     if transactions != [(app_id, txn_version)] or not put_in:  # `run --plan` hands a transaction over without its rows
         return None
-    jvm = jvm_of(session)
-    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # which reads them
+    java_class(session, "org.apache.spark.sql.classic.SparkSession").setActiveSession(session._jsparkSession)  # which reads them
     log, snapshot = delta_log(session, uri)
-    files = jvm.java.util.ArrayList()
+    files = java_class(session, "java.util.ArrayList")()
     for line in put_in:
-        files.add(jvm.org.apache.spark.sql.delta.actions.Action.fromJson(line))
-    scala_files = jvm.scala.jdk.javaapi.CollectionConverters.asScala(files).toSeq()
-    return DataFrame(log.createDataFrame(snapshot, scala_files, False, jvm.scala.Option.empty()), session)
+        files.add(java_class(session, "org.apache.spark.sql.delta.actions.Action").fromJson(line))
+    scala_files = java_class(session, "scala.jdk.javaapi.CollectionConverters").asScala(files).toSeq()
+    return DataFrame(log.createDataFrame(snapshot, scala_files, False, no_option(session)), session)
 
 
 def _said(commit: dict[str, Any]) -> dict[str, Any]:

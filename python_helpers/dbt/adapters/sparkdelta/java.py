@@ -13,11 +13,27 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def jvm_of(session: SparkSession) -> Any:
-    """The view of the virtual machine, by which Java's classes are named; pyspark knows it as one that may not be there."""
-    jvm = session._jvm
-    assert jvm is not None
-    return jvm
+# What pyspark itself asks for in every statement or column.
+_SESSION = "org.apache.spark.sql.classic.SparkSession"
+_OF_PYSPARK = ("PythonUtils", _SESSION, f"{_SESSION}$", "org.apache.spark.sql.functions")
+
+
+def java_class(session: SparkSession, name: str) -> Any:
+    """A class of Java by its full name, looked up once.
+
+    py4j keeps none: for a name that is no class, as `org` of `jvm.org.apache…`, or for one that pyspark imports, all jars are
+    searched each time, in the package of each import: a millisecond and more.
+    """
+    known = vars(session._jvm)  # what stands there, pyspark finds too
+    for each in (name, *_OF_PYSPARK):
+        if each not in known:
+            known[each] = getattr(session._jvm, each)
+    return known[name]
+
+
+def no_option(session: SparkSession) -> Any:
+    """Scala's None."""
+    return java_class(session, "scala.Option").empty()
 
 
 def whole_text(error: BaseException) -> str:

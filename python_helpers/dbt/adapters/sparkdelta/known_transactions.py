@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import catalog, delta_log
-from dbt.adapters.sparkdelta.java import jvm_of
+from dbt.adapters.sparkdelta.java import java_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,7 @@ def from_checksum(session: SparkSession, schema: str, identifier: str, txn: Mapp
         return False
     jvm = session._jvm
     if jvm not in _lazy:
-        _lazy[jvm] = _found(jvm, log, snapshot.getClass())
+        _lazy[jvm] = _found(session, log, snapshot.getClass())
     lazy = _lazy[jvm]
     if lazy is None or (have := lazy.have.get(snapshot)) & lazy.bit:
         return False
@@ -74,7 +74,7 @@ def _in_checksum(snapshot: Any) -> dict[str, int] | None:
     return delta_log.versions_of(checksum.get().setTransactions().get())
 
 
-def _found(jvm: Any, log: Any, snapshot: Any) -> _Lazy | None:
+def _found(session: SparkSession, log: Any, snapshot: Any) -> _Lazy | None:
     """None where this version of Delta keeps them in another way: then it works them out, as ever. snapshot: the class.
 
     The bit is the one that changes in a snapshot of no table when it is asked for its transactions.
@@ -85,7 +85,7 @@ def _found(jvm: Any, log: Any, snapshot: Any) -> _Lazy | None:
         value, have = (snapshot.getDeclaredField(name) for name in ("transactions", "bitmap$0"))
         for each in (value, have):
             each.setAccessible(True)
-        of_no_table = jvm.org.apache.spark.sql.delta.DummySnapshot(log.logPath(), log)
+        of_no_table = java_class(session, "org.apache.spark.sql.delta.DummySnapshot")(log.logPath(), log)
         before = have.get(of_no_table)
         of_no_table.transactions()
         bit = before ^ have.get(of_no_table)
@@ -97,12 +97,14 @@ def _found(jvm: Any, log: Any, snapshot: Any) -> _Lazy | None:
 
 def _map_of(session: SparkSession, versions: Mapping[str, int]) -> Any:
     """The same as a map of Scala's, from text to Java's Long."""
-    gateway, jvm = session.sparkContext._gateway, jvm_of(session)
+    gateway = session.sparkContext._gateway
     assert gateway is not None
-    names, numbers = jvm.java.util.ArrayList(), gateway.new_array(gateway.jvm.long, len(versions))
+    names, numbers = java_class(session, "java.util.ArrayList")(), gateway.new_array(java_class(session, "long"), len(versions))
     for place, (name, version) in enumerate(versions.items()):
         names.add(name)
         numbers[place] = version
-    longs = jvm.java.util.Arrays.stream(numbers).boxed().toList()  # small numbers of Python's would come as Integer
-    pairs = jvm.PythonUtils.toSeq(names).zip(jvm.PythonUtils.toSeq(longs))
-    return pairs.toMap(getattr(getattr(jvm.scala, "$less$colon$less$"), "MODULE$").refl())
+    # small numbers of Python's would come as Integer
+    longs = java_class(session, "java.util.Arrays").stream(numbers).boxed().toList()
+    to_seq = java_class(session, "PythonUtils").toSeq
+    pairs = to_seq(names).zip(to_seq(longs))
+    return pairs.toMap(getattr(java_class(session, "scala.$less$colon$less$"), "MODULE$").refl())

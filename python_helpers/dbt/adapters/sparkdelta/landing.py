@@ -25,7 +25,7 @@ from dbt.adapters.sparkdelta import database, delta_log, listing, upkeep
 from dbt.adapters.sparkdelta.columns import merge, quoted, sql_of, statements, want_mapping
 from dbt.adapters.sparkdelta.database import JDBC_OPTIONS, Environment, name_driver, need_class, plain_type
 from dbt.adapters.sparkdelta.in_session import InSession
-from dbt.adapters.sparkdelta.java import innermost_cause, jvm_of, whole_text
+from dbt.adapters.sparkdelta.java import innermost_cause, java_class, whole_text
 from dbt.adapters.sparkdelta.session import LAST_COMMIT
 
 if TYPE_CHECKING:
@@ -147,18 +147,19 @@ def _partitions(
 ) -> dict[str, list[int]]:
     """The partitions of the topics. Raises DbtRuntimeError after PATIENCE seconds without an answer, or if a topic is not there:
     the stream itself would ask for minutes."""
-    jvm = jvm_of(session)
     of_client = {name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")}
-    seconds, servers = jvm.java.util.concurrent.TimeUnit.SECONDS, options["kafka.bootstrap.servers"]
+    seconds, servers = java_class(session, "java.util.concurrent.TimeUnit").SECONDS, options["kafka.bootstrap.servers"]
     client = None
     try:
-        client = jvm.org.apache.kafka.clients.admin.AdminClient.create(jvm.java.util.HashMap(of_client))
+        properties = java_class(session, "java.util.HashMap")(of_client)
+        client = java_class(session, "org.apache.kafka.clients.admin.AdminClient").create(properties)
         there = list(client.listTopics().names().get(PATIENCE, seconds))
-        names = list(topics) or [name for name in there if jvm.java.util.regex.Pattern.matches(pattern, name)]
+        names = list(topics) or [name for name in there if java_class(session, "java.util.regex.Pattern").matches(pattern, name)]
         if missing := sorted(set(names) - set(there)):
             hint = _near(missing[0], there)
             raise DbtRuntimeError(f"`kafka.topics` names {', '.join(missing)}, which {servers} does not have. {hint}")
-        described = client.describeTopics(jvm.java.util.ArrayList(names)).allTopicNames().get(PATIENCE, seconds)
+        described = client.describeTopics(java_class(session, "java.util.ArrayList")(names))
+        described = described.allTopicNames().get(PATIENCE, seconds)
         return {name: [each.partition() for each in described[name].partitions()] for name in names}
     except DbtRuntimeError:
         raise
@@ -167,7 +168,7 @@ def _partitions(
         raise DbtRuntimeError(f"`kafka.bootstrap_servers` ({servers}) {said}") from None
     finally:
         if client is not None:
-            client.close(jvm.java.time.Duration.ZERO)
+            client.close(java_class(session, "java.time.Duration").ZERO)
 
 
 def _near(name: str, there: Sequence[str]) -> str:

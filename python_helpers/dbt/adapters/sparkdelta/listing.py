@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import catalog
-from dbt.adapters.sparkdelta.java import jvm_of, short_message
+from dbt.adapters.sparkdelta.java import java_class, short_message
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,9 +103,10 @@ def _found_files(session: SparkSession, statuses: Any) -> Iterator[dict[str, Any
     gateway = session.sparkContext._gateway
     assert gateway is not None
     count = len(statuses) if statuses is not None else 0
-    objects = gateway.new_array(gateway.jvm.java.lang.Object, count)  # py4j passes no other array as Object[]
-    gateway.jvm.java.lang.System.arraycopy(statuses or objects, 0, objects, 0, count)
-    joined = str(gateway.jvm.org.apache.commons.lang3.StringUtils.join(objects, "\0"))
+    # py4j passes no other array as Object[]
+    objects = gateway.new_array(java_class(session, "java.lang.Object"), count)
+    java_class(session, "java.lang.System").arraycopy(statuses or objects, 0, objects, 0, count)
+    joined = str(java_class(session, "org.apache.commons.lang3.StringUtils").join(objects, "\0"))
     for status in joined.split("\0") if count else ():
         found = _STATUS.search(status)
         if found is None:
@@ -130,9 +131,8 @@ def _file(path: str, size: int, modified: int) -> dict[str, Any]:
 def file_system(session: SparkSession, path: str) -> tuple[Any, Any]:
     from py4j.protocol import Py4JJavaError
 
-    jvm = jvm_of(session)
     try:
-        hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+        hadoop_path = java_class(session, "org.apache.hadoop.fs.Path")(path)
         return hadoop_path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), hadoop_path
     except Py4JJavaError as error:
         raise _unreadable(path, error) from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dbt.adapters.sparkdelta.catalog import location
 from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.delta_log import delta_log, table_state
-from dbt.adapters.sparkdelta.java import jvm_of
+from dbt.adapters.sparkdelta.java import java_class, no_option
 from dbt.adapters.sparkdelta.session import settings_on
 from dbt.adapters.sparkdelta.write_plan import USER_METADATA, WritePlan
 
@@ -66,20 +66,20 @@ def hand_over(session: SparkSession, source: tuple[str, str], target: tuple[str,
     if state["app_id"] is None or state["replaced"]:
         return
     plan = WritePlan(txn={"app_id": state["app_id"], "version": state["txn_version"]}, notes=state["notes"])
-    jvm = jvm_of(session)
-    delta, nothing = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty()
-    transaction = delta.actions.SetTransaction(state["app_id"], state["txn_version"], nothing)
-    actions = jvm.scala.jdk.javaapi.CollectionConverters.asScala(jvm.java.util.List.of(transaction)).toSeq()
-    operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
+    delta, nothing = "org.apache.spark.sql.delta", no_option(session)
+    transaction = java_class(session, f"{delta}.actions.SetTransaction")(state["app_id"], state["txn_version"], nothing)
+    actions = java_class(session, "java.util.List").of(transaction)
+    actions = java_class(session, "scala.jdk.javaapi.CollectionConverters").asScala(actions).toSeq()
+    operation = getattr(java_class(session, f"{delta}.DeltaOperations$ManualUpdate$"), "MODULE$")
     with settings_on(session, plan.settings):
-        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # whose settings the commit reads
+        # whose settings the commit reads
+        java_class(session, "org.apache.spark.sql.classic.SparkSession").setActiveSession(session._jsparkSession)
         delta_log(session, location(session, *target))[0].startTransaction(nothing, nothing).commit(actions, operation)
 
 
 def purge(session: SparkSession, schema: str, identifier: str) -> None:
     """Remove from disk all that the table's newest version does not hold: rows that deletion vectors only mark, older files,
     change data, and older log entries, whose statistics name values. Time travel to before ends; what our commits noted stays."""
-    jvm = jvm_of(session)
     table = ".".join(map(quoted, (schema, identifier)))
     session.sql(f"reorg table {table} apply (purge)")
     state = table_state(session, schema, identifier, app_prefix=identifier)
@@ -93,7 +93,7 @@ def purge(session: SparkSession, schema: str, identifier: str) -> None:
     log, _ = delta_log(session, location(session, schema, identifier))
     log.checkpoint()
     # so far in the future that py4j makes it a Long; entries at and above the checkpoint stay
-    retention = jvm.scala.Option.apply(-(2**31) - 1)
-    minute = jvm.org.apache.spark.sql.delta.TruncationGranularity.MINUTE()
-    nothing = jvm.scala.Option.empty()
+    retention = java_class(session, "scala.Option").apply(-(2**31) - 1)
+    minute = java_class(session, "org.apache.spark.sql.delta.TruncationGranularity").MINUTE()
+    nothing = no_option(session)
     log.cleanUpExpiredLogs(log.update(False, nothing, nothing), nothing, retention, minute)
