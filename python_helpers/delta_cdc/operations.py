@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,8 +19,9 @@ from delta_cdc.errors import OperationError, Problem, ProjectError, did_you_mean
 from delta_cdc.project import Project, Table
 from delta_cdc.versions import mismatch
 
-# of dbt: nothing on the screen but what a macro prints; the error is shown by the caller
-QUIET = ("--quiet", "--log-level", "none")
+# of dbt: nothing on the screen but what a macro prints; the error is shown by the caller. By `--log-level` alone its log would be
+# as silent.
+QUIET = ("--quiet", "--log-level", "none", "--log-level-file", os.environ.get("DBT_LOG_LEVEL_FILE") or "debug")
 
 
 @dataclass(frozen=True)
