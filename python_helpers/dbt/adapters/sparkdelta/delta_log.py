@@ -15,7 +15,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta.catalog import local_path, location
 from dbt.adapters.sparkdelta.columns import quoted
-from dbt.adapters.sparkdelta.java import java_class, no_option, short_message
+from dbt.adapters.sparkdelta.java import java_class, make_active, no_option, short_message
 from dbt.adapters.sparkdelta.statements import names_of
 
 if TYPE_CHECKING:
@@ -104,9 +104,12 @@ def _lines(session: SparkSession, uri: str, name: str) -> Iterator[str]:
 
 def _log_folder(session: SparkSession, uri: str) -> tuple[Any, Any]:
     """Hadoop's file system of a table, and the folder of its log in it."""
-    path = java_class(session, "org.apache.hadoop.fs.Path")
-    folder = path(path(java_class(session, "java.net.URI")(uri)), "_delta_log")
+    folder = java_class(session, "org.apache.hadoop.fs.Path")(_hadoop_path(session, uri), "_delta_log")
     return folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), folder
+
+
+def _hadoop_path(session: SparkSession, uri: str | None) -> Any:
+    return java_class(session, "org.apache.hadoop.fs.Path")(java_class(session, "java.net.URI")(uri))
 
 
 def no_state() -> dict[str, Any]:
@@ -194,8 +197,7 @@ def statistics(session: SparkSession, schema: str, identifier: str, column: str 
 
 def delta_log(session: SparkSession, uri: str | None) -> tuple[Any, Any]:
     """Delta's own DeltaLog of a table, brought up to date, and its newest snapshot."""
-    path = java_class(session, "org.apache.hadoop.fs.Path")(java_class(session, "java.net.URI")(uri))
-    log = java_class(session, "org.apache.spark.sql.delta.DeltaLog").forTable(session._jsparkSession, path)
+    log = java_class(session, "org.apache.spark.sql.delta.DeltaLog").forTable(session._jsparkSession, _hadoop_path(session, uri))
     nothing = no_option(session)
     return log, log.update(False, nothing, nothing)
 
@@ -229,7 +231,7 @@ def rows_of_commit(session: SparkSession, schema: str, identifier: str, app_id: 
             return None
     if transactions != [(app_id, txn_version)] or not put_in:  # `run --plan` hands a transaction over without its rows
         return None
-    java_class(session, "org.apache.spark.sql.classic.SparkSession").setActiveSession(session._jsparkSession)  # which reads them
+    make_active(session)  # which reads them
     log, snapshot = delta_log(session, uri)
     files = java_class(session, "java.util.ArrayList")()
     for line in put_in:

@@ -89,9 +89,12 @@ def create_lines_view(
         numbered = _numbered_by_pieces(session, placed, files)
     else:  # as it mostly is
         _, batch, change_set = files[0]
-        place = {"batch_id": F.lit(batch).cast("bigint"), "change_set": F.lit(change_set)}
-        place["row_number"] = F.monotonically_increasing_id() + 1
-        numbered = lines.select(*(value.alias(name) for name, value in {**place, "message": message}.items()))
+        numbered = lines.select(
+            F.lit(batch).cast("bigint").alias("batch_id"),
+            F.lit(change_set).alias("change_set"),
+            (F.monotonically_increasing_id() + 1).alias("row_number"),
+            message.alias("message"),
+        )
     numbered.createOrReplaceTempView(quoted(name))
 
 

@@ -31,6 +31,11 @@ def java_class(session: SparkSession, name: str) -> Any:
     return known[name]
 
 
+def make_active(session: SparkSession) -> None:
+    """Java reads this session's settings where Python calls what has none of its own."""
+    java_class(session, _SESSION).setActiveSession(session._jsparkSession)
+
+
 def no_option(session: SparkSession) -> Any:
     """Scala's None."""
     return java_class(session, "scala.Option").empty()

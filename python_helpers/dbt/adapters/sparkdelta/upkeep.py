@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dbt.adapters.sparkdelta.catalog import location
 from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.delta_log import delta_log, table_state
-from dbt.adapters.sparkdelta.java import java_class, no_option
+from dbt.adapters.sparkdelta.java import java_class, make_active, no_option
 from dbt.adapters.sparkdelta.session import settings_on
 from dbt.adapters.sparkdelta.write_plan import USER_METADATA, WritePlan
 
@@ -72,8 +72,7 @@ def hand_over(session: SparkSession, source: tuple[str, str], target: tuple[str,
     actions = java_class(session, "scala.jdk.javaapi.CollectionConverters").asScala(actions).toSeq()
     operation = getattr(java_class(session, f"{delta}.DeltaOperations$ManualUpdate$"), "MODULE$")
     with settings_on(session, plan.settings):
-        # whose settings the commit reads
-        java_class(session, "org.apache.spark.sql.classic.SparkSession").setActiveSession(session._jsparkSession)
+        make_active(session)  # whose settings the commit reads
         delta_log(session, location(session, *target))[0].startTransaction(nothing, nothing).commit(actions, operation)
 
 
