@@ -70,9 +70,8 @@
     {%- do settings.update({'lacking': {} if evolution.nested else evolution.new}) -%}
     {%- set touched = delta_cdc._touched_partitions(settings, delta_cdc._winners(settings, staging, keys, state, plan), plan) -%}
     {%- do settings.update({'lacking': {}}) -%}
-    {%- set noted = evolution.backfill or plan.revised or delta_cdc.resolved_since(reached, state) -%}
-    {#- by a commit, though no row differs -#}
-    {%- do options.update({'skip': not touched and not noted, 'predicates': [touched or 'false']}) -%}
+    {#- what was filled, and which revision was worked in, is noted by a commit, though no row differs -#}
+    {%- do options.update({'skip': not touched and not evolution.backfill and not plan.revised, 'predicates': [touched or 'false']}) -%}
     {%- set sql = delta_cdc._partitions_rewritten(settings,
           delta_cdc._winners(settings, staging, keys, state, plan), touched, plan) -%}
   {%- else -%}

@@ -412,8 +412,8 @@ MUTANTS = (
     Mutant(
         "S6",
         "macros/apply/final.sql",
-        "not touched and not noted",
-        "not touched",
+        "delta_cdc.nothing_to_do(staged, state, reached) -%}",
+        "false -%}",
         ("tests/scenarios/test_operations.py::test_S6_a_key_change_that_changes_no_row_is_worked_in_once",),
         nightly=True,
     ),
