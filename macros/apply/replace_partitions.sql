@@ -3,7 +3,7 @@
 {% macro _touched_partitions(settings, winners, plan) %}
   {%- set keys = settings['keys'] -%}
   {%- set parts = delta_cdc._partition_columns(settings) -%}
-  {%- set columns = delta_cdc._final_columns(settings, derived=false) -%}
+  {%- set columns = delta_cdc._final_columns(settings) -%}
   {%- set sql -%}
 with winners as (
 {{ winners }}

@@ -29,12 +29,12 @@
 {% endmacro %}
 
 
-{#- The names of final's columns. derived: also those that only partition it. -#}
-{% macro _final_columns(settings, derived=true) %}
+{#- The names of final's columns. -#}
+{% macro _final_columns(settings) %}
   {%- set added = [settings.get('created_at'), settings.get('updated_at')] | select | list -%}
   {{ return(settings['columns'] + added + (['_cdc_key'] if settings.get('surrogate') == 'hash' else [])
       + (['_cdc_is_deleted', '_cdc_deleted_at'] if settings.get('delete_mode') == 'soft' else [])
-      + (delta_cdc._derived_partitions(settings) | map(attribute='name') | list if derived else [])) }}
+      + (delta_cdc._derived_partitions(settings) | map(attribute='name') | list)) }}
 {% endmacro %}
 
 {#- The settings by which a row of final holds more than its changes give. -#}
