@@ -332,7 +332,7 @@ from {{ delta_cdc._with_made(settings, 'winners', delta_cdc._unlisted_there(sett
 {%- set new_keys = 'select ' ~ delta_cdc.column_list(keys) ~ ' from ' ~ staging
       ~ ' where _cdc_error is null and _cdc_batch_id > ' ~ done -%}
 {%- set first = settings.get('set_on_insert') or [] -%}
-{%- set goes_on = 'r._cdc_life = 0' ~ (' and (not live._cdc_is_deleted or not r._cdc_lived)' if soft else '') -%}
+{%- set goes_on = 'r._cdc_life = 0' ~ (' and not live._cdc_is_deleted' if soft else '') -%}
   select
     {{ delta_cdc.column_list(keys, 'r.') }}, r._cdc_ends, r._cdc_occurred_at, r.{{ delta_cdc.order_columns() | join(', r.') }}
   {%- for column in values %}
@@ -352,14 +352,16 @@ from {{ delta_cdc._with_made(settings, 'winners', delta_cdc._unlisted_there(sett
   {%- endif %}
   {%- if soft %},
     r._cdc_ends as _cdc_is_deleted,
-    case when r._cdc_ends
-      then if(not r._cdc_lived and live._cdc_is_deleted, live._cdc_deleted_at, r._cdc_occurred_at) end as _cdc_deleted_at,
+    if(r._cdc_ends, r._cdc_occurred_at, null) as _cdc_deleted_at,
     not r._cdc_lived and live._cdc_is_there is null as _cdc_is_gone
   {%- endif %}
   from ranked as r
   left join (select *{{ delta_cdc._lacking(settings) }}, true as _cdc_is_there
     from {{ delta_cdc.rows_at(this, new_keys, keys) }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'r') }}
   where r._cdc_newest_first = 1
+  {%- if soft %}
+    and (r._cdc_lived or not coalesce(live._cdc_is_deleted, false))  -- a row that is deleted already stays as it is
+  {%- endif %}
 {%- endmacro %}
 
 
