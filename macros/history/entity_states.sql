@@ -29,8 +29,8 @@ states as (
   select _cdc_entity, _cdc_epoch, _cdc_after, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at,
     _cdc_ends, _cdc_truncates
     {%- if with_life %}{% for name in delta_cdc._names_of_life(settings) %}, {{ name }}{% endfor %}{% endif %},
-    {{ delta_cdc._made(settings, keys + (settings['columns'] | reject('in', keys) | list)) }}
-  from folded
+    {{ delta_cdc.column_list(keys + (settings['columns'] | reject('in', keys) | list)) }}
+  from {{ delta_cdc._with_made(settings, 'folded') }}
 )
 {%- endif %}
 {%- endmacro %}
