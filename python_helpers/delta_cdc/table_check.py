@@ -64,18 +64,19 @@ class TableCheck:
         line = line or self.block.line or self.table.line
         self.problems.append(Problem(message, self.table.feed, self.table.name, self.table.file, line))
 
-    def known_columns(self, setting: str, named: Iterable[str]) -> None:
-        """Each name must be a column. A feed's lists need only fit one table (checked for the feed)."""
+    def known_columns(self, setting: str, named: Iterable[str], made: Iterable[str] = ()) -> None:
+        """Each name must be a column, or one of `made`. A feed's lists need only fit one table (checked for the feed)."""
         if setting in COLUMN_LISTS and self.level(setting) == 1:
             return
+        known = [*self.names, *made]
         twice: set[str] = set()
         never = {name.casefold() for name in self.settings.never_store}
         for name in named:
             if name.casefold() in never:
                 self.problem(f"`{setting}` names `{name}`, which `never_store` keeps out. Take one of them out.", setting)
-            elif name not in self.names and self.names:
+            elif name not in known and self.names:
                 self.problem(
-                    f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, self.names)}",
+                    f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}",
                     setting,
                 )
             elif name in twice:
@@ -269,7 +270,7 @@ class TableCheck:
                     shaped_by = "operation" if key == settings.operation else "old_keys"
                     message = f"`{shaped_by}` names the key column `{key}`. It takes a column that is not one of `keys`."
                 self.problem(message, shaped_by)
-        self.known_columns("track_columns", column_list(settings.track_columns))
+        self.known_columns("track_columns", column_list(settings.track_columns), made=settings.expressions)
         for name in column_list(settings.track_columns):
             if name in self.names and name not in self.published and self.level("track_columns") == 2:
                 message = f"`track_columns` names `{name}`, which history does not have: {self.why_left_out(name)}."

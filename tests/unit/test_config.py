@@ -1172,6 +1172,14 @@ def test_expressions_may_name_fields_of_the_format_what_expressions_make_and_sta
     assert loaded(tmp_path, source(feed=feeds, tables={"invoice": TABLE | settings})).tables
 
 
+@pytest.mark.parametrize("track", [["x"], {"except": ["x"]}])
+def test_H3_what_expressions_make_may_be_tracked_or_not(tmp_path: Path, track: Any) -> None:
+    table = TABLE | {"expressions": {"x": "date(_cdc_occurred_at)"}, "track_columns": track}
+    assert loaded(tmp_path, source(tables={"invoice": table})).tables
+    (problem,) = problems(tmp_path, source(tables={"invoice": TABLE | {"track_columns": track}}))
+    assert "`track_columns` names `x`, which is no column." in problem
+
+
 def test_fields_of_the_format_are_no_columns_of_final(tmp_path: Path) -> None:
     wrong = TABLE | {"expressions": {"y": "year(_timestamp)"}, "partition_by": ["year(_timestamp) as p"]}
     found = problems(tmp_path, source(feed=FEED | {"format": "debezium"}, tables={"invoice": wrong}))
