@@ -119,7 +119,7 @@ class TableCheck:
         for name in names_in(expression) if single is None else [single]:
             if name.casefold() in [each.casefold() for each in self.settings.never_store]:
                 self.problem(f"`{setting}` names `{name}`, which `never_store` keeps out. Take one of them out.", setting)
-            elif single is None and name.casefold().startswith("_cdc_"):  # one of staging's own
+            elif (single is None or setting == "expressions") and name.casefold().startswith("_cdc_"):  # one of staging's own
                 kept = (*_OF_A_ROW, *(["_cdc_occurred_at"] if self.table.has_entities else []))
                 if of_final and not self.table.appends_only and name.casefold() not in kept:
                     message = f"`{setting}` names `{name}`, which only staging has. History and final know of a row's last change"

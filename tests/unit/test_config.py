@@ -343,6 +343,7 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ({"expressions": {"id": "1"}}, "`expressions` names the key column `id`"),
         ({"expressions": {"_cdc_x": "1"}}, "`expressions` names `_cdc_x`: names with _cdc_ are taken."),
         ({"expressions": {"x": "lower(_cdc_change_set)"}}, "`expressions` names `_cdc_change_set`, which only staging has."),
+        ({"expressions": {"x": "_cdc_change_set"}}, "`expressions` names `_cdc_change_set`, which only staging has."),
         ({"partition_by": ["date(_cdc_staged_at) as d"]}, "`partition_by` names `_cdc_staged_at`, which only staging has."),
         (
             {"keys": [], "keyless": "multiset", "partition_by": ["date(_cdc_occurred_at) as d"]},
@@ -1163,6 +1164,7 @@ def test_a_condition_may_be_a_constant(tmp_path: Path) -> None:
         ({"expressions": {"y": "id + 1", "z": "y + _cdc_batch_id"}, "partition_by": ["z % 10 as part"]}, "rows"),
         ({"partition_by": ["date(_cdc_occurred_at) as d"]}, "rows"),
         ({"insert_only": True, "expressions": {"x": "lower(_cdc_change_set)"}}, "rows"),
+        ({"expressions": {"x": "_cdc_occurred_at", "y": "`_cdc_batch_id`"}}, "rows"),
     ],
 )
 def test_expressions_may_name_fields_of_the_format_what_expressions_make_and_staging_s_own(
