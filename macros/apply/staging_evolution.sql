@@ -23,15 +23,24 @@
 {% macro _notes_of_rows(settings) %}
   {{ return({'keys': settings['keys'], 'rows_are': delta_cdc._rows_are(settings),
       'appended': delta_cdc.is_appended(settings), 'sequence_by': settings.sequence_by,
-      'masked': delta_cdc._masks_of_rows(settings)}) }}
+      'masked': delta_cdc._masks(settings)}) }}
 {% endmacro %}
 
-{#- The masks of what tells rows apart: with other ones a row would not be known again. Too short to tell
-    the SQL, which may hold a secret. -#}
-{% macro _masks_of_rows(settings) %}
+{#- The masks of columns, too short to tell the SQL, which may hold a secret. -#}
+{% macro _masks(settings) %}
   {%- set out = {} -%}
-  {%- for column, sql in settings.mask.items() if column in settings['keys'] or settings.keyless == 'multiset' -%}
-    {%- do out.update({column: local_md5(sql | string)[:6]}) -%}
+  {%- for column, sql in settings.mask.items() %}{% do out.update({column: local_md5(sql | string)[:6]}) %}{% endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{#- The columns that tell rows apart and have another mask than staging was loaded with: a row would not be known again. -#}
+{% macro _masked_otherwise(settings, state) %}
+  {%- set now, out = delta_cdc._masks(settings), [] -%}
+  {%- set were = state.notes.get('masked', now) -%}
+  {%- set telling = settings['keys'] + (settings.get('alternate_keys') or []) | sum(start=[]) -%}
+  {%- for column in (now.keys() | list + were.keys() | list) | unique
+        if (column in telling or settings.keyless == 'multiset') and now.get(column) != were.get(column) -%}
+    {%- do out.append(column) -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
@@ -49,15 +58,16 @@
 {#- Staged rows without keys cannot get some (N1), nor can a table of inserts show what was updated or deleted before (N2). -#}
 {% macro _refuse_other_rows(settings, state) %}
   {%- set words = {'keyed': 'have keys', 'values': 'are their values', 'added': 'are only added'} -%}
-  {%- set were, are, masks = state.notes.get('rows_are'), delta_cdc._rows_are(settings), delta_cdc._masks_of_rows(settings) -%}
+  {%- set were, are, masked = state.notes.get('rows_are'), delta_cdc._rows_are(settings),
+        delta_cdc._masked_otherwise(settings, state) -%}
   {%- if were and were != are -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings)
           ~ 'by `keys`, `keyless` and `insert_only` its rows ' ~ words[are] ~ ', and staging was loaded with rows that '
           ~ words[were] ~ '. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
-  {%- elif state.notes.get('masked', masks) != masks -%}
+  {%- elif masked -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings)
           ~ '`mask` is another one than staging was loaded with for columns that tell rows apart ('
-          ~ (masks.keys() | list + state.notes.masked.keys() | list) | unique | join(', ')
+          ~ masked | join(', ')
           ~ '): its rows would not be known again. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings)) -%}
   {%- elif delta_cdc.is_appended(settings) and state.notes.get('appended') is sameas false
         and adapter.query_rows('select 1 as found from ' ~ delta_cdc._model_of(settings, 'staging')

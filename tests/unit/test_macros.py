@@ -491,6 +491,9 @@ BAG = {**KEYED, "keys": [], "keyless": "multiset"}
     (KEYED, {**KEYED, "mask": {"a": "a % 2"}}, True, None),
     (KEYED, {**KEYED, "mask": {"id": "id % 2"}}, True, r"columns that tell rows apart \(id\)"),
     ({**BAG, "mask": {"a": "1"}}, BAG, True, r"columns that tell rows apart \(a\)"),
+    (KEYED, {**KEYED, "alternate_keys": [["a", "b"]], "mask": {"a": "1"}}, True, r"columns that tell rows apart \(a\)"),
+    ({**KEYED, "mask": {"id": "1", "a": "1"}}, {**KEYED, "keys": ["a"], "mask": {"id": "1", "a": "1"}}, True, None),
+    ({**KEYED, "mask": {"id": "1"}}, {**KEYED, "keys": ["a"], "mask": {}}, True, None),
 ])  # fmt: skip
 def test_N1_N2_E7_rows_are_told_apart_as_staging_was_loaded(before: dict, now: dict, there: bool, message: str | None) -> None:
     adapter = SimpleNamespace(query_rows=lambda _: [{"found": 1}] if there else [])
