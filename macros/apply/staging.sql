@@ -345,7 +345,8 @@ spelled as (  -- to Spark, case makes no difference
 {%- if settings.get('full_images') %}
 whole as (  -- what an update leaves out is as it was before
   select * except (after), if({{ delta_cdc._operation(settings) }} = 'U' and before is not null,
-    {%- set silent = delta_cdc._silent_when_null(settings) %}
+    {%- set silent = delta_cdc._silent_when_null(settings) | list %}
+    {%- for new, old in settings.renamed_columns.items() if new in silent %}{% do silent.append(old) %}{% endfor %}
     {%- if silent %}
     map_concat(map_filter(before, (name, value) ->
         not map_contains_key(after, name) or (after[name] is null and name in ({{ delta_cdc._literals(silent) }}))),

@@ -130,6 +130,9 @@ def test_P1_which_nulls_of_an_update_mean_absent() -> None:
     assert MACROS["_null_in_update"](every) == f"filter(array({named}), column -> after[column] is null)"
     some = {**SETTINGS, "ignore_null_updates": ["a"]}
     assert "filter(array('a'), column -> after[column] is null) as _cdc_null" in MACROS["_staging_ctes"](some, "lines_view")
+    whole = MACROS["_staging_ctes"]({**some, "full_images": True, "renamed_columns": {"a": "was", "op": "kind"}}, "lines_view")
+    assert "after[name] is null and name in ('a', 'was')" in whole
+    assert some["ignore_null_updates"] == ["a"]
 
 
 def test_settings_name_columns_as_the_table_spells_them() -> None:
