@@ -53,7 +53,11 @@ class TestPromises:
     @pytest.fixture(scope="class")
     def snapshots(self):
         config = "{{ config(unique_key=['a', 'b'], strategy='check', check_cols='all', file_format='delta') }}"
-        return {"kept.sql": "{% snapshot kept %}" + config + " select 1 as a, 2 as b, {{ var('n') }} as n{% endsnapshot %}"}
+        loses = config.replace("['a', 'b']", "'a'").replace("'all'", "['n']") + " select 1 as a, {{ var('n') }} as n"
+        return {
+            "kept.sql": "{% snapshot kept %}" + config + " select 1 as a, 2 as b, {{ var('n') }} as n{% endsnapshot %}",
+            "loses.sql": "{% snapshot loses %}" + loses + "{% if var('n') == 1 %}, 'x' as gone{% endif %}{% endsnapshot %}",
+        }
 
     @pytest.fixture(scope="class")
     def project_config_update(self):
@@ -104,9 +108,15 @@ class TestPromises:
 
     def test_a_snapshot_may_have_several_keys(self, project):
         for n in (1, 2, 3):
-            run_dbt(["snapshot", "--vars", f"{{n: {n}}}"])
+            run_dbt(["snapshot", "--select", "kept", "--vars", f"{{n: {n}}}"])
         assert self.rows(project, "select a, b, n from {schema}.kept order by n") == [(1, 2, 1), (1, 2, 2), (1, 2, 3)]
         assert not [row for row in self.rows(project, "describe {schema}.kept") if row[0].startswith("dbt_unique_key")]
+
+    def test_a_snapshot_s_query_may_lose_a_column(self, project):
+        for n in (1, 2):
+            run_dbt(["snapshot", "--select", "loses", "--vars", f"{{n: {n}}}"])
+        rows = self.rows(project, "select n, gone, dbt_valid_to is null from {schema}.loses order by n")
+        assert rows == [(1, "x", False), (2, None, True)]
 
     def test_a_view_that_no_longer_works_does_not_empty_the_docs(self, project):
         run_dbt(["run", "--select", "base", "stale"])

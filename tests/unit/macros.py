@@ -1,4 +1,4 @@
-"""The project's macros and generic tests (as macros `test_…`), rendered alone: no dbt, no Spark."""
+"""The project's macros and generic tests (as macros `test_…`), and the adapter's, rendered alone: no dbt, no Spark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import CodeType, SimpleNamespace
 from typing import Any
@@ -15,6 +15,8 @@ from typing import Any
 import jinja2
 
 PROJECT = Path(__file__).parents[2]
+ADAPTER = PROJECT / "python_helpers/dbt/include/sparkdelta/macros"
+_MACRO = re.compile(r"\{%-? macro .*?\{%-? endmacro -?%\}", re.DOTALL)
 
 
 class _Returned(Exception):
@@ -65,22 +67,38 @@ def load(**context: Any) -> Mapping[str, Callable[..., Any]]:
     )
     macros: dict[str, Callable[..., Any]] = {}
     environment.globals["context"] = {"delta_cdc": macros}
-
-    def callable_of(macro: Any) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return str(macro(*args, **kwargs))
-            except _Returned as returned:
-                return returned.value
-
-        return call
-
     for code in _compiled():
         template = jinja2.Template.from_code(environment, code, environment.globals)
         scope = template.new_context()
         list(template.root_render_func(scope))  # a module leaves out the private ones
         for name, macro in scope.vars.items():
             if isinstance(macro, jinja2.runtime.Macro):
-                macros[name] = callable_of(macro)
+                macros[name] = _callable_of(macro)
                 setattr(namespace, name, macros[name])
     return macros
+
+
+def load_adapter(**context: Any) -> Mapping[str, Callable[..., Any]]:
+    """The adapter's macros by name, without the materializations; `context`: what of dbt's they call."""
+    environment = _environment()
+    macros: dict[str, Callable[..., Any]] = {}
+    texts = [text for path in sorted(ADAPTER.rglob("*.sql")) for text in _MACRO.findall(path.read_text())]
+    names = [re.match(r"\{%-? macro (\w+)", text)[1] for text in texts]  # type: ignore[index]
+    environment.globals.update({name: partial(lambda of, *args, **kwargs: macros[of](*args, **kwargs), name) for name in names})
+    environment.globals.update(
+        {"return": _return, "modules": SimpleNamespace(re=re), "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
+         "exceptions": SimpleNamespace(raise_compiler_error=_refuse), **context}
+    )
+    for name, text in zip(names, texts, strict=True):  # each alone: what it calls is to be a callable of ours
+        macros[name] = _callable_of(getattr(environment.from_string(text).module, name))
+    return macros
+
+
+def _callable_of(macro: Any) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return str(macro(*args, **kwargs))
+        except _Returned as returned:
+            return returned.value
+
+    return call

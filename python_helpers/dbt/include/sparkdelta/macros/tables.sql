@@ -83,3 +83,13 @@ as
   {%- endfor -%}
   {%- if own -%}{%- do adapter.evolve(relation, sparkdelta_types(own)) -%}{%- endif -%}
 {% endmacro %}
+
+
+{#- dbt's: dbt-spark's `insert *` wants of the query every column that the snapshot has, those too that it has lost. -#}
+{% macro sparkdelta__snapshot_merge_sql(target, source, insert_cols) -%}
+  {%- set own = [] -%}
+  {%- for column in insert_cols if not modules.re.match('(?i)`dbt_unique_key_[0-9]+`$', column) -%}
+    {%- do own.append(column) -%}
+  {%- endfor -%}
+  {{ default__snapshot_merge_sql(target, source, own) }}
+{%- endmacro %}
