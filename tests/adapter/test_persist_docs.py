@@ -12,6 +12,9 @@ select 1 as id, 'x' as `the.word`
 SEEN = """{{ config(materialized='view', persist_docs={'relation': true, 'columns': true}) }}
 select 1 as id, 'x' as `the.word`, 2 as other
 """
+PARQUET = """{{ config(materialized='table', file_format='parquet', persist_docs={'relation': true, 'columns': true}) }}
+select 1 as id, 2 as n
+"""
 CHECKED = "{{ config(materialized='table') }} select {{ var('id', '1') }} as id"
 YML = """
 models:
@@ -24,6 +27,10 @@ models:
     columns:
       - {name: id, description: "the key, it's \\\\d+"}
       - {name: the.word, description: 'ends in \\'}
+  - name: parquet
+    columns:
+      - {name: id, description: the key}
+      - {name: n, description: a number}
   - name: checked
     config: {contract: {enforced: true}}
     columns:
@@ -36,7 +43,7 @@ models:
 class TestPersistDocs:
     @pytest.fixture(scope="class")
     def models(self):
-        return {"told.sql": MODEL, "seen.sql": SEEN, "checked.sql": CHECKED, "schema.yml": YML}
+        return {"told.sql": MODEL, "seen.sql": SEEN, "parquet.sql": PARQUET, "checked.sql": CHECKED, "schema.yml": YML}
 
     def test_only_what_differs_is_committed(self, project):
         def operations():
@@ -63,6 +70,11 @@ class TestPersistDocs:
         run_dbt(["run", "--select", "seen"])
         about = {row[0]: row for row in project.run_sql("describe {schema}.seen", fetch="all")}
         assert [about[name][2] for name in ("id", "the.word", "other")] == ["the key, it's \\d+", "ends in \\", None]
+
+    def test_those_of_a_table_in_another_format(self, project):
+        run_dbt(["run", "--select", "parquet"])
+        about = {row[0]: row for row in project.run_sql("describe {schema}.parquet", fetch="all")}
+        assert [about[name][2] for name in ("id", "n")] == ["the key", "a number"]
 
     def test_constraints_hold(self, project):
         run_dbt(["run", "--select", "checked"])

@@ -2,10 +2,72 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 from tests.unit.macros import load_adapter
+
+
+class Config(dict[str, Any]):
+    """A model's."""
+
+    def persist_relation_docs(self) -> bool:
+        return True
+
+    def persist_column_docs(self) -> bool:
+        return True
+
+
+def statements_of(macro: str, *arguments: Any, config: Config, answers: dict[str, Any]) -> list[str]:
+    """What a macro has Spark do but for the questions that `answers` has, by what they begin with."""
+    done = []
+
+    def run_query(sql: str) -> Any:
+        for question, answer in answers.items():
+            if sql.startswith(question):
+                return answer
+        done.append(sql)
+        return None
+
+    def statement(*_: Any, caller: Any) -> str:
+        done.append(" ".join(caller().split()))
+        return ""
+
+    load_adapter(
+        config=config, run_query=run_query, statement=statement, adapter=SimpleNamespace(quote=lambda name: f"`{name}`"),
+        validate_doc_columns=lambda relation, told, there: told,
+    )[macro](*arguments)
+    return done
 
 
 def test_a_snapshot_inserts_the_columns_of_its_query_alone() -> None:
     macros = load_adapter(default__snapshot_merge_sql=lambda target, source, columns: f"{target} {source} {', '.join(columns)}")
     columns = ["`a`", "`dbt_unique_key_1`", "`DBT_UNIQUE_KEY_2`", "`dbt_scd_id`"]
     assert macros["sparkdelta__snapshot_merge_sql"]("t", "s", columns) == "t s `a`, `dbt_scd_id`"
+
+
+class Relation(str):
+    is_view = False
+
+
+def commented(config: Config, there: list[tuple[str, str, str]], told: dict[str, str]) -> list[str]:
+    """The statements that give a table's columns the descriptions told."""
+    model = {"description": "", "columns": {name: {"description": text} for name, text in told.items()}}
+    return statements_of(
+        "sparkdelta__persist_docs", Relation("s.t"), model, True, True, config=config, answers={"describe extended": there}
+    )
+
+
+@pytest.mark.parametrize(
+    ("file_format", "statements"),
+    [
+        ("delta", ["alter table s.t alter column `a` comment 'x', `b` comment 'y'"]),
+        ("parquet", ["alter table s.t alter column `a` comment 'x'", "alter table s.t alter column `b` comment 'y'"]),
+    ],
+)
+def test_a_table_of_spark_s_own_takes_one_comment_a_statement(file_format: str, statements: list[str]) -> None:
+    there = [("a", "int", ""), ("b", "int", ""), ("c", "int", "z"), ("", "", "")]
+    config = Config(file_format=file_format)
+    assert commented(config, there, {"a": "x", "b": "y", "c": "z"}) == statements
+    assert commented(config, there, {"c": "z"}) == []

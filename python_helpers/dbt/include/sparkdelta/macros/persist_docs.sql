@@ -1,4 +1,4 @@
-{#- Only what differs is written: the table's comment in one commit, all columns' comments in another. -#}
+{#- Only what differs is written: a Delta table's comment in one commit, all columns' comments in another. -#}
 {% macro sparkdelta__persist_docs(relation, model, for_relation, for_columns) -%}
   {%- if relation.is_view -%}{{ return('') }}{%- endif -%}
   {%- set relation_wanted = for_relation and config.persist_relation_docs() and model.description -%}
@@ -18,9 +18,11 @@
           {%- do changes.append(adapter.quote(name) ~ ' comment ' ~ sparkdelta_string(column.description or '')) -%}
         {%- endif -%}
       {%- endfor -%}
-      {%- if changes -%}
-        {%- do run_query('alter table ' ~ relation ~ ' alter column ' ~ changes | join(', ')) -%}
-      {%- endif -%}
+      {#- Spark's own tables take one column a statement -#}
+      {%- set at_once = config.get('file_format', 'delta') in ['delta', 'iceberg'] -%}
+      {%- for change in ([changes | join(', ')] if at_once else changes) if change -%}
+        {%- do run_query('alter table ' ~ relation ~ ' alter column ' ~ change) -%}
+      {%- endfor -%}
     {%- endif -%}
   {%- endif -%}
 {% endmacro %}
