@@ -71,3 +71,9 @@ def test_a_table_of_spark_s_own_takes_one_comment_a_statement(file_format: str, 
     config = Config(file_format=file_format)
     assert commented(config, there, {"a": "x", "b": "y", "c": "z"}) == statements
     assert commented(config, there, {"c": "z"}) == []
+
+
+def test_a_column_that_is_described_in_another_case_is_not_told_again() -> None:
+    there = [("customerId", "int", "the key"), ("day", "date", "it")]
+    assert commented(Config(), there, {"customerid": "the key", "Day": "it"}) == []
+    assert commented(Config(), there, {"CUSTOMERID": "other"}) == ["alter table s.t alter column `CUSTOMERID` comment 'other'"]

@@ -13,8 +13,7 @@
     {%- if columns_wanted -%}
       {%- set changes = [] -%}
       {%- for name, column in validate_doc_columns(relation, model.columns, is.columns.keys() | list).items() -%}
-        {%- set now = is.columns.get(name, is.columns.get(name | lower, '')) -%}
-        {%- if (column.description or '') != now -%}
+        {%- if (column.description or '') != is.columns.get(name, is.by_lower_name.get(name | lower, '')) -%}
           {%- do changes.append(adapter.quote(name) ~ ' comment ' ~ sparkdelta_string(column.description or '')) -%}
         {%- endif -%}
       {%- endfor -%}
@@ -28,20 +27,21 @@
 {% endmacro %}
 
 
-{#- {table: comment or none, columns: {name: comment}} as the catalog has them. -#}
+{#- {table: comment or none, columns: {name: comment}, by_lower_name: the same} as the catalog has them. -#}
 {% macro sparkdelta_comments(relation) %}
-  {%- set columns = {} -%}
+  {%- set columns, by_lower_name = {}, {} -%}
   {%- set about = namespace(table=none, columns_end=false) -%}
   {%- for row in run_query('describe extended ' ~ relation) -%}
     {%- if not row[0] or row[0].startswith('#') -%}
       {%- set about.columns_end = true -%}
     {%- elif not about.columns_end -%}
       {%- do columns.update({row[0]: row[2] or ''}) -%}
+      {%- do by_lower_name.update({row[0] | lower: row[2] or ''}) -%}
     {%- elif row[0] == 'Comment' -%}
       {%- set about.table = row[1] -%}
     {%- endif -%}
   {%- endfor -%}
-  {{ return({'table': about.table, 'columns': columns}) }}
+  {{ return({'table': about.table, 'columns': columns, 'by_lower_name': by_lower_name}) }}
 {% endmacro %}
 
 
