@@ -77,3 +77,15 @@ def test_a_column_that_is_described_in_another_case_is_not_told_again() -> None:
     there = [("customerId", "int", "the key"), ("day", "date", "it")]
     assert commented(Config(), there, {"customerid": "the key", "Day": "it"}) == []
     assert commented(Config(), there, {"CUSTOMERID": "other"}) == ["alter table s.t alter column `CUSTOMERID` comment 'other'"]
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "dropped"),
+    [("delta", "delta", 0), ("delta", "parquet", 1), ("parquet", "delta", 1), ("parquet", "parquet", 1)],
+)
+def test_a_seed_of_another_format_makes_way(was: str, becomes: str, dropped: int) -> None:
+    gone: list[object] = []
+    macros = load_adapter(config=Config(file_format=becomes), adapter=SimpleNamespace(drop_relation=gone.append))
+    there = SimpleNamespace(is_table=True, is_delta=was == "delta")
+    macros["sparkdelta__reset_csv_table"](None, False, there, SimpleNamespace(rows=["a row"]))
+    assert len(gone) == dropped

@@ -12,9 +12,7 @@
 
 {#- An empty seed is written here, for `load_csv_rows` is not called for it. -#}
 {% macro sparkdelta_reset_seed(model, agate_table, old_relation) %}
-  {%- if old_relation is not none and not old_relation.is_delta -%}
-    {% do adapter.drop_relation(old_relation) %}
-  {%- endif -%}
+  {% do sparkdelta_make_way(old_relation) %}
   {%- if agate_table.rows | length == 0 -%}
     {%- set sql = create_table_as(False, this, sparkdelta_seed_select(model, agate_table, []) ) -%}
     {% call statement('_') %}{{ sql }}{% endcall %}
