@@ -89,3 +89,19 @@ def test_a_seed_of_another_format_makes_way(was: str, becomes: str, dropped: int
     there = SimpleNamespace(is_table=True, is_delta=was == "delta")
     macros["sparkdelta__reset_csv_table"](None, False, there, SimpleNamespace(rows=["a row"]))
     assert len(gone) == dropped
+
+
+def constrained(*of_the_model: dict[str, Any], **of_columns: list[dict[str, Any]]) -> list[str]:
+    """The checks that a new table gets."""
+    columns = {name: {"name": name, "constraints": given} for name, given in of_columns.items()}
+    properties = SimpleNamespace(columns=[SimpleNamespace(values=lambda: ("delta.minReaderVersion",))])
+    done = statements_of(
+        "sparkdelta__persist_constraints", "s.t", {"constraints": of_the_model, "columns": columns},
+        config=Config(contract=SimpleNamespace(enforced=True)), answers={"show tblproperties": properties},
+    )
+    return [sql.partition(" check ")[2] for sql in done]
+
+
+def test_a_check_that_two_columns_tell_is_asked_for_once() -> None:
+    check = {"name": None, "type": "check", "expression": "a < b"}
+    assert constrained(a=[check], b=[check]) == ["(a < b)"]

@@ -65,6 +65,7 @@ as
     {%- for given, expression in checks -%}
       {%- set name = given or 'chk_' ~ local_md5(expression) -%}
       {%- if 'delta.constraints.' ~ name | lower not in there -%}
+        {%- do there.append('delta.constraints.' ~ name | lower) -%}  {#- two columns may tell one check -#}
         {%- call statement() -%}
           alter table {{ relation }} add constraint {{ adapter.quote(name) }} check ({{ expression }})
         {%- endcall -%}
