@@ -105,3 +105,9 @@ def constrained(*of_the_model: dict[str, Any], **of_columns: list[dict[str, Any]
 def test_a_check_that_two_columns_tell_is_asked_for_once() -> None:
     check = {"name": None, "type": "check", "expression": "a < b"}
     assert constrained(a=[check], b=[check]) == ["(a < b)"]
+
+
+def test_a_model_may_say_for_its_columns_that_they_are_not_null() -> None:
+    not_null = {"name": None, "type": "not_null"}
+    model = {**not_null, "columns": ["a", "b c"]}
+    assert constrained(model, a=[not_null]) == ["(`a` is not null and `b c` is not null)", "(`a` is not null)"]

@@ -48,8 +48,14 @@ as
 {% macro sparkdelta__persist_constraints(relation, model) %}
   {%- if config.get('contract').enforced and config.get('file_format', 'delta') == 'delta' -%}
     {%- set checks = [] -%}
-    {%- for constraint in model.constraints if constraint.type == 'check' -%}
-      {%- do checks.append((constraint.name, constraint.expression)) -%}
+    {%- for constraint in model.constraints -%}
+      {%- if constraint.type == 'check' -%}
+        {%- do checks.append((constraint.name, constraint.expression)) -%}
+      {%- elif constraint.type == 'not_null' and constraint.columns -%}
+        {%- set parts = [] -%}
+        {%- for name in constraint.columns %}{% do parts.append(adapter.quote(name) ~ ' is not null') %}{% endfor -%}
+        {%- do checks.append((constraint.name, parts | join(' and '))) -%}
+      {%- endif -%}
     {%- endfor -%}
     {%- for column in model.columns.values() -%}
       {%- for constraint in column.constraints -%}
