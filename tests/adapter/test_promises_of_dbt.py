@@ -34,6 +34,8 @@ class TestPromises:
         config = "{{ config(materialized='incremental', unique_key='id', on_schema_change='%s') }} "
         return {
             "narrower.sql": config % "sync_all_columns" + "select 1 as id, {{ var('n') }} as n",
+            "unknown.sql": config % "sync_all_columns" + "select 1 as id, {{ 'null' if is_incremental() else 2 }} as n, "
+            "{{ 'array()' if is_incremental() else 'array(3)' }} as a",
             "evolving.sql": (config % "append_new_columns").replace("')", "', merge_with_schema_evolution=true)")
             + "select 1 as id {% if is_incremental() %}, 'x' as word {% endif %}",
             "hooked.sql": "{{ config(materialized='table', post_hook=[after_commit('insert into ' ~ this ~ ' select 2'), "
@@ -71,6 +73,11 @@ class TestPromises:
         run_dbt(["run", "--select", "narrower"])
         run_dbt(["run", "--select", "narrower", "--vars", "{n: 7}"])
         assert self.rows(project, "select id, n from {schema}.narrower") == [(1, 7)]
+
+    def test_null_is_of_the_table_s_type(self, project):
+        for _ in range(2):
+            run_dbt(["run", "--select", "unknown"])
+        assert self.rows(project, "select id, n, a from {schema}.unknown") == [(1, None, [])]
 
     def test_a_new_column_is_named_once(self, project):
         for _ in range(2):

@@ -9,7 +9,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import types as T
 
-from dbt.adapters.sparkdelta.columns import _described, evolved, folded, merge, misfits, sql_of, statements
+from dbt.adapters.sparkdelta.columns import Merged, _described, evolved, folded, merge, misfits, sql_of, statements
 from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter, SparkdeltaColumn
 from dbt.adapters.sparkdelta.row_messages import columns_of_files
 from delta_cdc.spark_types import why_not_a_type
@@ -53,6 +53,13 @@ def test_E4_what_is_wider_holds_both(have: T.DataType, wanted: T.DataType, becom
 def test_E4_anything_else_keeps_its_type_and_is_cast(have: T.DataType, wanted: T.DataType) -> None:
     merged = merge(have, wanted, "`c`")
     assert (merged.type, merged.cast, merged.widen) == (have, True, ())
+
+
+def test_null_fits_every_type() -> None:
+    for have in (INT, T.ArrayType(INT), T.StructType([T.StructField("a", INT)])):
+        assert merge(have, T.NullType(), "`c`") == Merged(have)
+    assert merge(T.ArrayType(INT), T.ArrayType(T.NullType()), "`c`") == Merged(T.ArrayType(INT))  # array() in SQL
+    assert evolved({"n": "int"}, {"n": "void"})["cast"] == {}
 
 
 def test_E4_date_to_timestamp_rewrites_in_structs_too() -> None:

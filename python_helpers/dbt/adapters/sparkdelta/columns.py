@@ -61,7 +61,7 @@ def merge(have: DataType, wanted: DataType, path: str) -> Merged:
         key = merge(have.keyType, wanted.keyType, f"{path}.key")
         value = merge(have.valueType, wanted.valueType, f"{path}.value")
         return _together(T.MapType(key.type, value.type), [key, value])
-    if sql_of(have) == sql_of(wanted) or _widens(wanted, have):
+    if sql_of(have) == sql_of(wanted) or _widens(wanted, have) or isinstance(wanted, T.NullType):
         return Merged(have)
     if _widens(have, wanted):
         return Merged(wanted, widen=(f"{path} type {sql_of(wanted)}",))
