@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from dbt.tests.util import run_dbt
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import catalog
+from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter
+
+
+def of_a_server(**answers: Any) -> SparkdeltaAdapter:
+    """An adapter with `method: thrift`. answers: by the macro that is asked, rows or an error."""
+
+    def execute_macro(name: str, **_: Any) -> Any:
+        if isinstance(answers[name], Exception):
+            raise answers[name]
+        return answers[name]
+
+    adapter = SparkdeltaAdapter.__new__(SparkdeltaAdapter)
+    adapter.config = SimpleNamespace(credentials=SimpleNamespace(method="thrift"))
+    adapter.execute_macro = execute_macro
+    return adapter
+
+
+@pytest.mark.parametrize("schema", ["main", "Main"])
+def test_a_failing_catalog_of_a_server_is_no_schema_without_tables(schema: str) -> None:
+    away = DbtRuntimeError("the metastore is away")
+    adapter = of_a_server(list_relations_without_caching=away, list_schemas=[("default",), ("main",)])
+    with pytest.raises(DbtRuntimeError, match="the metastore is away"):
+        adapter.list_relations_without_caching(adapter.Relation.create(schema=schema, identifier=""))
+    assert adapter.list_relations_without_caching(adapter.Relation.create(schema="other", identifier="")) == []
 
 
 class TestListing:

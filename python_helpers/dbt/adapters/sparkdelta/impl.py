@@ -18,7 +18,7 @@ from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark import SparkAdapter, SparkColumn
 from dbt.adapters.spark.connections import SparkConnectionMethod
-from dbt.adapters.spark.impl import LIST_RELATIONS_MACRO_NAME, SparkConfig
+from dbt.adapters.spark.impl import LIST_RELATIONS_MACRO_NAME, LIST_SCHEMAS_MACRO_NAME, SparkConfig
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.events.contextvars import get_node_info
 from dbt_common.exceptions import DbtRuntimeError
@@ -370,6 +370,11 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
                 return []
             raise
         return self._build_spark_relation_list(rows, self._get_relation_information)
+
+    def check_schema_exists(self, database: str, schema: str) -> bool:
+        """A catalog spells a schema in lower case, whatever the profile does."""
+        schemas = self.execute_macro(LIST_SCHEMAS_MACRO_NAME, kwargs={"database": database})
+        return schema.lower() in [str(row[0]).lower() for row in schemas]
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
         """Columns of a table or temporary view; empty when there is no such relation."""
