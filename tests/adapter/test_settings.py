@@ -6,13 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.sparkdelta import Write, class_archive, jars, session, settings, statements
+from dbt.adapters.sparkdelta import Write, catalog, class_archive, delta_log, jars, session, settings, statements
 from dbt.adapters.sparkdelta.connections import SparkdeltaCredentials
-from dbt.adapters.sparkdelta.response import counted
+from dbt.adapters.sparkdelta.response import counted, response_of
 from dbt.adapters.sparkdelta.seeds import literal
 from dbt.adapters.sparkdelta.server import short
 from dbt.adapters.sparkdelta.settings import spark_settings
@@ -236,6 +237,25 @@ def test_literals(value: object, sql: str) -> None:
 )
 def test_of_what_a_server_says_the_message_is_left(said: str) -> None:
     assert short(said) == "[A.B] It is\nso."
+
+
+@pytest.mark.parametrize(
+    ("committed", "provider", "metrics", "message"),
+    [
+        ("0", "delta", {"numFiles": 1, "numOutputRows": 3, "numOutputBytes": 9}, "CREATE +3"),
+        ("0", "delta", {"numCopiedFiles": 1, "copiedFilesSize": 9}, "CREATE"),  # a clone
+        (None, "delta", None, "CREATE 0"),  # Delta knew the transaction
+        (None, "PARQUET", None, "CREATE"),
+    ],
+)
+def test_the_rows_of_a_new_table_are_told_where_they_are_known(
+    monkeypatch: pytest.MonkeyPatch, committed: str | None, provider: str, metrics: dict[str, int] | None, message: str
+) -> None:
+    monkeypatch.setattr(delta_log, "operation_metrics", lambda *_: metrics)
+    monkeypatch.setattr(catalog, "catalog_table", lambda *_: Mock(**{"provider.return_value.get.return_value": provider}))
+    response = response_of(Mock(), "create", "a.b", Mock(columns=[]), committed)
+    known = {"CREATE": None, "CREATE 0": 0, "CREATE +3": 3}[message]
+    assert (str(response), response.rows_affected, response.rows_inserted) == (message, known, known)
 
 
 def test_counts_of_a_statement_that_tells_its_rows_alone() -> None:

@@ -76,6 +76,11 @@ def catalog_table(session: SparkSession, schema: str, identifier: str) -> Any | 
     return found.head() if found.nonEmpty() else None
 
 
+def is_delta(session: SparkSession, schema: str, identifier: str) -> bool:
+    table = catalog_table(session, schema, identifier)
+    return table is not None and table.provider().isDefined() and table.provider().get().lower() == "delta"
+
+
 def owner_and_comment(session: SparkSession, schema: str, identifier: str) -> tuple[str, str | None]:
     """Owner and comment of a table or view as the catalog has them; of one that is not there, no owner."""
     table = catalog_table(session, schema, identifier)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.contracts.connection import AdapterResponse
 
-from dbt.adapters.sparkdelta import delta_log
+from dbt.adapters.sparkdelta import catalog, delta_log
+from dbt.adapters.sparkdelta.statements import names_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,14 +48,17 @@ def response_of(session: SparkSession, kind: str, table: str, frame: DataFrame, 
     rows = frame.collect() if "num_affected_rows" in frame.columns else []
     if rows:
         return counted(kind, rows[0].asDict(), version)
+    unknown = SparkdeltaResponse(_message=kind.upper(), code=kind.upper(), table_version=version)
     if version is not None:
         metrics = delta_log.operation_metrics(session, table, version)
-        if metrics is None:
-            return SparkdeltaResponse(_message=kind.upper(), code=kind.upper(), table_version=version)
+        if metrics is None or "numCopiedFiles" in metrics:  # a clone does not tell its rows
+            return unknown
         inserted = delta_log.rows_put_in(metrics)
         deleted = metrics.get("numDeletedRows", 0)
         updated = None
         affected = inserted + deleted
+    elif kind == "create" and not catalog.is_delta(session, *names_of(session, table)):  # Spark does not tell
+        return unknown
     else:  # no commit: nothing to write, or Delta knew the transaction already
         affected, inserted, updated, deleted = 0, 0, None, None
     return _response(kind, affected, inserted, updated, deleted, version)
