@@ -19,7 +19,7 @@ class Config(dict[str, Any]):
         return True
 
 
-def statements_of(macro: str, *arguments: Any, config: Config, answers: dict[str, Any]) -> list[str]:
+def statements_of(macro: str, *arguments: Any, config: Config, answers: dict[str, Any], **context: Any) -> list[str]:
     """What a macro has Spark do but for the questions that `answers` has, by what they begin with."""
     done = []
 
@@ -36,7 +36,7 @@ def statements_of(macro: str, *arguments: Any, config: Config, answers: dict[str
 
     load_adapter(
         config=config, run_query=run_query, statement=statement, adapter=SimpleNamespace(quote=lambda name: f"`{name}`"),
-        validate_doc_columns=lambda relation, told, there: told,
+        validate_doc_columns=lambda relation, told, there: told, **context,
     )[macro](*arguments)
     return done
 
@@ -91,13 +91,18 @@ def test_a_seed_of_another_format_makes_way(was: str, becomes: str, dropped: int
     assert len(gone) == dropped
 
 
+WARNED: list[str] = []
+
+
 def constrained(*of_the_model: dict[str, Any], **of_columns: list[dict[str, Any]]) -> list[str]:
     """The checks that a new table gets."""
+    WARNED.clear()
     columns = {name: {"name": name, "constraints": given} for name, given in of_columns.items()}
     properties = SimpleNamespace(columns=[SimpleNamespace(values=lambda: ("delta.minReaderVersion",))])
     done = statements_of(
         "sparkdelta__persist_constraints", "s.t", {"constraints": of_the_model, "columns": columns},
         config=Config(contract=SimpleNamespace(enforced=True)), answers={"show tblproperties": properties},
+        exceptions=SimpleNamespace(warn=WARNED.append),
     )
     return [sql.partition(" check ")[2] for sql in done]
 
@@ -111,3 +116,13 @@ def test_a_model_may_say_for_its_columns_that_they_are_not_null() -> None:
     not_null = {"name": None, "type": "not_null"}
     model = {**not_null, "columns": ["a", "b c"]}
     assert constrained(model, a=[not_null]) == ["(`a` is not null and `b c` is not null)", "(`a` is not null)"]
+
+
+def test_what_delta_does_not_enforce_is_told() -> None:
+    not_null, primary, unique = ({"name": None, "type": type_} for type_ in ("not_null", "primary_key", "unique"))
+    assert constrained({**unique, "columns": ["a"]}, a=[not_null, primary]) == ["(`a` is not null)"]
+    assert WARNED == [
+        "s.t: Delta does not enforce unique, primary_key of a. Test it, and set warn_unenforced: false in the constraint."
+    ]
+    assert constrained(a=[not_null, {**primary, "warn_unenforced": False}]) == ["(`a` is not null)"]
+    assert WARNED == []

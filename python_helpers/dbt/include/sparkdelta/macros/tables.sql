@@ -44,10 +44,11 @@ as
 {%- endmacro %}
 
 
-{#- Delta refuses `set not null` on a table with rows; a check constraint says the same. One commit each. -#}
+{#- Delta refuses `set not null` on a table with rows; a check constraint says the same. One commit each. Of the others it has
+    none: dbt warns of what is not enforced where an adapter has it write them, and this one does not. -#}
 {% macro sparkdelta__persist_constraints(relation, model) %}
   {%- if config.get('contract').enforced and config.get('file_format', 'delta') == 'delta' -%}
-    {%- set checks = [] -%}
+    {%- set checks, others = [], [] -%}
     {%- for constraint in model.constraints -%}
       {%- if constraint.type == 'check' -%}
         {%- do checks.append((constraint.name, constraint.expression)) -%}
@@ -55,6 +56,8 @@ as
         {%- set parts = [] -%}
         {%- for name in constraint.columns %}{% do parts.append(adapter.quote(name) ~ ' is not null') %}{% endfor -%}
         {%- do checks.append((constraint.name, parts | join(' and '))) -%}
+      {%- elif constraint.get('warn_unenforced', true) -%}
+        {%- do others.append(constraint.type) -%}
       {%- endif -%}
     {%- endfor -%}
     {%- for column in model.columns.values() -%}
@@ -63,9 +66,15 @@ as
           {%- do checks.append((constraint.name, constraint.expression)) -%}
         {%- elif constraint.type == 'not_null' -%}
           {%- do checks.append((constraint.name, adapter.quote(column.name) ~ ' is not null')) -%}
+        {%- elif constraint.get('warn_unenforced', true) -%}
+          {%- do others.append(constraint.type ~ ' of ' ~ column.name) -%}
         {%- endif -%}
       {%- endfor -%}
     {%- endfor -%}
+    {%- if others -%}
+      {%- do exceptions.warn(relation ~ ": Delta does not enforce " ~ others | join(', ')
+            ~ ". Test it, and set warn_unenforced: false in the constraint.") -%}
+    {%- endif -%}
     {#- a run may have ended between two of them -#}
     {%- set there = run_query('show tblproperties ' ~ relation).columns[0].values() | map('lower') | list if checks else [] -%}
     {%- for given, expression in checks -%}
