@@ -13,8 +13,9 @@ def tell(console: Console, text: str, style: str = "") -> None:
 
 
 def grid(*headings: str) -> Table:
-    """Columns with these headings; one that begins with `>` is aligned to the right."""
+    """Columns with these headings, in which brackets are no markup; one that begins with `>` is aligned to the right."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
-        table.add_column(heading.removeprefix(">"), justify="right" if heading.startswith(">") else "left", overflow="fold")
+        name = Text(heading.removeprefix(">"))
+        table.add_column(name, justify="right" if heading.startswith(">") else "left", overflow="fold")
     return table

@@ -16,7 +16,7 @@ from rich.console import Console
 from tests.projects import FEED, TABLE, project, source
 
 from delta_cdc import run as runs
-from delta_cdc.ask import explained, show_status, status_rows
+from delta_cdc.ask import explained, show_history, show_status, status_rows
 from delta_cdc.cli import main
 from delta_cdc.config_reader import load_project
 from delta_cdc.errors import OperationError
@@ -113,6 +113,12 @@ def test_as_of_asks_for_a_moment_and_shows_rows_without_bookkeeping(
     assert result.exit_code == 0, result.output
     assert seen == ["final_as_of", {"staging": "stg_shop__customer", **asked}, ("-5",) if asked["keyed"] else (), True]
     assert result.output.split() == ["id", "total", "1", "1.50", *shown.split()]
+
+
+def test_versions_are_shown_with_columns_whose_names_have_brackets() -> None:
+    screen = io.StringIO()
+    show_history(['{"id": 1, "weight [kg]": 2, "speed [/h]": 3}'], Console(file=screen, width=200))
+    assert screen.getvalue().splitlines()[0].split("  ") == ["id", "weight [kg]", "speed [/h]"]
 
 
 def test_diff_knows_now_at_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
