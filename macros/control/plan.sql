@@ -1,14 +1,14 @@
 {#- `delta-cdc run --plan`: the run is done on clones of its tables, in schemas of their own, which are dropped after it. -#}
 
-{#- Prints {tables: [{name, schema, identifier}] that a run of this package's models writes, others:
-    the project's other models}. -#}
+{#- Prints {tables: [{name, schema, identifier}] that a run of this package's models writes, others: the project's other models,
+    as dbt selects them: by their files, for `my_project.shop` is a folder's name too, that of a feed}. -#}
 {% macro plan_tables() %}
   {%- set tables, others, layers = [], [], delta_cdc.layers() -%}
   {%- for name, relation in delta_cdc.written_tables().items() -%}
     {%- do tables.append({'name': name, 'schema': relation.schema, 'identifier': relation.identifier}) -%}
   {%- endfor -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name not in layers -%}
-    {%- do others.append(node.fqn | join('.')) -%}
+    {%- do others.append('file:' ~ node.original_file_path.split('/')[-1]) -%}
   {%- endfor -%}
   {%- do print(tojson({'tables': tables, 'others': others})) -%}
 {% endmacro %}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -10,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from dbt.graph.selector_methods import FileSelectorMethod, QualifiedNameSelectorMethod
 from tests.unit.macros import CompilerError, load
 
 from dbt.adapters.sparkdelta.columns import evolved
@@ -788,6 +790,30 @@ def log_asks(found: int, state: dict, noted: list) -> LogAdapter:
     )
     assert "from cdc_new_commits" in macros["table_log"]()
     return adapter
+
+
+def test_a_plan_leaves_out_a_model_that_is_named_as_a_feed_and_not_the_feed() -> None:
+    def model(name: str, folder: str) -> SimpleNamespace:
+        return SimpleNamespace(
+            name=name, resource_type="model", fqn=["p", *folder.split("/")[1:], name], is_versioned=False,
+            original_file_path=f"{folder}/{name}.sql", config=SimpleNamespace(materialized="view"))
+
+    nodes = {"shop": model("shop", "models"), "staging": model("stg_shop__t", "models/shop/staging")}
+    said: list[str] = []
+    relations = SimpleNamespace(create=lambda **parts: Relation(**parts))
+    fakes = {name: Relation(schema="s", identifier=name) for name in ("_runs_relation", "holds_relation")}
+    macros = load(
+        graph=SimpleNamespace(sources={"f.t": feed_table("shop", "t")}, nodes=nodes), delta_cdc=(namespace := SimpleNamespace()),
+        api=SimpleNamespace(Relation=relations), print=said.append,
+    )
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    macros["plan_tables"]()
+    (other,) = json.loads(said[0])["others"]
+    method, _, text = other.rpartition(":")
+    search = {"": QualifiedNameSelectorMethod, "file": FileSelectorMethod}[method](SimpleNamespace(), None, [])
+    search.all_nodes = search.non_source_nodes = lambda _: nodes.items()
+    assert [*search.search(set(), text)] == ["shop"]
 
 
 def test_the_log_of_all_tables_asks_for_what_is_newer_than_it_has_and_leaves_itself_out() -> None:
