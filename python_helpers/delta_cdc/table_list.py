@@ -89,7 +89,9 @@ def _by_names_of(
     named = {}
     for table, settings in given.items():
         called = [table] if table in found else [each for each in found if table == each.rsplit(".", 1)[-1]]
-        if len(called) == 1:
+        if len(called) == 1 and called[0] in named:
+            problems.append(f"{path}: `{called[0]}` is there twice, with its schema and without. Make it one row.")
+        elif len(called) == 1:
             named[called[0]] = settings
         else:
             problems.append(

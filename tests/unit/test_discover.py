@@ -991,6 +991,9 @@ def test_a_sheet_may_be_as_people_save_them(tmp_path):
         "color` is no setting. See docs/configuration.md, or `delta-cdc settings`.",
         "pk` is no setting. Did you mean `keys`?",
     ]
+    sheet.write_text("table,keys\ninv,id\ndbo.inv,no\n")
+    with pytest.raises(OperationError, match=r"`dbo.inv` is there twice, with its schema and without"):
+        read_table_list(sheet, ["dbo.inv"])
     sheet.write_text("table,keys\n,\n")
     with pytest.raises(OperationError, match="below its first line it names no table"):
         read_table_list(sheet, ["inv"])
