@@ -552,7 +552,8 @@ def erase(dbt: operations.Dbt, table: str, key: tuple[str, ...], yes: bool) -> N
     """Remove a person for good from all that was written of TABLE: the row of KEY, a value for each key column."""
     found = operations.find_keyed(dbt.project(), table, key, "erase")
     if not yes:
-        told = dbt.ask("erasable", {"staging": found.staging_name}, key=key)
+        with runs.locked(dbt.project_dir):  # not while it waits for an answer
+            told = dbt.ask("erasable", {"staging": found.staging_name}, key=key)
         what = f"{counted(told['changes'], 'change')} of the row, under {counted(told['keys'], 'key')}, would go"
         what = what if told["changes"] else "the row was erased before, and what is left in files would go"
         end = "This cannot be undone, and ends time travel of the tables it touches. Erase?"

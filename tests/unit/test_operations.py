@@ -88,6 +88,13 @@ def test_R2_erase_does_not_ask_for_what_cannot_be_done(tmp_path: Path, monkeypat
     assert (done.exit_code, done.stdout) == (1, "")
 
 
+def test_R2_erase_does_not_look_while_a_run_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dbt, "ask", lambda *_, **__: pytest.fail("it looked"))
+    erase = ["erase", "customer", "1", "--project-dir", str(two_feeds(tmp_path))]
+    with locked(tmp_path):
+        assert CliRunner().invoke(main, erase, input="y\n").exit_code == Busy.exit_code
+
+
 @pytest.mark.parametrize(
     ("given", "asked", "shown"),
     [
