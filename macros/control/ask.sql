@@ -83,9 +83,11 @@
     {%- do row.update({'change_set': found.get('change_set')}) -%}
   {%- endfor -%}
   {%- if adapter.table_state(runs).exists -%}
+    {#- when a table was loaded: a run that failed took no batch -#}
     {%- do out.update({'runs': delta_cdc._of_models(
           "select `table`, sum(rows_read) as rows_read, sum(rows_duplicate) as rows_duplicate, sum(rows_late) as rows_late, "
-          ~ "sum(rows_quarantined) as rows_quarantined, cast(max(finished_at) as string) as finished_at, "
+          ~ "sum(rows_quarantined) as rows_quarantined, "
+          ~ "cast(max(finished_at) filter (where last_batch_id is not null) as string) as finished_at, "
           ~ "max_by(status, finished_at) as status, max_by(error, finished_at) as error from " ~ runs ~ " group by `table`")}) -%}
     {#- no run counts what is retracted later or has other keys (K8), nor what is of no table in a feed that mixes tables -#}
     {%- set quarantine = delta_cdc._control_relation('cdc_quarantine') -%}

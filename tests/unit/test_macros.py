@@ -322,6 +322,29 @@ def test_status_tells_the_newest_moment_as_json_does() -> None:
     ]
 
 
+def test_status_takes_no_run_that_failed_for_a_load() -> None:
+    asked: list[str] = []
+    namespace = SimpleNamespace()
+    macros = load(
+        graph=SimpleNamespace(sources={}), delta_cdc=namespace,
+        adapter=SimpleNamespace(table_state=lambda relation: {**no_state(), "exists": relation == "cdc_runs"}),
+    )
+    fakes = {"_ledger": "ledger", "holds_relation": "cdc_holds", "_runs_relation": "cdc_runs", "_control_relation": "q"}
+    fakes |= {"_loading_tables": [], "_of_models": []}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *sql: asked.extend(sql) or value)(fakes[name]) if name in fakes else macro)
+    namespace._status()
+    sql = next(each for each in asked if each.startswith("select")).replace("`", '"')
+    with duckdb.connect() as connection:
+        connection.execute(
+            """create table cdc_runs as select *, 1 as rows_read, 0 as rows_duplicate, 0 as rows_late, 0 as rows_quarantined
+            from (values ('stg', 1, 'success', null, 10), ('stg', null, 'error', 'gone', 20))
+            as r ("table", last_batch_id, status, error, finished_at)"""
+        )
+        (row,) = connection.execute(sql).fetchall()
+    assert row[-3:] == ("10", "error", "gone")
+
+
 def test_H4_as_of_takes_the_changes_up_to_a_moment() -> None:
     macros = load()
     settings = {**SETTINGS, "columns": ["id", "a"], "partition_by": []}
