@@ -142,6 +142,8 @@
   {%- set held = delta_cdc.holds_of(table.staging) | selectattr('accepted_at', 'none') | map(attribute='batch_id') | list
         if delta_cdc.may_be_held(settings) else [] -%}
   {%- set is_held = 'c._cdc_batch_id >= ' ~ held | min if held else 'false' -%}
+  {%- set newest = "coalesce(_cdc_counts_as <> 'T' and _cdc_place = max(if(_cdc_counts_as <> 'T', _cdc_place, null))"
+        ~ ' over (partition by _cdc_entity), false)' -%}
   {%- set told -%}
 with changes as (
   select * from cdc_changes_of_row where _cdc_error is null
@@ -170,10 +172,9 @@ displaced as (
   from told where _cdc_counts_as is not null and _cdc_displaces is not null
   group by _cdc_displaces
 )
-select told.*, coalesce(_cdc_counts_as <> 'T'
-    and _cdc_place = max(if(_cdc_counts_as <> 'T', _cdc_place, null)) over (partition by _cdc_entity)
+select told.*, {{ newest }} as _cdc_is_newest, {{ newest }}
     and coalesce(_cdc_place > max(if(_cdc_counts_as = 'T', _cdc_place, null)) over (), true)
-    and coalesce(_cdc_place > displaced._cdc_at, true), false) as _cdc_is_last
+    and coalesce(_cdc_place > displaced._cdc_at, true) as _cdc_is_last
 from told left join displaced on displaced._cdc_displaces = told._cdc_entity
   {%- endset -%}
   {%- do adapter.create_kept_view('cdc_told_of_row', told) -%}
@@ -193,8 +194,10 @@ order by {{ delta_cdc.order_by() }}
   {%- endset -%}
   {%- set found = adapter.query_rows(changes) -%}
   {%- set final = delta_cdc._model_of(settings, 'final') -%}
-  {%- do print(tojson({'changes': found,
-        'final': delta_cdc._rows_at_keys(settings, final, "cdc_told_of_row where _cdc_is_last and _cdc_op <> 'D'")})) -%}
+  {#- a row that was deleted softly stands where its entity ended too (A9) -#}
+  {%- set ended = '_cdc_is_newest' if settings.get('delete_mode') == 'soft' else "_cdc_is_last and _cdc_op <> 'D'" -%}
+  {%- set rows = delta_cdc._rows_at_keys(settings, final, 'cdc_told_of_row where ' ~ ended) -%}
+  {%- do print(tojson({'changes': found, 'final': rows})) -%}
 {% endmacro %}
 
 

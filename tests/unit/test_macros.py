@@ -1207,6 +1207,21 @@ def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
     assert [hold["table"] for hold in macros["_status"]()["holds"]] == ["of_a_table_that_is_gone"]
 
 
+@pytest.mark.parametrize(("mode", "where"), [("hard", "_cdc_is_last and _cdc_op <> 'D'"), ("soft", "_cdc_is_newest")])
+def test_A9_explain_shows_the_row_of_final_that_was_deleted_softly(mode: str, where: str) -> None:
+    sources: list[str] = []
+    adapter = SimpleNamespace(create_kept_view=lambda *_: None, query_rows=lambda sql: [])
+    macros = load(delta_cdc=(namespace := SimpleNamespace()), adapter=adapter, print=lambda text: None)
+    settings = {"keys": ["id"], "columns": ["id"], "delete_mode": mode}
+    fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": None, "_model_of": "final"}
+    fakes |= {"progress": SimpleNamespace(columns=["id"]), "staged_rows": "cdc_told_of_row"}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    namespace._rows_at_keys = lambda settings, relation, keys: sources.append(keys) or []
+    macros["explain"]("stg")
+    assert sources == [f"cdc_told_of_row where {where}"]
+
+
 def test_H4_rows_of_a_moment_stand_in_the_order_of_their_keys_whatever_these_are_named() -> None:
     asked: list[str] = []
     namespace = SimpleNamespace()
