@@ -238,7 +238,9 @@ def test_H4_as_of_finds_what_final_is_made_from() -> None:
         ("struct<y:int,x:int>", "struct<x:int,y:int>", "try_cast(to_variant_object(v) as struct<x:int,y:int>)"),
         ("array<struct<x:int>>", "array<struct<x:bigint>>", "try_cast(to_variant_object(v) as array<struct<x:bigint>>)"),
         ("variant", "struct<x:int>", "try_cast(v as struct<x:int>)"), ("variant", "variant", "try_cast(v as variant)"),
-        ("binary", "binary", "try_cast(v as binary)"),
+        ("binary", "binary", "try_cast(v as binary)"), ("decimal(9,2)", "decimal(9,0)", "try_cast(v as decimal(9,0))"),
+        ("decimal(9,2)", "int", "if(try_cast(v as int) = try_cast(v as decimal(38,18)), try_cast(v as int), null)"),
+        ("variant", "bigint", "if(try_cast(v as bigint) = try_cast(v as decimal(38,18)), try_cast(v as bigint), null)"),
     ],
 )  # fmt: skip
 def test_a_value_to_be_reconciled_is_cast_by_the_names_of_fields(given: str, type_: str, sql: str) -> None:
