@@ -336,6 +336,11 @@ def explain(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
 def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
     """Every version of the row of TABLE that has or had KEY."""
     found = operations.find_keyed(dbt.project(), table, key, "history")
+    if found.history_name is None:
+        raise OperationError(
+            f"table {found.full_name}: rows of an `insert_only` table do not change, so it has no history. `delta-cdc explain` "
+            "tells what came of a row."
+        )
     ask.show_history(dbt.ask("history_of_key", {"staging": found.staging_name}, key=key), _console())
 
 

@@ -155,6 +155,13 @@ def test_as_of_wants_a_value_for_each_key_column_or_none(tmp_path: Path) -> None
     assert (result.exit_code, result.stderr) == (1, "table shop.customer: as-of takes a value for each of id; 2 given.\n")
 
 
+def test_a_table_whose_rows_are_only_added_has_no_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dbt, "ask", lambda *_, **__: pytest.fail("it asked"))
+    path = str(project(tmp_path, source(tables={"event": TABLE | {"insert_only": True}})))
+    done = CliRunner().invoke(main, ["history", "event", "1", "--project-dir", path])
+    assert done.stderr.startswith("table shop.event: rows of an `insert_only` table do not change, so it has no history. ")
+
+
 def test_a_row_is_named_of_a_table_with_keys(tmp_path: Path) -> None:
     root = project(tmp_path, source(tables={"note": {"keyless": "append", "sequence_by": ["seq"]}}))
     result = CliRunner().invoke(main, ["explain", "note", "1", "--project-dir", str(root)])
