@@ -169,7 +169,8 @@ def rebuild(project: Project, options: Sequence[str], tables: Sequence[Table], c
     with locked(project.root):
         with progress_on(console, transient=True) as progress:
             there = dbt.ask(progress, "look", "can_be_rebuilt", {"staging": list(made)})
-        chosen = [name for staging, names in made.items() if staging in there for name in names]
+        # by their files: `orders`, a `final_name`, is to dbt all of the folder models/orders too, that of a feed
+        chosen = [f"file:{name}" for staging, names in made.items() if staging in there for name in names]
         if not chosen:
             raise OperationError("None of these tables is loaded yet. Run `dbt run` first.")
         summary = run_once(dbt, project, ["run", "--full-refresh", "--select", *chosen], console)

@@ -188,7 +188,7 @@ def rebuilt(
 def test_rebuild_makes_anew_what_is_made_of_staging_and_not_staging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moving = source(tables={"invoice": TABLE | {"old_keys": {"id": "old_id"}}, "customer": TABLE})
     where = ["--project-dir", str(project(tmp_path, moving))]
-    of_customer = ["hist_shop__customer", "final_customer"]
+    of_customer = ["file:hist_shop__customer", "file:final_customer"]  # a name alone may be a folder's too
     done, made = rebuilt(monkeypatch, ["stg_shop__customer"], "customer", *where)
     assert (done.exit_code, made) == (0, [of_customer]), done.output
     assert "shop.customer" in done.output
@@ -197,7 +197,7 @@ def test_rebuild_makes_anew_what_is_made_of_staging_and_not_staging(tmp_path: Pa
     assert "All rows of 2 tables are written anew. Rebuild? [y/N]" in done.output
     assert "Not loaded yet, so not rebuilt: shop.invoice" in done.output
     done, made = rebuilt(monkeypatch, ["stg_shop__customer", "stg_shop__invoice"], "--yes", *where)
-    assert made == [[*of_customer, "int_shop__invoice_keys", "hist_shop__invoice", "final_invoice"]]
+    assert made == [[*of_customer, "file:int_shop__invoice_keys", "file:hist_shop__invoice", "file:final_invoice"]]
     done, made = rebuilt(monkeypatch, [], *where, answer="n\n")
     assert (done.exit_code, made) == (1, [])
 
