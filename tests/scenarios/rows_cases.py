@@ -55,11 +55,11 @@ class RowsCase:
         cdc |= {name: c[name] for name in SETTINGS if c.get(name) not in (None, "", [], {})}
         if "renamed_columns" in cdc:
             cdc["renamed_columns"] = _of_batch(c["renamed_columns"], batch)
-        if c.get("ignore_null"):
-            silent = _columns_of(c["ignore_null"], [name for name in c["schema"] if name not in cdc["keys"]])
-            not_yet = set(c["schema"]) - set(schema)
-            cdc["ignore_null_updates"] = silent if silent is True else [name for name in silent if name not in not_yet]
         gone = {name.lower() for name in c["schema"]} - {name.lower() for name in schema}
+        if c.get("ignore_null"):
+            keys = {name.lower() for name in cdc["keys"]}
+            silent = _columns_of(c["ignore_null"], [name for name in c["schema"] if name.lower() not in keys])
+            cdc["ignore_null_updates"] = silent if silent is True else [name for name in silent if name.lower() not in gone]
         if c.get("columns") or shape is None:
             cdc |= _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=list(schema), gone=gone)
         if c.get("track_history") is not None:
@@ -152,7 +152,10 @@ def _is_one_a_batch(given: Any) -> bool:
 def _columns_of(given: Any, all_columns: list[str]) -> Any:
     """true, a list, {include: […]} or {except: […]} as true or a list."""
     if isinstance(given, Mapping):
-        return given.get("include") or [name for name in all_columns if name not in given["except"]]
+        if given.get("except") is None:
+            return all_columns if given.get("include") is None else given["include"]
+        left_out = {name.lower() for name in given["except"]}
+        return [name for name in all_columns if name.lower() not in left_out]
     return given
 
 

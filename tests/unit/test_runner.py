@@ -141,6 +141,20 @@ def test_nulls_are_ignored_only_of_columns_that_are_there(tmp_path: Path) -> Non
     assert [case.configuration(n)["cdc"]["ignore_null_updates"] for n in (0, 1)] == [["typo"], ["a", "typo"]]
 
 
+@pytest.mark.parametrize(("given", "ignored"), [
+    (True, True), ({"include": ["a"]}, ["a"]), ({"include": []}, []), ({"include": None}, ["s", "a", "b"]),
+    ({"except": ["A", "s"]}, ["b"]), ({"include": ["B", "a"], "except": None}, ["B", "a"]),
+])  # fmt: skip
+def test_nulls_are_ignored_of_the_columns_that_are_chosen_in_any_case(tmp_path: Path, given: Any, ignored: Any) -> None:
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps({
+        "scd": 1, "keys": ["ID"], "schema": {"id": "INT", "s": "INT", "a": "INT", "b": "INT"}, "sequence": "s",
+        "ignore_null": given, "batches": [[{"id": 1, "s": 1}]],
+    }))
+    (case,) = read_cases([path])
+    assert (case.broken, case.configuration(0)["cdc"]["ignore_null_updates"]) == ("", ignored)
+
+
 def test_columns_that_are_not_there_yet_or_any_more_are_not_chosen(tmp_path: Path) -> None:
     path = tmp_path / "case.json"
     content = {
