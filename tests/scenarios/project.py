@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from ctypes import c_float
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pyspark.sql import types as T
 
 from delta_cdc import scaffold
 from delta_cdc.config_reader import load_project
@@ -32,6 +34,21 @@ def _moment(text: str | None, kind: str) -> Any:
     except ValueError:
         return text
 
+
+def _as_written(value: Any, kind: T.DataType) -> Any:
+    """A value of this type with each float in it as the double that is written alike."""
+    if value is None:
+        return None
+    if isinstance(kind, T.StructType):
+        return {field.name: _as_written(value[field.name], field.dataType) for field in kind}
+    if isinstance(kind, T.ArrayType):
+        return [_as_written(each, kind.elementType) for each in value]
+    if isinstance(kind, T.MapType):
+        return {name: _as_written(each, kind.valueType) for name, each in value.items()}
+    if isinstance(kind, T.FloatType):
+        written = (float(f"{value:.{digits}g}") for digits in range(1, 10))
+        return next((each for each in written if c_float(each).value == value), value)
+    return value
 
 
 class UserProject:
@@ -130,21 +147,21 @@ class UserProject:
         return [node for node in nodes if str(node.status) in ("error", "fail")]
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """The rows of a query; `{schema}` stands for the project's schema. A float is the double that is written alike. A day or
-        moment that is none of Python's (years 1 to 9999) is a text."""
+        """The rows of a query; `{schema}` stands for the project's schema. A float, in a value too, is the double that is written
+        alike. A day or moment that is none of Python's (years 1 to 9999) is a text."""
         from pyspark.sql import functions as F
 
         frame = self.spark().sql(sql.replace("{schema}", self.schema))
         columns = {name: (kind, F.col("`" + name.replace("`", "``") + "`")) for name, kind in frame.dtypes}
-        exact = {name: column.cast("string").cast("double") for name, (kind, column) in columns.items() if kind == "float"}
-        frame = frame.withColumns(exact) if exact else frame
+        moments: dict[str, str] = {}
         try:
             found = frame.collect()
         except (ValueError, OverflowError):
-            texts = {name: column.cast("string") for name, (kind, column) in columns.items() if kind in MOMENTS}
-            rows = [row.asDict(recursive=True) for row in frame.withColumns(texts).collect()]
-            return [row | {name: _moment(row[name], columns[name][0]) for name in texts} for row in rows]
-        return [row.asDict(recursive=True) for row in found]
+            moments = {name: kind for name, (kind, _) in columns.items() if kind in MOMENTS}
+            frame = frame.withColumns({name: columns[name][1].cast("string") for name in moments})
+            found = frame.collect()
+        rows = [_as_written(row.asDict(recursive=True), frame.schema) for row in found]
+        return [row | {name: _moment(row[name], kind) for name, kind in moments.items()} for row in rows]
 
     def by_id(self, sql: str) -> dict[Any, Any]:
         """The rows of a query by their first column, where no two are equal: what the other holds, or a tuple of others."""

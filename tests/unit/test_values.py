@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from ctypes import c_float
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from pyspark.sql import types as T
 from pyspark.sql.types import VariantVal
 from tests.scenarios.feed_cases import compare
+from tests.scenarios.project import _as_written
 from tests.scenarios.values import difference
 
 
@@ -49,6 +52,14 @@ def test_other_values_are_not(expected: Any, found: Any) -> None:
     said = difference([{"k": 1, "a": expected}], [{"k": 1, "a": found}])
     assert said is not None
     assert [line[:4] for line in said.splitlines()] == ["  - ", "  + "]
+
+
+@pytest.mark.parametrize("written", [1.1, 0.002, 123456.79, 3.4028235e38, 1.1754944e-38, -0.0, 16777216.0, float("inf")])
+def test_a_float_is_the_double_that_is_written_alike_in_a_value_too(written: float) -> None:
+    value = c_float(written).value  # as Spark hands it over
+    assert _as_written([value, None], T.ArrayType(T.FloatType())) == [written, None]
+    row = T.StructType([T.StructField("m", T.MapType(T.StringType(), T.FloatType())), T.StructField("d", T.DoubleType())])
+    assert _as_written({"m": {"x": value}, "d": value}, row) == {"m": {"x": written}, "d": value}
 
 
 def test_rows_are_counted_and_what_a_row_does_not_name_is_null() -> None:
