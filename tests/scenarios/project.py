@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from ctypes import c_float
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,8 @@ def _moment(text: str | None, kind: str) -> Any:
 
 
 def _as_written(value: Any, kind: T.DataType) -> Any:
-    """A value of this type with each float in it as the double that is written alike."""
+    """A value of this type with each float in it as the double that is written alike, and each moment in UTC: Spark hands these
+    over as local times of this process."""
     if value is None:
         return None
     if isinstance(kind, T.StructType):
@@ -48,7 +49,7 @@ def _as_written(value: Any, kind: T.DataType) -> Any:
     if isinstance(kind, T.FloatType):
         written = (float(f"{value:.{digits}g}") for digits in range(1, 10))
         return next((each for each in written if c_float(each).value == value), value)
-    return value
+    return value.astimezone(timezone.utc).replace(tzinfo=None) if isinstance(kind, T.TimestampType) else value
 
 
 class UserProject:
@@ -148,7 +149,7 @@ class UserProject:
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a query; `{schema}` stands for the project's schema. A float, in a value too, is the double that is written
-        alike. A day or moment that is none of Python's (years 1 to 9999) is a text."""
+        alike, a timestamp the moment in UTC. A day or moment that is none of Python's (years 1 to 9999) is a text."""
         from pyspark.sql import functions as F
 
         frame = self.spark().sql(sql.replace("{schema}", self.schema))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from ctypes import c_float
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -60,6 +61,18 @@ def test_a_float_is_the_double_that_is_written_alike_in_a_value_too(written: flo
     assert _as_written([value, None], T.ArrayType(T.FloatType())) == [written, None]
     row = T.StructType([T.StructField("m", T.MapType(T.StringType(), T.FloatType())), T.StructField("d", T.DoubleType())])
     assert _as_written({"m": {"x": value}, "d": value}, row) == {"m": {"x": written}, "d": value}
+
+
+@pytest.mark.parametrize("moment", [datetime(2026, 1, 1, 10), datetime(2026, 10, 25, 0, 30), datetime(2026, 10, 25, 1, 30, 0, 5)])
+def test_a_moment_is_in_utc_wherever_the_tests_run(moment: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        handed = T.TimestampType().fromInternal((moment - datetime(1970, 1, 1)) // timedelta(microseconds=1))
+        row = T.StructType([T.StructField("at", T.ArrayType(T.TimestampType())), T.StructField("local", T.TimestampNTZType())])
+        found = _as_written({"at": [handed, None], "local": moment}, row)
+    time.tzset()
+    assert found == {"at": [moment, None], "local": moment}
 
 
 def test_rows_are_counted_and_what_a_row_does_not_name_is_null() -> None:
