@@ -36,7 +36,12 @@ def exact_json(value: Any) -> str:
         return "{" + ", ".join(f"{json.dumps(k)}: {exact_json(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(exact_json, value)) + "]"
-    return str(value) if isinstance(value, Decimal) else json.dumps(value)
+    return _digits(value) if isinstance(value, Decimal) else json.dumps(value)
+
+
+def _digits(number: Decimal) -> str:
+    """A number as files write it: `str` gives small ones an exponent, and of such a number some 17 digits are read."""
+    return f"{number:f}" if -38 < number.adjusted() < 0 else str(number)
 
 
 def difference(expected: Rows, found: Rows) -> str | None:
@@ -86,7 +91,9 @@ def spelled(value: Any, like: Any) -> Any:
     if isinstance(like, date):
         days = str(value)
         return str(date(1970, 1, 1) + timedelta(int(days))) if days.lstrip("-").isdigit() else days
-    return str(value) if isinstance(value, (str, Decimal)) else json.dumps(value, default=str, sort_keys=True, ensure_ascii=False)
+    if isinstance(value, Decimal):
+        return _digits(value)
+    return value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True, ensure_ascii=False)
 
 
 def _example(values: Sequence[Any]) -> Any:

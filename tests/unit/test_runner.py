@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.scenarios import runner
 from tests.scenarios.feed_cases import FeedCase, compare, read_feeds
 from tests.scenarios.rows_cases import RowsCase, read_cases, run_cases
+from tests.scenarios.values import exact_json
 
 from delta_cdc.discover import Discovery, FoundTable
 
@@ -233,3 +235,5 @@ def test_all_digits_arrive_and_columns_that_are_left_out_are_known(tmp_path: Pat
     assert case.change_set(0) == '{"d": 12345678901234567.89}\n'
     assert case.query == "select `id`, `d` from {schema}.final_t0000"
     assert case.left_out == ["gone"]
+    small = '{"d": 0.000000123456789012345678901234, "e": -0.0000001, "z": 0.00000000, "f": 1E+3, "g": 1E-300}'
+    assert exact_json(json.loads(small, parse_float=Decimal)) == small

@@ -31,7 +31,7 @@ from tests.scenarios.values import difference
         ('["a","b"]', ["a", "b"]), (["1"], [Decimal("1.0")]), ("[]", []),
         ({"a": 1}, {"a": 1, "b": None}), ('{"a": "1", "b": {"c": 2.0}}', {"b": {"c": 2}, "a": 1}),
         (None, None), ("", ""), (Decimal("12.50"), "12.50"), (5, "5"), (Decimal("1.5"), VariantVal.parseJson("1.5")),
-        ({"a": Decimal("1.5")}, VariantVal.parseJson('{"a": 1.5}')),
+        (Decimal("0.0000001"), "0.0000001"), ({"a": Decimal("1.5")}, VariantVal.parseJson('{"a": 1.5}')),
     ],
 )  # fmt: skip
 def test_equal_values_are_equal_however_they_are_written(expected: Any, found: Any) -> None:
