@@ -54,6 +54,9 @@ def difference(expected: Rows, found: Rows) -> str | None:
     for name in [name for name, each in like.items() if isinstance(each, (bytes, bytearray))]:
         known = {_hexadecimal(row[name]) for row in found if row.get(name) is not None}
         expected = [{**row, name: _one_of(known, row[name])} if isinstance(row.get(name), str) else row for row in expected]
+    for name in [name for name, each in like.items() if isinstance(each, VariantVal)]:
+        texts = {spelled(row.get(name), like[name]) for row in found}  # a text in a variant may look like JSON: "5", "true"
+        expected = [{**row, name: json.dumps(row[name])} if _is_text_of(texts, row.get(name)) else row for row in expected]
     wanted, got = (
         Counter(tuple(json.dumps(spelled(row.get(name), like[name]), ensure_ascii=False) for name in columns) for row in rows)
         for rows in (expected, found)
@@ -70,8 +73,7 @@ def spelled(value: Any, like: Any) -> Any:
     if value is None:
         return None
     if isinstance(like, VariantVal):
-        value = _parsed(str(value) if isinstance(value, VariantVal) else value)
-        return json.dumps(value, default=_number, sort_keys=True)
+        return _json(_parsed(str(value) if isinstance(value, VariantVal) else value))
     if isinstance(like, Mapping):
         value = _parsed(value)
         if not isinstance(value, Mapping):
@@ -106,6 +108,20 @@ def _example(values: Sequence[Any]) -> Any:
     if isinstance(known[0], list):
         return [_example([each for value in known for each in value])]
     return known[0]
+
+
+def _is_text_of(known: Collection[Any], value: Any) -> bool:
+    """Whether a value is a text that is among these, which are spelled."""
+    return isinstance(value, str) and _json(value) in known
+
+
+def _json(value: Any) -> str:
+    """JSON with each number, and each object, in one spelling."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(name)}: {_json(value[name])}" for name in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_json, value)) + "]"
+    return json.dumps(value) if value is None or isinstance(value, (bool, str)) else _number(value)
 
 
 def _parsed(value: Any) -> Any:

@@ -32,6 +32,8 @@ from tests.scenarios.values import difference
         ({"a": 1}, {"a": 1, "b": None}), ('{"a": "1", "b": {"c": 2.0}}', {"b": {"c": 2}, "a": 1}),
         (None, None), ("", ""), (Decimal("12.50"), "12.50"), (5, "5"), (Decimal("1.5"), VariantVal.parseJson("1.5")),
         (Decimal("0.0000001"), "0.0000001"), ({"a": Decimal("1.5")}, VariantVal.parseJson('{"a": 1.5}')),
+        ('{"b": [5.0], "a": 1}', VariantVal.parseJson('{"a": 1, "b": [5]}')), ("5", VariantVal.parseJson('"5"')),
+        ("5", VariantVal.parseJson("5")), ("true", VariantVal.parseJson('"true"')), (Decimal("5.0"), VariantVal.parseJson("5")),
     ],
 )  # fmt: skip
 def test_equal_values_are_equal_however_they_are_written(expected: Any, found: Any) -> None:
@@ -47,6 +49,7 @@ def test_equal_values_are_equal_however_they_are_written(expected: Any, found: A
         (["a"], ["a", "a"]), (["b", "a"], ["a", "b"]), ("a", ["a"]),
         ({"a": 1}, {"a": 1, "b": 2}),
         ({"a": 1, "b": 2}, {"a": 1}), ("nan", 1.0), ("[]", [1]), ("no", True), ("nothing", False),
+        (Decimal("1.5"), VariantVal.parseJson('"1.5"')), ({"a": Decimal("1.5")}, VariantVal.parseJson('{"a": "1.5"}')),
     ],
 )  # fmt: skip
 def test_other_values_are_not(expected: Any, found: Any) -> None:
