@@ -444,7 +444,7 @@ class Settings(BaseModel):
     )
     except_columns: list[Text] = _setting(
         [],
-        "Columns that history and final do not have. By default `operation` and the columns of `old_keys`.",
+        "Columns that history and final do not have. By default (an empty list, too) `operation` and the columns of `old_keys`.",
         wants="a list of column names",
         example="[op, loaded_at]",
         names_columns=True,

@@ -61,7 +61,9 @@ class RowsCase:
             silent = _columns_of(c["ignore_null"], [name for name in c["schema"] if name.lower() not in keys])
             cdc["ignore_null_updates"] = silent if silent is True else [name for name in silent if name.lower() not in gone]
         if c.get("columns") or shape is None:
-            cdc |= _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=list(schema), gone=gone)
+            chosen = _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=list(schema), gone=gone)
+            # an empty `except_columns` is as none: it leaves out flag and old keys
+            cdc |= {"columns": list(schema)} if chosen == {"except_columns": []} else chosen
         if c.get("track_history") is not None:
             chosen = _selection(c["track_history"], batch, "include", "except", all_columns=list(schema), gone=gone)
             if chosen != {"except": []}:

@@ -174,6 +174,7 @@ def test_columns_that_are_not_there_yet_or_any_more_are_not_chosen(tmp_path: Pat
         [["id"], None, []], [["id", "A"], None, ["a"]], [["id"], None, []]]
     assert given(columns={"except": ["a", "typo"]}, track_history={"except": ["a"]}) == [
         [None, ["typo"], None], [None, ["a", "typo"], {"except": ["a"]}], [None, ["typo"], None]]
+    assert given(columns={"except": []}, old_keys={"id": "a"})[1] == [["id", "s", "a"], None, None]
 
 
 def test_a_table_to_which_nothing_comes_is_made(tmp_path: Path) -> None:
