@@ -81,10 +81,10 @@ class FeedCase:
             there = {column.lower() for column in table.columns}
             return next((keys for keys in lists if there.issuperset(map(str.lower, keys))), next(iter(lists), None))
         if isinstance(given, Mapping) and not any(isinstance(each, str) for each in given.values()):
-            for each, value in given.items():
-                if each.lower() in (table.name.lower(), name.lower()):
-                    return value
-            return None
+            named = {each.lower(): value for each, value in given.items()}
+            # as `compare` finds the tables of a step: a file may name more before the table than its messages do
+            alike = [value for each, value in named.items() if each.rsplit(".", 1)[-1] == name.lower()]
+            return named.get(table.name.lower(), named.get(name.lower(), alike[0] if len(alike) == 1 else None))
         return given
 
 

@@ -203,6 +203,16 @@ def test_a_list_of_keys_for_each_table_is_in_the_order_of_messages_or_of_the_fil
         assert [each["cdc"]["keys"] for each in given] == [["code"], ["ID"]]
 
 
+@pytest.mark.parametrize(("given", "keys"), [
+    ({"public.item": ["id"], "item": ["v"]}, ["ID"]), ({"Item": ["id"]}, ["ID"]), ({"topic.public.item": ["id"]}, ["ID"]),
+    ({"a.item": ["id"], "b.item": ["v"]}, None), ({"public.note": ["id"]}, None),
+])  # fmt: skip
+def test_the_keys_of_a_table_may_be_given_under_any_name_by_which_it_is_compared(given: Any, keys: list[str] | None) -> None:
+    found = {"public.item": FoundTable("public.item", columns=dict.fromkeys(("ID", "v")))}
+    (table,) = FeedCase(Path("x"), "f0", {"format": "debezium", "key": given, "steps": []}).configuration(Discovery(found))
+    assert table["cdc"].get("keys") == keys
+
+
 def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
     contents = ("{", '{"steps": []}', '{"format": "rows", "steps": [{"inputs": ["not_there.jsonl"]}]}')
     for number, content in enumerate(contents):
