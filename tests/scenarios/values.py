@@ -10,7 +10,7 @@ import base64
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -51,9 +51,9 @@ def difference(expected: Rows, found: Rows) -> str | None:
     """
     columns = sorted({name for rows in (expected, found) for row in rows for name in row})
     like = {name: _example([row.get(name) for row in found]) for name in columns}
-    for name in [name for name, each in like.items() if isinstance(each, (bytes, bytearray))]:
-        known = {_hexadecimal(row[name]) for row in found if row.get(name) is not None}
-        expected = [{**row, name: _one_of(known, row[name])} if isinstance(row.get(name), str) else row for row in expected]
+    for name, each in like.items():
+        known = set(_bytes_in([row.get(name) for row in found]))
+        expected = [{**row, name: _with_bytes(row[name], each, known)} if known and name in row else row for row in expected]
     for name in [name for name, each in like.items() if isinstance(each, VariantVal)]:
         texts = {spelled(row.get(name), like[name]) for row in found}  # a text in a variant may look like JSON: "5", "true"
         expected = [{**row, name: json.dumps(row[name])} if _is_text_of(texts, row.get(name)) else row for row in expected]
@@ -149,6 +149,28 @@ def _double(value: Any) -> Any:
         return float(value)
     except (ValueError, TypeError, OverflowError):
         return value
+
+
+def _bytes_in(value: Any) -> Iterator[str]:
+    """All bytes in a value, in hexadecimal."""
+    if isinstance(value, (bytes, bytearray)):
+        yield _hexadecimal(value)
+    elif isinstance(value, (Mapping, list)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _bytes_in(each)
+
+
+def _with_bytes(value: Any, like: Any, known: Collection[str]) -> Any:
+    """A value with each text that stands where bytes were found as `_one_of` these."""
+    if isinstance(like, (bytes, bytearray)):
+        return _one_of(known, value) if isinstance(value, str) else value
+    if isinstance(like, (Mapping, list)):
+        value = _parsed(value)
+    if isinstance(like, Mapping) and isinstance(value, Mapping):
+        return {name: _with_bytes(each, like.get(name), known) for name, each in value.items()}
+    if isinstance(like, list) and isinstance(value, list):
+        return [_with_bytes(each, like[0] if like else None, known) for each in value]
+    return value
 
 
 def _one_of(known: Collection[str], text: str) -> str:

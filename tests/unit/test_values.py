@@ -28,6 +28,8 @@ from tests.scenarios.values import difference
         ("20454", date(2026, 1, 1)), ("2026-01-01", date(2026, 1, 1)),
         ("\\xff0A", b"\xff\n"), ("ff0a", bytearray(b"\xff\n")), ("[-1, 10]", b"\xff\n"), ([255, 10], b"\xff\n"),
         ("3q2+7w==", b"\xde\xad\xbe\xef"), ("3q2+7w==", bytearray(b"3q2+7w==")), ("ff0a", b"ff0a"), ("é", "é".encode()),
+        ({"b": ["3q2+7w==", None]}, {"b": [bytearray(b"\xde\xad\xbe\xef"), None]}),
+        ('{"b": "ff0a"}', {"b": bytearray(b"\xff\n")}),
         ('["a","b"]', ["a", "b"]), (["1"], [Decimal("1.0")]), ("[]", []),
         ({"a": 1}, {"a": 1, "b": None}), ('{"a": "1", "b": {"c": 2.0}}', {"b": {"c": 2}, "a": 1}),
         (None, None), ("", ""), (Decimal("12.50"), "12.50"), (5, "5"), (Decimal("1.5"), VariantVal.parseJson("1.5")),
@@ -45,7 +47,7 @@ def test_equal_values_are_equal_however_they_are_written(expected: Any, found: A
     [
         (5, 6), (5, None), (None, 0), ("", None), ("a", "A"), ("12345678901234567.89", Decimal("12345678901234567.88")),
         ("2026-01-01 10:00:00+02:00", datetime(2026, 1, 1, 10)), ("x", datetime(2026, 1, 1)), ("2026-01-02", date(2026, 1, 1)),
-        ("false", True), ("0a", b"\n\n"), ("3q2+7w==", b"\xde\xad"), ("é", b"e"),
+        ("false", True), ("0a", b"\n\n"), (["0a"], [bytearray(b"\n\n")]), ("3q2+7w==", b"\xde\xad"), ("é", b"e"),
         (["a"], ["a", "a"]), (["b", "a"], ["a", "b"]), ("a", ["a"]),
         ({"a": 1}, {"a": 1, "b": 2}),
         ({"a": 1, "b": 2}, {"a": 1}), ("nan", 1.0), ("[]", [1]), ("no", True), ("nothing", False),
