@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.sparkdelta import known_state
 from dbt.adapters.sparkdelta.catalog import local_path, location
 from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.java import java_class, make_active, no_option, short_message
@@ -184,9 +185,7 @@ def size_in_bytes(session: SparkSession, schema: str, identifier: str) -> int:
     uri = location(session, schema, identifier)
     if uri is None:
         return 0
-    snapshot = delta_log(session, uri)[1]
-    checksum = snapshot.checksumOpt()  # where it is not there, working the size out is a Spark job
-    return int(checksum.get().tableSizeBytes() if checksum.isDefined() else snapshot.sizeInBytes())
+    return int(delta_log(session, uri)[1].sizeInBytes())
 
 
 def statistics(session: SparkSession, schema: str, identifier: str, column: str | None = None) -> dict[str, Any]:
@@ -196,10 +195,33 @@ def statistics(session: SparkSession, schema: str, identifier: str, column: str 
 
 
 def delta_log(session: SparkSession, uri: str | None) -> tuple[Any, Any]:
-    """Delta's own DeltaLog of a table, brought up to date, and its newest snapshot."""
+    """Delta's own DeltaLog of a table, brought up to date, and its newest snapshot, which knows its state (`known_state`)."""
+    make_active(session)  # which reads the log
     log = java_class(session, "org.apache.spark.sql.delta.DeltaLog").forTable(session._jsparkSession, _hadoop_path(session, uri))
     nothing = no_option(session)
-    return log, log.update(False, nothing, nothing)
+    snapshot = log.update(False, nothing, nothing)
+    known_state.give_state(session, snapshot)
+    return log, snapshot
+
+
+def refuse_overtaken(session: SparkSession, schema: str, identifier: str, txn: Mapping[str, Any]) -> None:
+    """Raises DbtRuntimeError where another run has committed a version of this transaction's application (`WritePlan.txn`) since
+    it was planned, but not its own: Delta would take an INSERT all the same, for that reads nothing.
+
+    A table that is there is opened by this, so that Delta knows its transactions when the INSERT asks for its own.
+    """
+    uri = location(session, schema, identifier)
+    if uri is None:
+        return
+    _, snapshot = delta_log(session, uri)
+    if "after" not in txn:
+        return
+    found = versions_of(snapshot.setTransactions()).get(txn["app_id"])
+    if found is not None and txn["after"] < found < txn["version"]:
+        raise DbtRuntimeError(
+            f"[DELTA_CONCURRENT_LOAD] {schema}.{identifier}: another run has loaded batch {found} since this one looked, "
+            f"when {txn['after']} was the last. Nothing was written; the next run goes on from there."
+        )
 
 
 def versions_of(transactions: Any) -> dict[str, int]:
@@ -231,7 +253,6 @@ def rows_of_commit(session: SparkSession, schema: str, identifier: str, app_id: 
             return None
     if transactions != [(app_id, txn_version)] or not put_in:  # `run --plan` hands a transaction over without its rows
         return None
-    make_active(session)  # which reads them
     log, snapshot = delta_log(session, uri)
     files = java_class(session, "java.util.ArrayList")()
     for line in put_in:

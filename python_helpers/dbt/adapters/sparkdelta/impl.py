@@ -27,7 +27,6 @@ from dbt.adapters.sparkdelta import (
     catalog,
     columns,
     delta_log,
-    known_transactions,
     narrowing,
     statements,
     table_log,
@@ -168,7 +167,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
             session = self._session()
             kind, table = statements.written_table(sql)
             if kind == "insert" and plan.txn:
-                known_transactions.from_checksum(session, *statements.names_of(session, table), txn=plan.txn)
+                delta_log.refuse_overtaken(session, *statements.names_of(session, table), plan.txn)
             with settings_on(session, plan.settings):
                 return reported(self.execute(sql)[0], plan)
         try:

@@ -1,4 +1,4 @@
-"""A snapshot that took its transactions from Delta's checksum file is as Delta would have it."""
+"""A snapshot that took its state from Delta's checksum file is as Delta would have it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import catalog, delta_log, known_transactions
+from dbt.adapters.sparkdelta import catalog, delta_log, known_state
 from dbt.adapters.sparkdelta.session import settings_on
 from dbt.adapters.sparkdelta.write_plan import WritePlan
 
@@ -31,8 +31,15 @@ class Table:
             self.session.sql(f"insert into {self.name} values ({version})")
         return self.snapshot.version() > before
 
-    def from_checksum(self) -> bool:
-        return known_transactions.from_checksum(self.session, *self.name.split("."))
+    def open(self) -> bool:
+        """Open the log as the adapter does; whether the snapshot knows its state from its checksum."""
+        session, given = self.session, []
+        give, known_state.give_state = known_state.give_state, lambda *of: given.append(give(*of))
+        try:
+            delta_log.delta_log(session, self.uri)
+        finally:
+            known_state.give_state = give
+        return given == [True]
 
     @property
     def uri(self) -> str:
@@ -40,7 +47,21 @@ class Table:
 
     @property
     def snapshot(self) -> Any:
-        return delta_log.delta_log(self.session, self.uri)[1]
+        """Delta's newest, as it is."""
+        path = self.session._jvm.org.apache.hadoop.fs.Path(self.uri)
+        log = self.session._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.session._jsparkSession, path)
+        return log.update(False, *[self.session._jvm.scala.Option.empty()] * 2)
+
+    def state(self) -> dict[str, Any]:
+        """What the snapshot says of itself."""
+        self.session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.session._jsparkSession)
+        snapshot = self.snapshot
+        names = ("sizeInBytes", "numOfSetTransactions", "numOfFiles", "numDeletedRecordsOpt", "numDeletionVectorsOpt",
+                 "numOfMetadata", "numOfProtocol")
+        state = {name: str(getattr(snapshot, name)()) for name in names}
+        sizes = snapshot.fileSizeHistogram().get()
+        return {**state, "domains": snapshot.domainMetadata().mkString(), "transactions": self.transactions(),
+                "sizes": (list(sizes.fileCounts()), list(sizes.totalBytes()))}
 
     def transactions(self) -> dict[str, int]:
         # which a statement is run by: another test of this process may have had one of its own
@@ -51,9 +72,12 @@ class Table:
             known[pair._1()] = pair._2()
         return known
 
-    def worked_out(self) -> dict[str, int]:
-        """By Delta's query."""
-        return delta_log.versions_of(self.snapshot.setTransactions())
+    def worked_out(self) -> dict[str, Any]:
+        """`state` by Delta's query."""
+        self.forget()
+        found = self.state()
+        self.forget()
+        return found
 
     def without_checksums(self, *, there: bool = False) -> None:
         """Takes the checksum files away, or what they say of transactions."""
@@ -77,34 +101,33 @@ def table(spark: SparkSession, request: pytest.FixtureRequest) -> Table:
     return Table(spark.newSession(), re.sub(r"\W", "_", request.node.name))
 
 
-def test_the_snapshot_has_them_without_a_query(table: Table) -> None:
-    assert table.from_checksum()
-    assert table.transactions() == {}
+def test_the_snapshot_has_it_without_a_query(table: Table) -> None:
+    table.open()  # the first one of the process works it out, to see where it is kept
     assert table.insert(3)
     assert table.insert(2**40, app_id="other")
     for _ in range(2):  # the snapshot that the commit left; one that was read
-        assert table.from_checksum()
-        assert not table.from_checksum()  # known
-        assert table.transactions() == {"app": 3, "other": 2**40}
+        assert table.open()
+        assert not table.open()  # known
+        found = table.state()
         assert not table.snapshot.stateReconstructionTriggered()
-        assert table.snapshot.numOfFiles() == 2  # what else it works out later is right
+        assert (found["transactions"], found["numOfFiles"]) == ({"app": 3, "other": 2**40}, "2")
         assert table.snapshot.metadata().schema().json().count("id") == 1
-        table.forget()
+        assert found == table.worked_out()
 
 
 def test_a_transaction_that_was_committed_is_left_out(table: Table) -> None:
     assert table.insert(1)
     assert table.insert(2)
     for version, written in ((2, False), (1, False), (3, True), (3, False)):
-        table.from_checksum()
+        table.open()
         assert table.insert(version) is written
     assert sorted(row.id for row in table.session.table(table.name).collect()) == [1, 2, 3]
 
 
 def test_a_commit_in_between_counts(table: Table) -> None:
-    """The snapshot that was given its transactions is not the newest any more."""
+    """The snapshot that was given its state is not the newest any more."""
     assert table.insert(1)
-    assert table.from_checksum()
+    assert table.open()
     known = table.snapshot
     assert table.insert(2)
     assert not table.insert(2)
@@ -121,14 +144,14 @@ def test_S2_what_another_run_has_loaded_meanwhile_is_not_loaded_again(table: Tab
         table.without_checksums()
     refused = {"app_id": "app", "version": 8, "after": 6}
     with pytest.raises(DbtRuntimeError, match=r"\[DELTA_CONCURRENT_LOAD\] .* has loaded batch 7 .* when 6 was the last"):
-        known_transactions.from_checksum(table.session, schema, name, refused)
+        delta_log.refuse_overtaken(table.session, schema, name, refused)
     for other in ({"after": 7}, {"version": 7}, {"app_id": "new"}):
-        known_transactions.from_checksum(table.session, schema, name, refused | other)
+        delta_log.refuse_overtaken(table.session, schema, name, refused | other)
 
 
 def test_over_checkpoints(table: Table) -> None:
     for version in range(1, 13):
-        assert table.from_checksum()
+        table.open()
         assert table.insert(version)
     table.forget()
     assert table.transactions() == {"app": 12}
@@ -137,22 +160,37 @@ def test_over_checkpoints(table: Table) -> None:
 
 @pytest.mark.parametrize("statement", [
     "create or replace table {t} (id bigint, name string) using delta", "restore table {t} to version as of 1", "delete from {t}",
+    "delete from {t} where id = 1", "alter table {t} set tblproperties ('delta.enableDeletionVectors' = 'true')",
     "optimize {t}", "alter table {t} set tblproperties ('a' = 'b')", "create or replace table {t} using delta as select 1L as id",
+    "alter table {t} cluster by (id)",
 ])  # fmt: skip
-def test_they_are_those_of_delta_after(table: Table, statement: str) -> None:
+def test_it_is_that_of_delta_after(table: Table, statement: str) -> None:
     assert table.insert(1)
     assert table.insert(2)
     table.session.sql(statement.format(t=table.name))
     for _ in range(2):  # the snapshot that the commit left; one that was read
-        assert table.from_checksum() or statement.startswith("restore")  # whose checksum has no transactions
-        assert table.transactions() == table.worked_out() == {"app": 2}
-        table.forget()
+        # the checksum of a RESTORE has no transactions, that of the first version with deletion vectors does not count them
+        assert table.open() or "restore" in statement or "DeletionVectors" in statement
+        found = table.state()
+        assert found == table.worked_out()
+        assert found["transactions"] == {"app": 2}
+
+
+def test_of_deletion_vectors_it_is_that_of_delta_too(table: Table) -> None:
+    table.session.sql(f"alter table {table.name} set tblproperties ('delta.enableDeletionVectors' = 'true')")
+    table.session.sql(f"insert into {table.name} select /*+ coalesce(1) */ id from range(100)")
+    table.session.sql(f"delete from {table.name} where id < 7")
+    assert table.open()
+    found = table.state()
+    assert (found["numDeletedRecordsOpt"], found["numDeletionVectorsOpt"]) == ("Some(7)", "Some(1)")
+    assert found == table.worked_out()
+    assert table.session.table(table.name).count() == 93
 
 
 @pytest.mark.parametrize("checksum", ["gone", "without"])
-def test_without_a_checksum_delta_works_them_out(table: Table, checksum: str) -> None:
+def test_without_a_checksum_delta_works_it_out(table: Table, checksum: str) -> None:
     assert table.insert(1)
     table.without_checksums(there=checksum == "without")
-    assert not table.from_checksum()
+    assert not table.open()
     assert not table.insert(1)
     assert table.transactions() == {"app": 1}
