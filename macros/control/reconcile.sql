@@ -15,6 +15,9 @@
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set settings = table.settings -%}
   {%- set keys, final = settings['keys'], delta_cdc._model_of(settings, 'final') -%}
+  {%- if not adapter.table_state(final).exists -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no ' ~ final ~ ' yet. Run `dbt run` first.') -%}
+  {%- endif -%}
   {%- set theirs = adapter.create_other_view('cdc_other', against, file_format, other_table, options) -%}
   {%- set spelled = {} -%}
   {%- for name in theirs %}{% do spelled.update({name | lower: name}) %}{% endfor -%}
