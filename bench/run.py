@@ -120,7 +120,7 @@ def _told() -> dict[str, Any]:
     return {
         "at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "commit": said("git", "rev-parse", "HEAD"),
-        "uncommitted_changes": bool(said("git", "status", "--porcelain", ".", *(f":!{path}" for path in own))),
+        "uncommitted_changes": bool(said("git", "status", "--porcelain", ".", *(f":(exclude){path}" for path in own))),
         "machine": {
             "cpu": cpus[0] if cpus else platform.machine(),
             "cores": os.cpu_count(),
