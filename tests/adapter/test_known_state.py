@@ -102,7 +102,9 @@ def table(spark: SparkSession, request: pytest.FixtureRequest) -> Table:
 
 
 def test_the_snapshot_has_it_without_a_query(table: Table) -> None:
-    table.open()  # the first one of the process works it out, to see where it is kept
+    assert table.open()
+    assert table.transactions() == {}
+    assert not table.snapshot.stateReconstructionTriggered()
     assert table.insert(3)
     assert table.insert(2**40, app_id="other")
     for _ in range(2):  # the snapshot that the commit left; one that was read
@@ -151,7 +153,7 @@ def test_S2_what_another_run_has_loaded_meanwhile_is_not_loaded_again(table: Tab
 
 def test_over_checkpoints(table: Table) -> None:
     for version in range(1, 13):
-        table.open()
+        assert table.open()
         assert table.insert(version)
     table.forget()
     assert table.transactions() == {"app": 12}

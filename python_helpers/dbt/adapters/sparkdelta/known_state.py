@@ -8,7 +8,6 @@ there. It is that of one version: after a commit Delta makes another snapshot.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbt.adapters.sparkdelta.java import java_class
@@ -20,15 +19,14 @@ SNAPSHOT = "org.apache.spark.sql.delta.Snapshot"
 
 
 class _Lazy(NamedTuple):
-    """Java's fields of a snapshot: its state, which of its lazy values it has (`have`), the state's bit there (0: not known)."""
+    """Java's fields of a snapshot: its state, which of its lazy values it has (`have`), and the state's bit there."""
 
     value: Any
     have: Any
     bit: int
 
 
-_lazy: dict[Any, _Lazy] = {}  # of the process's JVM
-_lock = threading.Lock()
+_lazy: dict[Any, _Lazy | None] = {}  # of the process's JVM
 
 
 def give_state(session: SparkSession, snapshot: Any) -> bool:
@@ -43,8 +41,11 @@ def give_state(session: SparkSession, snapshot: Any) -> bool:
         return False
     if checksum.numDeletedRecordsOpt().isEmpty() and "deletionVectors" in str(checksum.protocol()):  # they are new to the table
         return False
-    lazy = _fields(session, snapshot, checksum)
-    if lazy.bit == 0 or (have := lazy.have.get(snapshot)) & lazy.bit:
+    jvm = session._jvm
+    if jvm not in _lazy:
+        _lazy[jvm] = _found(session, snapshot.getClass(), checksum)
+    lazy = _lazy[jvm]
+    if lazy is None or (have := lazy.have.get(snapshot)) & lazy.bit:
         return False
     lazy.value.set(snapshot, _state(session, checksum))
     lazy.have.set(snapshot, have | lazy.bit)
@@ -62,30 +63,32 @@ def _state(session: SparkSession, checksum: Any) -> Any:
     )
 
 
-def _fields(session: SparkSession, snapshot: Any, checksum: Any) -> _Lazy:
-    """Where a snapshot keeps its state; looked for once, in the first one that has not worked it out.
+def _found(session: SparkSession, snapshot: Any, checksum: Any) -> _Lazy | None:
+    """None where this version of Delta keeps its state in another way: then it works it out, as ever. snapshot: the class.
 
-    The bit is the one that changes when it does, once what the state is made of is there.
+    The bit is the one by which a snapshot of nothing, which cannot work anything out, tells the state that it was given.
     """
     from py4j.protocol import Py4JError
 
-    with _lock:
-        if found := _lazy.get(session._jvm):
-            return found
+    try:
+        unsafe = java_class(session, "java.lang.Class").forName("sun.misc.Unsafe").getDeclaredField("theUnsafe")
+        value, have = (snapshot.getDeclaredField(name) for name in ("computedState", "bitmap$0"))
+        for each in (unsafe, value, have):
+            each.setAccessible(True)
+        of_nothing = unsafe.get(None).allocateInstance(snapshot)
+        value.set(of_nothing, _state(session, checksum))
+    except (Py4JError, TypeError):
+        return None
+
+    def told_by(bits: list[int]) -> bool:
         try:
-            value, have = (snapshot.getClass().getDeclaredField(name) for name in ("computedState", "bitmap$0"))
-            for each in (value, have):
-                each.setAccessible(True)
-            snapshot.allFiles()
-            before = have.get(snapshot)
-            snapshot.sizeInBytes()
-            bit = before ^ have.get(snapshot)
-            have.set(snapshot, before | bit)  # a field of another width refuses Python's number
-            _state(session, checksum)
-        except (Py4JError, TypeError):  # this version of Delta keeps it in another way: then it works it out, as ever
-            _lazy[session._jvm] = _Lazy(None, None, 0)
-        else:
-            if bit == 0:  # known already: the next snapshot may tell
-                return _Lazy(None, None, 0)
-            _lazy[session._jvm] = _Lazy(value, have, bit if bit.bit_count() == 1 else 0)
-        return _lazy[session._jvm]
+            have.set(of_nothing, sum(bits))
+            return bool(of_nothing.sizeInBytes() == checksum.tableSizeBytes())
+        except Py4JError:
+            return False
+
+    bits = [1 << place for place in range(31)]
+    while len(bits) > 1:
+        half = bits[: len(bits) // 2]
+        bits = half if told_by(half) else bits[len(half) :]
+    return _Lazy(value, have, bits[0]) if told_by(bits) else None
