@@ -9,11 +9,13 @@
 {%- endmacro %}
 
 {#- Rows of staging with what `expressions` make of them, also in place of columns that came. more: columns that the rows have and
-    nobody lists any more. -#}
+    nobody lists any more: of these goes first what is made now, for Spark takes a name for a column's before what is made. -#}
 {% macro _with_made(settings, rows, more=[]) %}
   {%- set made = settings.get('expressions') or {} -%}
   {%- if not made %}{{ return(rows) }}{% endif -%}
-  {%- set there = (settings.column_types.keys() | list + more) | select('in', made) | list -%}
+  {%- set there = settings.column_types.keys() | select('in', made) | list -%}
+  {%- set gone = more | select('in', made) | list -%}
+  {%- if gone %}{% set rows = '(select * except (' ~ delta_cdc.column_list(gone) ~ ') from ' ~ rows ~ ')' %}{% endif -%}
   {{ return('(select *' ~ (' except (' ~ delta_cdc.column_list(there) ~ ')' if there else '')
       ~ ', ' ~ delta_cdc._made(settings, made) ~ ' from ' ~ rows ~ ')') }}
 {% endmacro %}

@@ -272,6 +272,17 @@ def test_H4_a_moment_beside_a_decimal_keeps_its_digits(moment: Any, type_: str |
     assert MACROS["_moment"](moment, type_) == sql
 
 
+def test_E7_what_is_made_in_place_of_a_column_that_is_no_longer_listed_is_what_others_are_made_of() -> None:
+    """As when it is worked out from staging, where such a column is not read at all."""
+    made = {**SETTINGS, "expressions": {"was": "a * 2", "twice": "was * 2"}}
+    assert MACROS["_with_made"](made, "rows", ["was", "b"]) == (
+        "(select *, (a * 2) as `was`, (was * 2) as `twice` from (select * except (`was`) from rows))"
+    )
+    assert MACROS["_with_made"]({**made, "expressions": {"a": "a + 1"}}, "rows", ["b"]) == (
+        "(select * except (`a`), (a + 1) as `a` from rows)"
+    )
+
+
 def test_E2_a_column_is_read_under_all_the_names_that_it_had() -> None:
     types = dict.fromkeys(["id", "a", "b", "c"], "int")
     settings = {"staged_types": types, "column_types": {"id": "int", "c": "int"}, "renamed_in_staging": {"c": "b"},
