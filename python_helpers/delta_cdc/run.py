@@ -169,8 +169,7 @@ def rebuild(project: Project, options: Sequence[str], tables: Sequence[Table], c
     with locked(project.root):
         with progress_on(console, transient=True) as progress:
             there = dbt.ask(progress, "look", "can_be_rebuilt", {"staging": list(made)})
-        # by their files: `orders`, a `final_name`, is to dbt all of the folder models/orders too, that of a feed
-        chosen = [f"file:{name}" for staging, names in made.items() if staging in there for name in names]
+        chosen = [_alone(name) for staging, names in made.items() if staging in there for name in names]
         if not chosen:
             raise OperationError("None of these tables is loaded yet. Run `dbt run` first.")
         summary = run_once(dbt, project, ["run", "--full-refresh", "--select", *chosen], console)
@@ -211,13 +210,23 @@ def _past_conflicts(dbt: WarmDbt, nodes: Sequence[Any], command: Sequence[str], 
         if not met:
             break
         time.sleep(seconds)
-        names = [node.node.name for node in nodes if node in met or str(node.status) == "skipped"]
+        names = [_alone(node.node.path) for node in nodes if node in met or str(node.status) == "skipped"]
         full = [option for option in command if option == "--full-refresh"]
-        below = [f"{node.node.name}+" for node in failed if node not in met]  # they still wait for another failure
+        below = [f"{_alone(node.node.path)}+" for node in failed if node not in met]  # they still wait for another failure
         exclude = ["--exclude", *below] if below else []
         again = {node.node.name: node for node in _results(dbt, ["run", *full, "--select", *names, *exclude], console)}
         nodes = [again.get(node.node.name, node) for node in nodes]
     return nodes
+
+
+def _alone(model: str) -> str:
+    """A model as dbt selects it alone, by its file or the name of that: `orders`, a `final_name`, is to dbt all of the folder
+    models/orders too, that of a feed.
+
+    >>> _alone("orders"), _alone("shop/final/orders.sql")
+    ('file:orders', 'file:orders.sql')
+    """
+    return f"file:{Path(model).name}"
 
 
 def check_news(dbt: WarmDbt, project: Project, summary: Summary, console: Console) -> None:
@@ -230,7 +239,7 @@ def check_news(dbt: WarmDbt, project: Project, summary: Summary, console: Consol
     if not models:
         return
     try:
-        nodes = _results(dbt, ["test", "--select", *(f"{model},tag:{EACH_RUN}" for model in models)], console)
+        nodes = _results(dbt, ["test", "--select", *(f"{_alone(model)},tag:{EACH_RUN}" for model in models)], console)
     except RunFailed as error:
         summary.failed_tests.append(f"The tests did not run: {error}")
         return

@@ -388,7 +388,7 @@ def test_the_tests_of_a_run_are_those_of_tables_that_had_news(tmp_path: Path) ->
     dbt = WarmTests(one_test("pass", "one_row_per_key", "final_customer"), one_test("warn", "mine", None))
     runs.check_news(dbt, load_project(two_feeds(tmp_path)), summary, Console(file=io.StringIO()))  # type: ignore[arg-type]
     models = ("stg_shop__customer", "hist_shop__customer", "final_customer")
-    assert dbt.commands == [("test", "--select", *(f"{model},tag:each_run" for model in models))]
+    assert dbt.commands == [("test", "--select", *(f"file:{model},tag:each_run" for model in models))]
     assert (summary.exit_code, summary.tested, summary.failed_tests) == (runs.DONE, 2, [])
     assert "Tests of touched keys: 2 ran, none failed." in shown(summary)
 
@@ -451,7 +451,7 @@ def test_a_model_that_met_another_writer_runs_again_and_what_waits_for_it(
         of = {"stg_shop__invoice": "success", "final_invoice": final, "mart": mart}
         return [
             SimpleNamespace(status=state, message=said if state == "error" else "", execution_time=0.0, adapter_response={},
-                            node=SimpleNamespace(name=name))
+                            node=SimpleNamespace(name=name, path=f"{name}.sql"))
             for name, state in of.items()
         ]  # fmt: skip
 
@@ -460,4 +460,4 @@ def test_a_model_that_met_another_writer_runs_again_and_what_waits_for_it(
     (table,) = runs.run_once(SimpleNamespace(models=[]), read, ["run"], Console()).tables
     assert bool(table.failed) is (status == "error")
     assert asked[0] == ["run"]
-    assert asked[1:] == [["run", "--select", "final_invoice", "mart"]] * min(conflicts, 2)
+    assert asked[1:] == [["run", "--select", "file:final_invoice.sql", "file:mart.sql"]] * min(conflicts, 2)

@@ -93,13 +93,15 @@ def test_after_a_conflict_what_waits_for_another_failure_is_not_run(shop: Path, 
         def run(self, _progress: Any, _what: str, *command: str, **_: Any) -> SimpleNamespace:
             told = {"met": ("success", None), "below_met": ("success", None)} if commands else first
             commands.append(list(command))
-            nodes = [SimpleNamespace(status=status, message=message, node=SimpleNamespace(name=name), execution_time=0.0)
+            nodes = [SimpleNamespace(status=status, message=message, execution_time=0.0,
+                                     node=SimpleNamespace(name=name, path=f"shop/final/{name}.sql"))
                      for name, (status, message) in told.items()]
             return SimpleNamespace(success=True, exception=None, result=SimpleNamespace(results=nodes))
 
     monkeypatch.setattr(runs, "_WAITS", (0, 0))
     summary = runs.run_once(Meeting(), load_project(shop), ["run"], Console(file=io.StringIO()))  # type: ignore[arg-type]
-    assert commands == [["run"], ["run", "--select", "met", "below_met", "below_bad", "--exclude", "bad+"]]
+    again = [f"file:{name}.sql" for name in ("met", "below_met", "below_bad")]  # a name alone may be a folder's too
+    assert commands == [["run"], ["run", "--select", *again, "--exclude", "file:bad.sql+"]]
     assert summary.others == ["bad: [DIVIDE_BY_ZERO]"]
 
 
