@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.macros import load_adapter
+from tests.unit.macros import CompilerError, load_adapter
 
 
 class Config(dict[str, Any]):
@@ -94,6 +94,10 @@ def test_a_seed_of_another_format_makes_way(was: str, becomes: str, dropped: int
 WARNED: list[str] = []
 
 
+def refuse(message: str) -> None:
+    raise CompilerError(message)
+
+
 def constrained(*of_the_model: dict[str, Any], **of_columns: list[dict[str, Any]]) -> list[str]:
     """The checks that a new table gets."""
     WARNED.clear()
@@ -102,7 +106,7 @@ def constrained(*of_the_model: dict[str, Any], **of_columns: list[dict[str, Any]
     done = statements_of(
         "sparkdelta__persist_constraints", "s.t", {"constraints": of_the_model, "columns": columns},
         config=Config(contract=SimpleNamespace(enforced=True)), answers={"show tblproperties": properties},
-        exceptions=SimpleNamespace(warn=WARNED.append),
+        exceptions=SimpleNamespace(warn=WARNED.append, raise_compiler_error=refuse),
     )
     return [sql.partition(" check ")[2] for sql in done]
 
@@ -110,6 +114,14 @@ def constrained(*of_the_model: dict[str, Any], **of_columns: list[dict[str, Any]
 def test_a_check_that_two_columns_tell_is_asked_for_once() -> None:
     check = {"name": None, "type": "check", "expression": "a < b"}
     assert constrained(a=[check], b=[check]) == ["(a < b)"]
+
+
+def test_two_checks_of_one_name_are_told() -> None:
+    """The second one was passed over, and not enforced."""
+    one, other = ({"name": name, "type": "check", "expression": f"{name} > 0"} for name in ("Positive", "positive"))
+    assert constrained(a=[one], b=[one]) == ["(Positive > 0)"]
+    with pytest.raises(CompilerError, match=r"s\.t: two checks have the name positive: Positive > 0, and positive > 0"):
+        constrained(a=[one], b=[other])
 
 
 def test_a_model_may_say_for_its_columns_that_they_are_not_null() -> None:

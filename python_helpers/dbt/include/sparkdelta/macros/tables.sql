@@ -77,14 +77,18 @@ as
     {%- endif -%}
     {#- a run may have ended between two of them -#}
     {%- set there = run_query('show tblproperties ' ~ relation).columns[0].values() | map('lower') | list if checks else [] -%}
+    {%- set told = {} -%}  {#- two columns may tell one check -#}
     {%- for given, expression in checks -%}
       {%- set name = given or 'chk_' ~ local_md5(expression) -%}
-      {%- if 'delta.constraints.' ~ name | lower not in there -%}
-        {%- do there.append('delta.constraints.' ~ name | lower) -%}  {#- two columns may tell one check -#}
-        {%- call statement() -%}
-          alter table {{ relation }} add constraint {{ adapter.quote(name) }} check ({{ expression }})
-        {%- endcall -%}
+      {%- if told.setdefault(name | lower, (name, expression))[1] != expression -%}
+        {%- do exceptions.raise_compiler_error(relation ~ ": two checks have the name " ~ name ~ ": " ~ told[name | lower][1]
+              ~ ", and " ~ expression ~ ". Give each its own.") -%}
       {%- endif -%}
+    {%- endfor -%}
+    {%- for key, (name, expression) in told.items() if 'delta.constraints.' ~ key not in there -%}
+      {%- call statement() -%}
+        alter table {{ relation }} add constraint {{ adapter.quote(name) }} check ({{ expression }})
+      {%- endcall -%}
     {%- endfor -%}
   {%- endif -%}
 {% endmacro %}
