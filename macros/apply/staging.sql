@@ -203,7 +203,7 @@
         'keys_may_move': (state.exists and notes.keys_may_move is not sameas false) or plan.keys_may_move,
         'truncates': (state.exists and notes.truncates is not sameas false) or plan.truncates > 0,
         'after': state.committed}}) -%}
-  {%- do plan.notes.update(delta_cdc._notes_of_rows(settings)) -%}
+  {%- do plan.notes.update(delta_cdc._notes_of_rows(settings, state)) -%}
   {%- do adapter.remember(this ~ ' after ' ~ state.committed ~ ' to ' ~ last, plan) -%}
   {{ return(plan) }}
 {% endmacro %}

@@ -19,11 +19,23 @@
 {% endmacro %}
 
 
-{#- What staging's commits note of how its rows are told apart and ordered. -#}
-{% macro _notes_of_rows(settings) %}
+{#- What staging's commits note of how its rows are told apart and ordered. state: its progress; none: it is new. -#}
+{% macro _notes_of_rows(settings, state=none) %}
   {{ return({'keys': settings['keys'], 'rows_are': delta_cdc._rows_are(settings),
       'appended': delta_cdc.is_appended(settings), 'sequence_by': settings.sequence_by,
-      'masked': delta_cdc._masks(settings)}) }}
+      'masked': delta_cdc._masks_of_rows(settings, state)}) }}
+{% endmacro %}
+
+{#- The masks of columns as staged rows have them. One that was changed while it told no rows apart is several: the column cannot
+    become a key, for a row would have one key in older changes and another in newer ones. -#}
+{% macro _masks_of_rows(settings, state) %}
+  {%- set out = delta_cdc._masks(settings) -%}
+  {%- set were = state.notes.get('masked', out) if state else out -%}
+  {%- for column in (out.keys() | list + were.keys() | list) | unique | list
+        if out.get(column) != were.get(column) and column in state.columns -%}
+    {%- do out.update({column: 'several'}) -%}
+  {%- endfor -%}
+  {{ return(out) }}
 {% endmacro %}
 
 {#- The masks of columns, too short to tell the SQL, which may hold a secret. -#}

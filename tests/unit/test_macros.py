@@ -546,6 +546,18 @@ def test_N1_N2_E7_rows_are_told_apart_as_staging_was_loaded(before: dict, now: d
         macros["_refuse_other_rows"](now, {"notes": macros["_notes_of_rows"](before)})
 
 
+def test_E7_K8_a_column_whose_mask_was_changed_becomes_no_key() -> None:
+    masks: tuple[dict, ...] = ({"a": "md5(a)"}, {"a": "sha1(a)"}, {"a": "sha1(a)", "new": "1"}, {})
+    masked = [{**KEYED, "mask": mask} for mask in masks]
+    state: dict[str, Any] = {"columns": ["id", "a"], "notes": {}}
+    for settings in masked[:3]:
+        assert MACROS["_masked_otherwise"](settings, state) == []
+        state["notes"] = MACROS["_notes_of_rows"](settings, state)
+    for settings in masked:
+        assert MACROS["_masked_otherwise"]({**settings, "keys": ["a"]}, state) == ["a"]
+    assert MACROS["_masked_otherwise"]({**masked[2], "keys": ["new"]}, state) == []  # no staged row has it yet
+
+
 @pytest.mark.parametrize(("was", "now", "refused"), [
     ("integer", "bigint", False), ("timestamp", "timestamp", False), ("long", "int", False), ("integer", "void", False),
     ("integer", "timestamp", True), ("timestamp", "bigint", True), ("date", "timestamp", True),
