@@ -221,13 +221,14 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
 {% macro final_as_of(staging, moment=none, known_at=none, keyed=false, limit=20) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set settings = table.settings -%}
-  {%- set final = delta_cdc._model_of(settings, 'final') -%}
+  {%- set now = moment is none and known_at is none -%}
+  {%- set final = delta_cdc._final_of(table) if now else delta_cdc._model_of(settings, 'final') -%}
   {%- if moment is not none %}{% do delta_cdc._refuse_no_moment(table, moment, delta_cdc._time_type(table.staging)) %}{% endif -%}
   {%- if known_at is not none -%}
     {%- do delta_cdc._refuse_no_moment(table, known_at, 'timestamp', 'the time at which changes are staged') -%}
   {%- endif -%}
   {%- if keyed %}{% do delta_cdc._view_named_key(table) %}{% endif -%}
-  {%- set rows = final if moment is none and known_at is none else '(' ~ delta_cdc.as_of(final, moment, known_at) ~ ')' -%}
+  {%- set rows = final if now else '(' ~ delta_cdc.as_of(final, moment, known_at) ~ ')' -%}
   {%- set rows = delta_cdc._live_rows(settings, rows) ~ ' as r' -%}
   {%- if keyed -%}
     {%- set rows = rows ~ ' left semi join cdc_named_key as k on ' ~ delta_cdc.same_columns(settings['keys'], 'r', 'k') -%}
@@ -282,7 +283,7 @@ from (
 {% macro export(staging, to, file_format, moment=none) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- if moment is not none %}{% do delta_cdc._refuse_no_moment(table, moment, delta_cdc._time_type(table.staging)) %}{% endif -%}
-  {%- set final = delta_cdc._model_of(table.settings, 'final') -%}
+  {%- set final = delta_cdc._final_of(table) -%}
   {%- set rows = '(' ~ delta_cdc.as_of(final, moment) ~ ')' if moment is not none else final -%}
   {%- set written = adapter.write_files('select ' ~ delta_cdc.column_list(delta_cdc._columns_of_final(table.settings, final))
         ~ ' from ' ~ delta_cdc._live_rows(table.settings, rows), to, file_format) -%}

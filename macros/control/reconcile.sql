@@ -14,10 +14,7 @@
 {% macro reconcile(staging, against, file_format=none, other_table='', options={}, limit=10) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set settings = table.settings -%}
-  {%- set keys, final = settings['keys'], delta_cdc._model_of(settings, 'final') -%}
-  {%- if not adapter.table_state(final).exists -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no ' ~ final ~ ' yet. Run `dbt run` first.') -%}
-  {%- endif -%}
+  {%- set keys, final = settings['keys'], delta_cdc._final_of(table) -%}
   {%- set theirs = adapter.create_other_view('cdc_other', against, file_format, other_table, options) -%}
   {%- set spelled = {} -%}
   {%- for name in theirs %}{% do spelled.update({name | lower: name}) %}{% endfor -%}
@@ -88,8 +85,7 @@
   {%- for moment in [since, until] if moment is not none -%}
     {%- do delta_cdc._refuse_no_moment(table, moment, delta_cdc._time_type(table.staging)) -%}
   {%- endfor -%}
-  {%- set settings = table.settings -%}
-  {%- set final = delta_cdc._model_of(settings, 'final') -%}
+  {%- set settings, final = table.settings, delta_cdc._final_of(table) -%}
   {%- set later = '(' ~ delta_cdc.as_of(final, until) ~ ')' if until is not none else final -%}
   {%- set earlier = '(' ~ delta_cdc.as_of(final, since) ~ ')' if since is not none else final -%}
   {%- do print(tojson(delta_cdc._differences(settings,
@@ -97,6 +93,15 @@
         delta_cdc._live_rows(settings, later), delta_cdc._live_rows(settings, earlier), limit))) -%}
 {% endmacro %}
 
+
+{#- Final of a table. Staging may have been loaded without it: then nothing tells its columns. -#}
+{% macro _final_of(table) %}
+  {%- set final = delta_cdc._model_of(table.settings, 'final') -%}
+  {%- if not adapter.table_state(final).exists -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no ' ~ final ~ ' yet. Run `dbt run` first.') -%}
+  {%- endif -%}
+  {{ return(final) }}
+{% endmacro %}
 
 {#- The published columns that final has: with `on_schema_change: ignore` not all of them, and
     before the next run not a new one. -#}

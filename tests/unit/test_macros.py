@@ -1253,11 +1253,27 @@ def test_H4_rows_of_a_moment_stand_in_the_order_of_their_keys_whatever_these_are
     adapter = SimpleNamespace(query_rows=lambda sql: asked.append(sql) or [])
     macros = load(delta_cdc=namespace, adapter=adapter, print=lambda text: None)
     table = SimpleNamespace(settings={"keys": ["row", "k"]}, staging="stg")
-    fakes = {"_staging_table": table, "_model_of": "s.final"}
+    fakes = {"_staging_table": table, "_final_of": "s.final"}
     for name, macro in macros.items():
         setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
     macros["final_as_of"]("stg")
     assert asked[0].endswith(" as row from s.final as r order by r.`row`, r.`k` limit 20")
+
+
+@pytest.mark.parametrize(("command", "given"), [
+    ("reconcile", {"against": "x"}), ("diff", {}), ("diff", {"since": "2026-01-01", "until": "2026-01-02"}), ("final_as_of", {}),
+    ("export", {"to": "x", "file_format": "csv"}), ("export", {"to": "x", "file_format": "csv", "moment": "2026-01-01"}),
+])  # fmt: skip
+def test_a_final_that_was_never_loaded_is_told(command: str, given: dict) -> None:
+    """Nothing else tells its columns: the moments of a diff were compared by their keys alone."""
+    namespace = SimpleNamespace()
+    macros = load(delta_cdc=namespace, adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=False)))
+    table = SimpleNamespace(name="f.t", settings={"keys": ["id"]}, staging="stg")
+    fakes = {"_staging_table": table, "_model_of": "s.final", "_time_type": "timestamp", "_refuse_no_moment": None}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    with pytest.raises(CompilerError, match=r"table f\.t: there is no s\.final yet"):
+        macros[command]("stg", **given)
 
 
 STAGED = {"txn_version": 7, "app_id": "stg_f__t@0", "notes": {"after": 5, "keys_may_move": False, "truncates": False}}
