@@ -109,7 +109,7 @@ def _folders(content: dict[str, Any], key: str, default: str) -> tuple[str, ...]
     given = content.get(key) or [default]
     if not isinstance(given, list) or not all(isinstance(folder, str) for folder in given):
         raise ProjectError(f"dbt_project.yml: `{key}` is {given!r}. It takes a list of folders: [{default}].")
-    return tuple(given)
+    return tuple(Path(folder).as_posix() for folder in given)  # `./models/` is `models`: paths below it are compared as text
 
 
 def one_line(error: Exception) -> str:

@@ -425,6 +425,13 @@ def test_generating_twice_writes_once(tmp_path: Path) -> None:
     assert changed == []
 
 
+@pytest.mark.parametrize("folder", ["models/", "./models"])
+def test_the_folder_of_models_may_be_spelled_otherwise(tmp_path: Path, folder: str) -> None:
+    project(tmp_path, source(), **{"model-paths": [folder]})
+    assert "models/shop/final/final_invoice.sql" in written(tmp_path)[1]
+    assert written(tmp_path, prune=True) == (scaffold.Comparison(), [])
+
+
 def test_outdated_files_are_renewed(tmp_path: Path) -> None:
     written(project(tmp_path, source()))
     comparison, changed = written(project(tmp_path, source(tables={"invoice": TABLE | {"tags": ["new"]}})))
