@@ -85,6 +85,14 @@ def test_env_var_and_var_are_filled_in(tmp_path: Path, monkeypatch: pytest.Monke
     assert (settings.location, settings.settle_seconds) == ("/data/f/x/{table}", 60)
 
 
+def test_a_variable_may_be_a_mapping(tmp_path: Path) -> None:
+    feed = {"format": "rows", "location": "{{ var('landing').shop }}/{{ var('landing')['day'] }}/{table}"}
+    project(tmp_path, source(feed=feed), vars={"landing": {"shop": "/data"}, "consumer": {"landing": {"shop": "/own", "day": 1}}})
+    assert load_project(tmp_path).tables[0].settings.location == "/own/1/{table}"
+    project(tmp_path, source(feed=feed), vars={"landing": {"shop": "/data", "day": 2}})
+    assert load_project(tmp_path).tables[0].settings.location == "/data/2/{table}"
+
+
 def test_no_two_parts_of_a_sequence_have_one_name(tmp_path: Path) -> None:
     table = TABLE | {"sequence_by": ["sequence_2", "coalesce(seq, 0)"]}
     columns = [*COLUMNS, {"name": "sequence_2", "data_type": "int"}]
