@@ -41,8 +41,10 @@
     {%- set settings = delta_cdc._table_settings(node) -%}
     {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
     {%- set final = delta_cdc._model_of(settings, 'final') -%}
-    {%- do models.update({staging.identifier: delta_cdc.model_name(settings, 'staging')}) -%}
-    {%- if not delta_cdc.may_be_held(settings) %}{% do never_held.append(staging.identifier) %}{% endif -%}
+    {%- for name in delta_cdc._names_in_holds(staging) -%}
+      {%- do models.update({name: delta_cdc.model_name(settings, 'staging')}) -%}
+      {%- if not delta_cdc.may_be_held(settings) %}{% do never_held.append(name) %}{% endif -%}
+    {%- endfor -%}
     {%- set state = delta_cdc.progress(staging) -%}
     {%- if state.exists -%}
       {%- set staged, written = adapter.table_statistics(staging, '_cdc_occurred_at'), adapter.table_statistics(final) -%}

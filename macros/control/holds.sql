@@ -9,6 +9,17 @@
 {% endmacro %}
 
 
+{#- The names by which `cdc_holds` may know a staging table: its own, with its schema where another model has that too. -#}
+{% macro _names_in_holds(staging) %}{{ return([staging.identifier, staging.schema ~ '.' ~ staging.identifier]) }}{% endmacro %}
+
+{#- The one of them by which it is noted now. -#}
+{% macro _name_in_holds(staging) %}
+  {%- set alike = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
+        | selectattr('alias', 'equalto', staging.identifier) | list -%}
+  {{ return(delta_cdc._names_in_holds(staging)[0 if alike | length == 1 else 1]) }}
+{% endmacro %}
+
+
 {#- All holds of a staging table, open and accepted, by batch. -#}
 {% macro holds_of(staging) %}
   {%- set holds = delta_cdc.holds_relation() -%}
@@ -17,7 +28,7 @@
           ~ " is gone: it held the change sets that were not let through. Put it back from a backup; or, if nothing was held, "
           ~ "let it be made anew by one run with --vars '{delta_cdc_recreate: [cdc_holds]}'.") -%}
   {%- endif -%}
-  {{ return(delta_cdc._all_holds(holds) | selectattr('table', 'equalto', staging.identifier) | list) }}
+  {{ return(delta_cdc._all_holds(holds) | selectattr('table', 'in', delta_cdc._names_in_holds(staging)) | list) }}
 {% endmacro %}
 
 {#- Those of all tables; none where there is no table of holds. -#}
@@ -60,7 +71,8 @@
   {%- if not delta_cdc.may_be_held(settings) -%}{{ return(staging) }}{%- endif -%}
   {{ return('(select * from ' ~ staging
       ~ ' where _cdc_batch_id < coalesce((select min(batch_id) from ' ~ delta_cdc.holds_relation()
-      ~ ' where `table` = ' ~ delta_cdc.literal(staging.identifier) ~ ' and accepted_at is null), 9223372036854775807))') }}
+      ~ ' where `table` in (' ~ delta_cdc._literals(delta_cdc._names_in_holds(staging))
+      ~ ') and accepted_at is null), 9223372036854775807))') }}
 {% endmacro %}
 
 
@@ -81,8 +93,8 @@
     {%- endfor -%}
   {%- endif -%}
   create table if not exists {{ delta_cdc.holds_relation() }} (
-    `table` string comment "the staging table", batch_id bigint, change_set string, rows_read bigint, errors bigint,
-    deletes bigint comment "rows of final that it would delete", live_rows bigint comment "rows of final when it was staged",
+    `table` string comment "the staging table, with its schema where others have its name", batch_id bigint, change_set string,
+    rows_read bigint, errors bigint, deletes bigint comment "rows of final that it would delete", live_rows bigint comment "rows of final when it was staged",
     reason string, held_at timestamp, accepted_at timestamp comment "null while it is held"
   ) using delta partitioned by (`table`) comment "change sets that are held back from history and final, and those let through"
 {% endmacro %}
@@ -106,18 +118,17 @@
     {%- if reasons -%}{%- do batch.update({'reason': reasons | join('; ')}) -%}{%- do bad.append(batch) -%}{%- endif -%}
   {%- endfor -%}
   {%- set bad_ids = bad | map(attribute='batch_id') | list -%}
-  {%- set holds = delta_cdc.holds_relation() -%}
+  {%- set holds, name = delta_cdc.holds_relation(), delta_cdc.literal(delta_cdc._name_in_holds(staging)) -%}
   {#- a run that ended between note and commit: what it judged may have been put right at the source since -#}
   {%- set stale = known | selectattr('accepted_at', 'none') | selectattr('batch_id', 'gt', state.batch_id)
         | map(attribute='batch_id') | reject('in', bad_ids) | list -%}
   {%- if stale -%}
-    {%- do delta_cdc.write_before('delete from ' ~ holds ~ ' where `table` = ' ~ delta_cdc.literal(staging.identifier)
-          ~ ' and batch_id in (' ~ stale | join(', ') ~ ')') -%}
+    {%- do delta_cdc.write_before('delete from ' ~ holds ~ ' where `table` = ' ~ name ~ ' and batch_id in ('
+          ~ stale | join(', ') ~ ')') -%}
   {%- endif -%}
   {%- set values = [] -%}
   {%- for batch in bad if batch.batch_id not in known | map(attribute='batch_id') | list -%}
-    {%- do values.append('(' ~ [delta_cdc.literal(staging.identifier), batch.batch_id, delta_cdc.literal(batch.change_set),
-            batch.rows_read, batch.errors,
+    {%- do values.append('(' ~ [name, batch.batch_id, delta_cdc.literal(batch.change_set), batch.rows_read, batch.errors,
           batch.deletes, batch.live_rows, delta_cdc.literal(batch.reason), 'current_timestamp()', 'null'] | join(', ') ~ ')') -%}
   {%- endfor -%}
   {%- if values -%}{%- do delta_cdc.write_before('insert into ' ~ holds ~ ' values ' ~ values | join(', ')) -%}{%- endif -%}
@@ -249,8 +260,8 @@ order by batch_id
     {%- do exceptions.raise_compiler_error('table ' ~ table ~ ': batch ' ~ batch_id
           ~ ' is not staged yet: its load did not end. Run `dbt run` first.') -%}
   {%- endif -%}
-  {%- do run_query('update ' ~ holds ~ ' set accepted_at = current_timestamp() where `table` = '
-        ~ delta_cdc.literal(staging.identifier) ~ ' and batch_id = ' ~ batch_id) -%}
+  {%- do run_query('update ' ~ holds ~ ' set accepted_at = current_timestamp() where `table` in ('
+        ~ delta_cdc._literals(delta_cdc._names_in_holds(staging)) ~ ') and batch_id = ' ~ batch_id) -%}
   {%- do print('table ' ~ table ~ ': batch ' ~ batch_id ~ ' ('
         ~ named[0].change_set ~ ') is accepted: ' ~ named[0].reason ~ '. The next `dbt run` lets it through'
         ~ (', up to batch ' ~ (open[1].batch_id - 1) ~ ': batch ' ~ open[1].batch_id ~ ' is held too'

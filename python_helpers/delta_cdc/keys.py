@@ -80,7 +80,8 @@ def key_changes(
     if continued and newest <= done:
         return Write(None, skip=True)
     much = dbt.tune_for(staging)
-    if may_be_held and (held := _held_from(session, dbt.schema_of(control), staged["identifier"])) is not None:
+    held = _held_from(session, dbt.schema_of(control), dbt.schema_of(staging), staged["identifier"]) if may_be_held else None
+    if held is not None:
         newest = min(newest, held - 1)
         staging = staging.where(F.col("_cdc_batch_id") < held)
         if continued and newest <= done:
@@ -237,10 +238,10 @@ def _noted(dbt: Any, schema: str) -> int:
     return max(int(found.get(name, -1)) for name in (dbt.this.identifier, f"{dbt.this.schema}.{dbt.this.identifier}"))
 
 
-def _held_from(session: SparkSession, schema: str, staging: str) -> int | None:
-    """The first batch of a staging table that is held, or None. schema: that of `cdc_holds`."""
-    holds = session.table(f"{quoted(schema)}.cdc_holds")
-    held = holds.where((holds["table"] == staging) & holds["accepted_at"].isNull())
+def _held_from(session: SparkSession, control: str, schema: str, staging: str) -> int | None:
+    """The first batch of a staging table that is held, or None. control: the schema of `cdc_holds`; schema: that of the table."""
+    holds = session.table(f"{quoted(control)}.cdc_holds")
+    held = holds.where(holds["table"].isin(staging, f"{schema}.{staging}") & holds["accepted_at"].isNull())
     row = held.agg({"batch_id": "min"}).collect()[0]
     return None if row[0] is None else int(row[0])
 

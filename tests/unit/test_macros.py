@@ -1232,6 +1232,41 @@ def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
     assert [hold["table"] for hold in macros["_status"]()["holds"]] == ["of_a_table_that_is_gone"]
 
 
+def test_Q2_a_hold_is_of_one_table_whatever_other_tables_have_its_alias() -> None:
+    """Batch 5 of one.item is held. What comes for two.item waits for none, and lets none go."""
+    holds: list[dict] = []
+    ran: list[str] = []
+    nodes = [
+        SimpleNamespace(name=name, alias=alias, resource_type="model", database=None, schema=schema)
+        for name, alias, schema in (
+            ("cdc_change_sets", "cdc_change_sets", "s"), ("stg_a__item", "item", "one"), ("stg_b__item", "item", "two"))
+    ]
+    judged = {"batch_id": 5, "change_set": "bad", "rows_read": 1, "errors": 1, "deletes": 0, "live_rows": 0}
+    adapter = SimpleNamespace(
+        table_state=lambda relation: {**no_state(), "exists": True, "txn_version": 9, "version": 9},
+        cached_query=lambda relation, sql: holds, query_rows=lambda sql: [dict(judged)],
+        newest_notes=lambda relation: {"done": {}},
+    )
+    macros = load(
+        graph=SimpleNamespace(nodes={node.name: node for node in nodes}), adapter=adapter, run_query=ran.append,
+        api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
+        flags=SimpleNamespace(WHICH="run"), delta_cdc=(namespace := SimpleNamespace()),
+    )
+    for name, macro in macros.items():
+        setattr(namespace, name, macro if name != "_about_change_sets" else lambda *_: "")
+    one, two = (Relation(schema=schema, identifier="item") for schema in ("one", "two"))
+    settings, state = {"feed": "b", "table": "item", "max_errors": 0}, SimpleNamespace(batch_id=4)
+    macros["judge"](settings, one, "", state, {})
+    assert "('one.item', 5, 'bad'," in ran.pop()
+    holds.append({**judged, "table": "one.item", "reason": "1 of its 1 rows cannot be used", "accepted_at": None})
+    assert macros["let_through"](settings, one, warn=False)["held"] == holds[0]
+    assert macros["let_through"](settings, two)["held"] is None
+    judged.update(batch_id=6, errors=0)
+    macros["judge"](settings, two, "", state, {})
+    assert ran == []
+    assert "`table` in ('item', 'one.item')" in macros["unheld"](settings, one)
+
+
 @pytest.mark.parametrize(("mode", "where"), [("hard", "_cdc_is_last and _cdc_op <> 'D'"), ("soft", "_cdc_is_newest")])
 def test_A9_explain_shows_the_row_of_final_that_was_deleted_softly(mode: str, where: str) -> None:
     sources: list[str] = []
