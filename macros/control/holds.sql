@@ -92,9 +92,11 @@
       {#- the models say that it is gone -#}
     {%- endfor -%}
   {%- endif -%}
+  {%- do adapter.create_schema(delta_cdc.holds_relation()) -%}  {#- dbt makes those of the models that run alone -#}
   create table if not exists {{ delta_cdc.holds_relation() }} (
     `table` string comment "the staging table, with its schema where others have its name", batch_id bigint, change_set string,
-    rows_read bigint, errors bigint, deletes bigint comment "rows of final that it would delete", live_rows bigint comment "rows of final when it was staged",
+    rows_read bigint, errors bigint, deletes bigint comment "rows of final that it would delete",
+    live_rows bigint comment "rows of final when it was staged",
     reason string, held_at timestamp, accepted_at timestamp comment "null while it is held"
   ) using delta partitioned by (`table`) comment "change sets that are held back from history and final, and those let through"
 {% endmacro %}

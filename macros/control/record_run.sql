@@ -59,6 +59,7 @@
   {%- endfor -%}
   {%- if not values -%}{{ return('') }}{%- endif -%}
   {%- if not adapter.table_state(runs).exists -%}
+    {%- do adapter.create_schema(runs) -%}  {#- that of the ledger, which need not have run -#}
     {%- do run_query('create table if not exists ' ~ runs ~ ' (
       run string comment "id of the dbt invocation", `table` string, layer string,
       first_batch_id bigint, last_batch_id bigint, rows_read bigint, rows_duplicate bigint, rows_late bigint, rows_quarantined bigint,

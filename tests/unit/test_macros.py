@@ -1267,6 +1267,36 @@ def test_Q2_a_hold_is_of_one_table_whatever_other_tables_have_its_alias() -> Non
     assert "`table` in ('item', 'one.item')" in macros["unheld"](settings, one)
 
 
+def test_tables_of_control_have_their_schema_where_the_ledger_does_not_run() -> None:
+    """dbt makes the schemas of the models that were selected: `dbt run --select my_model` makes none of the ledger's."""
+    said: list[str] = []
+    source = feed_table("f", "t")
+    source.source_meta["cdc"]["max_errors"] = 0
+    node = SimpleNamespace(
+        name="stg_f__t", alias="stg_f__t", unique_id="stg", resource_type="model", database=None, schema="s",
+        config=SimpleNamespace(materialized="incremental"))
+    ledger = SimpleNamespace(
+        name="cdc_change_sets", alias="cdc_change_sets", unique_id="ledger", resource_type="model", database=None,
+        schema="control")
+    adapter = Adapter({}, {}, [])
+    adapter.create_schema = lambda relation: said.append(f"schema {relation.schema}")
+    macros = load(
+        adapter=adapter, run_query=said.append, flags=SimpleNamespace(WHICH="run"), var=lambda name, default: default,
+        graph=SimpleNamespace(nodes={"stg": node, "ledger": ledger}, sources={"f.t": source}), invocation_id="i",
+        api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
+        delta_cdc=(namespace := SimpleNamespace()),
+    )
+    for name, macro in macros.items():
+        setattr(namespace, name, macro if name != "_write" else lambda *_: None)
+    assert "create table if not exists control.cdc_holds" in macros["prepare_holds"]()
+    assert said == ["schema control"]
+    result = SimpleNamespace(node=node, adapter_response={"report": {"last_batch_id": 1}}, status="success", execution_time=1,
+                             message="")
+    macros["record_run"]([result])
+    assert said[1] == "schema control"
+    assert said[2].startswith("create table if not exists control.cdc_runs")
+
+
 @pytest.mark.parametrize(("mode", "where"), [("hard", "_cdc_is_last and _cdc_op <> 'D'"), ("soft", "_cdc_is_newest")])
 def test_A9_explain_shows_the_row_of_final_that_was_deleted_softly(mode: str, where: str) -> None:
     sources: list[str] = []
