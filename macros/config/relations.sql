@@ -56,14 +56,16 @@
 
 
 {#- {name of a model: its layer} of the feeds' models: raw, staging, keys, history or final; and the ledger. By the names that
-    they have of their feeds: other models of a project may begin with stg_ too. -#}
+    they have of their feeds: other models of a project may begin with stg_ too, and be called raw_<feed> where the feed has
+    no such model. -#}
 {% macro layers() %}
   {%- set out = {'cdc_change_sets': 'ledger'} -%}
   {%- for node in graph.sources.values() -%}
     {%- set given = delta_cdc._cdc_meta(node) -%}
     {%- if given is not none -%}
       {%- set table = {'feed': node.source_name, 'table': node.name, 'final_name': given.get('final_name')} -%}
-      {%- for layer in ['raw', 'staging', 'keys', 'history', 'final'] -%}
+      {%- set has_raw = not delta_cdc.has_own_files({'format': given.get('format'), 'location': given.get('location') or ''}) -%}
+      {%- for layer in (['raw'] if has_raw else []) + ['staging', 'keys', 'history', 'final'] -%}
         {%- do out.update({delta_cdc.model_name(table, layer): layer}) -%}
       {%- endfor -%}
     {%- endif -%}

@@ -904,6 +904,31 @@ def test_Q1_the_view_of_bad_rows_fits_the_metastore_however_many_tables() -> Non
     assert whole.splitlines()[1::2] == [f"select * from {view}" for view in views]
 
 
+@pytest.mark.parametrize(
+    ("feed", "is_raw"),
+    [
+        ({"format": "rows", "location": "landing/{table}"}, False), ({"format": "rows", "location": "landing"}, False),
+        ({"format": "maxwell", "location": "landing/{table}"}, False), ({"format": "maxwell", "location": "landing"}, True),
+    ],
+)
+def test_Q1_a_model_called_raw_is_somebody_else_s_where_tables_have_files_of_their_own(feed: dict, is_raw: bool) -> None:
+    nodes = [
+        SimpleNamespace(name=name, alias=name, database=None, schema="s", resource_type="model",
+                        config=SimpleNamespace(materialized="incremental"))
+        for name in ("cdc_change_sets", "stg_shop__t", "raw_shop")
+    ]
+    source = feed_table("shop", "t")
+    source.source_meta["cdc"] = feed
+    macros = load(
+        adapter=SimpleNamespace(table_state=lambda relation: SimpleNamespace(exists=True)),
+        graph=SimpleNamespace(nodes={node.name: node for node in nodes}, sources={"shop.t": source}),
+        api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
+    )
+    loading = [str(table["relation"]) for table in macros["_loading_tables"]()]
+    assert loading == ["s.stg_shop__t", *(["s.raw_shop"] if is_raw else [])]
+    assert ("raw_shop" in macros["written_tables"]()) == is_raw
+
+
 def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
     feed = {"feed": "f", "format": "rows", "unit": "file", "order": "name", "settle_seconds": 60, "list_after": False,
             "start_from": None, "expect_contiguous": False, "ready": None, "tables": ["t"]}
