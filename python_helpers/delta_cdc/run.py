@@ -197,9 +197,18 @@ def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Co
     unknown = [_no_such_model(selected, dbt.models) for selected in missed]
     if not nodes and "--select" in command and (unknown or "--exclude" not in command):
         raise NotStarted("\n".join(unknown) or f"No model is selected by --select {' '.join(command[2:])}.")
-    for text in unknown:
+    for text in (*unknown, *_looked_for_nothing(project, nodes)):
         tell(console, text, "yellow")
     return summarize(project, _past_conflicts(dbt, nodes, command, console), time.monotonic() - started)
+
+
+def _looked_for_nothing(project: Project, nodes: Sequence[Any]) -> Iterator[str]:
+    """A note where staging ran without the models that tell it what came."""
+    ran = {node.node.name for node in nodes}
+    staged = [table for table in project.tables if table.staging_name in ran]
+    left_out = sorted({name for table in staged for name in ("cdc_change_sets", table.changes_from)} - ran)
+    if left_out:
+        yield f"Note: {', '.join(left_out)} not selected, so nothing new was looked for. `--select +…` takes it along."
 
 
 def _past_conflicts(dbt: WarmDbt, nodes: Sequence[Any], command: Sequence[str], console: Console) -> Sequence[Any]:

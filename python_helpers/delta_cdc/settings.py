@@ -567,7 +567,8 @@ class Settings(BaseModel):
     )
     tags: list[Text] = _setting(
         [],
-        "dbt tags of the generated models, beside the feed's name.",
+        "dbt tags of the tables' models, beside the feed's name. Select them with a + before (`+tag:hourly`): that takes along "
+        "the ledger `cdc_change_sets` and raw_<feed>, without which nothing new is found.",
         wants="a list of tags",
         example="[hourly]",
     )

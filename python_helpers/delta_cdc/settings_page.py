@@ -23,7 +23,7 @@ sources:
         cdc:
           format: wal2json_v2
           location: landing/shop
-          tags: [hourly]                      # dbt run --select tag:hourly
+          tags: [hourly]                      # dbt run --select +tag:hourly
     tables:
       - name: invoice
         config:

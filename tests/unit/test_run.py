@@ -80,6 +80,22 @@ def test_a_name_that_selects_nothing_beside_others_is_told(shop: Path) -> None:
     assert screen.getvalue() == "`--select mrt` selects no model. Did you mean `mart`?\n"
 
 
+@pytest.mark.parametrize(
+    ("ran", "left_out"),
+    [
+        (["stg_shop__t", "final_t"], "cdc_change_sets, raw_shop"), (["cdc_change_sets", "stg_shop__t"], "raw_shop"),
+        (["cdc_change_sets", "raw_shop", "stg_shop__t"], None), (["final_t", "mart"], None),
+    ],
+)
+def test_staging_without_what_tells_it_what_came_is_noted(tmp_path: Path, ran: list[str], left_out: str | None) -> None:
+    feed = {"format": "maxwell", "location": "landing"}
+    found = load_project(project(tmp_path, source(feed=feed, tables={"t": {"keys": ["id"]}})))
+    nodes = [SimpleNamespace(node=SimpleNamespace(name=name)) for name in ran]
+    assert [note.partition(" not selected")[0] for note in runs._looked_for_nothing(found, nodes)] == (
+        [f"Note: {left_out}"] if left_out else []
+    )
+
+
 def test_after_a_conflict_what_waits_for_another_failure_is_not_run(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first run meets another writer in one model; another fails for good; what is below them is skipped."""
     conflict = "[DELTA_CONCURRENT_APPEND.WITHOUT_HINT] ..."
