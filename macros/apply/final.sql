@@ -14,6 +14,7 @@
 {% macro final(source_table, staging, keys=none) -%}
   {%- set settings = delta_cdc.settings(source_table) -%}
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
+  {%- do delta_cdc.refuse_sample([staging, keys]) -%}
   {%- set state = delta_cdc.progress(this) -%}
   {%- set readable = delta_cdc.let_through(settings, staging) -%}
   {%- set made_of = delta_cdc.made_of(staging, readable.staged) -%}

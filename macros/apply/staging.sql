@@ -7,6 +7,7 @@
 {% macro staging(source_table, changes_from) %}
   {%- set settings = delta_cdc.settings(source_table) -%}
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
+  {%- do delta_cdc.refuse_sample([changes_from]) -%}
   {%- set state = delta_cdc.progress(this) -%}
   {%- do delta_cdc._refuse_restored(this, state) -%}
   {%- do delta_cdc._refuse_other_rows(settings, state) -%}

@@ -7,6 +7,7 @@
           'delta_cdc: --empty shows models no rows, and they would note as done what they have not read. Nothing was loaded. Leave it'
           ~ ' out, or exclude the models of feeds.') -%}
   {%- endif -%}
+  {%- do delta_cdc.refuse_sample([source_relation]) -%}
   {%- set found = graph.sources.values() | selectattr('relation_name', 'equalto', source_relation | string) | list -%}
   {%- if not found -%}
     {%- do exceptions.raise_compiler_error("delta_cdc: " ~ source_relation
@@ -22,6 +23,16 @@
     {%- set found = of_model -%}
   {%- endif -%}
   {{ return(delta_cdc._table_settings(found[0])) }}
+{% endmacro %}
+
+
+{#- `--sample` lets `ref` and `source` show a part of the rows of what has an `event_time`. relations: what a model reads. -#}
+{% macro refuse_sample(relations) %}
+  {%- for relation in relations if relation.event_time_filter is defined and relation.event_time_filter is not none -%}
+    {%- do exceptions.raise_compiler_error('delta_cdc: --sample shows ' ~ this ~ ' a part of the rows of ' ~ relation.identifier
+          ~ ', which has an `event_time`, and it would note as done what it has not read. Nothing was loaded. Leave --sample out, '
+          ~ 'or exclude the models of feeds.') -%}
+  {%- endfor -%}
 {% endmacro %}
 
 

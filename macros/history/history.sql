@@ -12,6 +12,7 @@
 {% macro history(source_table, staging, keys=none) -%}
   {%- set settings = delta_cdc.settings(source_table) -%}
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
+  {%- do delta_cdc.refuse_sample([staging, keys]) -%}
   {%- set staged = delta_cdc.progress(staging) -%}
   {%- set in_table = settings.get('history') == 'table' -%}
   {%- do delta_cdc.note_columns(settings, staged) -%}

@@ -314,6 +314,18 @@ def test_S1_a_model_has_the_settings_of_the_feed_that_it_reads() -> None:
                 settings("landing.customer")
 
 
+@pytest.mark.parametrize("macro", ["staging", "history", "final"])
+def test_S2_a_sample_of_what_a_table_is_made_of_is_refused(macro: str) -> None:
+    """dbt filters what has an `event_time`; the batches would be noted as done."""
+    macros = load(this="s.t", delta_cdc=(namespace := SimpleNamespace()))
+    for name, value in macros.items():
+        setattr(namespace, name, value if name != "settings" else lambda _: {})
+    sampled = SimpleNamespace(identifier="stg_f__t", event_time_filter="changed_at >= '2026-01-01'")
+    with pytest.raises(CompilerError, match="--sample shows s.t a part of the rows of stg_f__t, which has an `event_time`"):
+        macros[macro]("source", sampled)
+    assert not macros["refuse_sample"](["s.stg", None, SimpleNamespace(event_time_filter=None)])
+
+
 def test_S3_a_table_without_its_schema_says_whose_messages_it_takes() -> None:
     said: list[str] = []
     tell = load(exceptions=SimpleNamespace(warn=said.append))["_tell_of_source_names"]
