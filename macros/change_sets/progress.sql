@@ -45,18 +45,23 @@
       'app_id': staged.app_id}) }}
 {% endmacro %}
 
-{#- What such a table has of batches that it would take for done, and of rows that staging no longer has, nobody can tell. -#}
+{#- What such a table has of batches that it would take for done, and of rows that staging no longer has, nobody can tell. Staging
+    in another schema (`--defer`) was loaded by another ledger, which numbers its batches otherwise; but for the clone of a plan. -#}
 {% macro refuse_other_staging(settings, state, staging, staged) %}
   {%- set of = state.notes.get('made_of') -%}
-  {%- if of and staged.exists and of.schema == staging.schema
-        and (of.name != staging.identifier or (of.id != staged.id and (staged.version <= of.version
-          or (of.app_id and delta_cdc._generation(staged.app_id) <= delta_cdc._generation(of.app_id))))) -%}
-    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ this ~ ' was made of ' ~ of.name
-          ~ (', which was dropped and made anew since' if of.name == staging.identifier
-            else ' and is to be made of ' ~ staging.identifier)
+  {%- if not of or not staged.exists -%}{{ return('') }}{%- endif -%}
+  {%- set elsewhere = of.schema | lower != staging.schema | lower -%}
+  {%- set goes_on = of.name == staging.identifier and (of.id == staged.id or (not elsewhere and staged.version > of.version
+        and (not of.app_id or delta_cdc._generation(staged.app_id) > delta_cdc._generation(of.app_id)))) -%}
+  {%- if not goes_on and not (elsewhere and '__plan' in staging.schema) -%}
+    {%- set was, now = (of.schema ~ '.' ~ of.name, staging.schema ~ '.' ~ staging.identifier) if elsewhere
+          else (of.name, staging.identifier) -%}
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ this ~ ' was made of ' ~ was
+          ~ (', which was dropped and made anew since' if was == now else ' and is to be made of ' ~ now)
           ~ '. Where that holds all, make it anew: delta-cdc rebuild ' ~ settings.feed ~ '.' ~ settings.table) -%}
   {%- endif -%}
 {% endmacro %}
+
 
 {% macro _generation(app_id) %}{{ return(app_id.split('@')[-1] | int) }}{% endmacro %}
 

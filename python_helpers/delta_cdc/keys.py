@@ -55,7 +55,7 @@ def key_changes(
     retyped = state["exists"] and _types(state["columns"], "key_after") != _types(staged["columns"], *keys)
     made_of = {"schema": dbt.schema_of(staging), "id": staged["id"], "version": staged["version"], "app_id": staged["app_id"]}
     of = {**made_of, **state["notes"].get("made_of", {})}  # staging may have been dropped and loaded anew
-    remade = of["schema"] == made_of["schema"] and of["id"] != staged["id"] and not _goes_on(of, staged)
+    remade = of["id"] != staged["id"] and not _goes_on(of, made_of)
     anew = rekeyed or retyped or remade or (state["exists"] and not dbt.is_incremental)  # the last: `delta-cdc rebuild`
     exists = state["exists"] and not anew
     continued = exists and state["txn_version"] is not None and not state["replaced"]
@@ -115,7 +115,10 @@ def key_changes(
 
 
 def _goes_on(of: dict[str, Any], staged: dict[str, Any]) -> bool:
-    """Whether staging, written anew, is still the same: its versions and the generations of its transactions grow (E4)."""
+    """Whether staging, written anew, is still the same: its versions and the generations of its transactions grow (E4). One in
+    another schema (`--defer`) was loaded by another ledger, but for the clone of a plan. of, staged: as `made_of`."""
+    if of["schema"].lower() != staged["schema"].lower():
+        return "__plan" in staged["schema"]
     was, now = (int((each["app_id"] or "@0").rsplit("@", 1)[1]) for each in (of, staged))
     return bool(staged["version"] > of["version"] and now > was)
 

@@ -16,6 +16,7 @@ from tests.unit.macros import CompilerError, load
 
 from dbt.adapters.sparkdelta.columns import evolved
 from dbt.adapters.sparkdelta.delta_log import no_state
+from delta_cdc.keys import _goes_on
 from delta_cdc.project import sequence_name
 
 MACROS = load()
@@ -517,6 +518,37 @@ def test_S8_a_table_that_somebody_replaced_is_not_continued() -> None:
     }
     found = progress({"app_id": "t@0", "txn_version": 4, "replaced": True}, noted=6)
     assert (found["batch_id"], found["rebuild"], found["app_id"], found["notes"]) == (-1, True, "t@10", {})
+
+
+@pytest.mark.parametrize(
+    ("schema", "name", "change", "said"),
+    [
+        ("prod", "stg_f__t", {}, None), ("PROD", "stg_f__t", {}, None),
+        ("prod", "stg_f__t", {"id": "b", "version": 9, "app_id": "stg_f__t@9"}, None),  # written anew for another type (E4)
+        ("prod", "stg_f__t", {"id": "b", "version": 9}, "made of stg_f__t, which was dropped and made anew since."),
+        ("prod", "stg_f__u", {}, "made of stg_f__t and is to be made of stg_f__u."),
+        ("dev", "stg_f__t", {"id": "b", "version": 9, "app_id": "stg_f__t@9"},
+         "made of prod.stg_f__t and is to be made of dev.stg_f__t."),
+        ("prod__plan", "stg_f__t", {"id": "b"}, None),
+        ("dev", "stg_f__t", {}, None),  # renamed, with its log
+    ],
+)  # fmt: skip
+def test_S8_a_table_goes_on_from_the_staging_table_that_it_was_made_of(
+    schema: str, name: str, change: dict, said: str | None
+) -> None:
+    staged = {"exists": True, "id": "a", "version": 4, "app_id": "stg_f__t@0"}
+    macros = load(this="prod.final_t")
+    state = {"notes": {"made_of": macros["made_of"](Relation(schema="prod", identifier="stg_f__t"), staged)}}
+    settings = {"feed": "f", "table": "t"}
+    now = Relation(schema=schema, identifier=name)
+    if said is None:
+        macros["refuse_other_staging"](settings, SimpleNamespace(**state), now, {**staged, **change})
+    else:
+        with pytest.raises(CompilerError, match=re.escape(f"feed f, table t: prod.final_t was {said}")):
+            macros["refuse_other_staging"](settings, SimpleNamespace(**state), now, {**staged, **change})
+    if name == "stg_f__t":
+        of, new = state["notes"]["made_of"], macros["made_of"](now, {**staged, **change})
+        assert (of["id"] == new["id"] or _goes_on(of, new)) == (said is None)
 
 
 def test_E4_what_cannot_be_widened_is_cast_and_must_come_back_the_same() -> None:
