@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -95,7 +96,9 @@ class WarmDbt:
         """What a parse reads, by time and size: the project's files, and the packages that it has installed."""
         found: Files = {}
         been: set[tuple[int, int]] = set()
-        for folder, folders, names in os.walk(self._folder, followlinks=True):
+        beside = [path for path in _paths_of(os.path.join(self._folder, "dbt_project.yml")) if path.split(os.sep)[0] == ".."]
+        tops = (self._folder, *(os.path.join(self._folder, path) for path in beside))
+        for folder, folders, names in chain.from_iterable(os.walk(top, followlinks=True) for top in tops):
             try:
                 place = os.stat(folder)
             except OSError:  # gone by now
@@ -117,17 +120,22 @@ class WarmDbt:
         return found
 
 
-def _read_by_dbt(project_file: str) -> set[str]:
-    """The folders of a project, by the file at its top, that a parse reads: change sets may lie beside them. Empty if they
-    cannot be told, or if there is no such file."""
+def _paths_of(project_file: str) -> list[str]:
+    """The folders that a project's file names, relative to it; none if they cannot be told, or if there is no such file."""
     try:
         told = yaml.safe_load(Path(project_file).read_text("utf-8")) or {}
         given = [path for key, paths in told.items() if str(key).endswith("-paths") for path in paths]
-        paths = [os.path.normpath(path).split(os.sep)[0] for path in (*given, told.get("packages-install-path", "dbt_packages"))]
+        return [os.path.normpath(path) for path in (*given, told.get("packages-install-path", "dbt_packages"))]
     except (OSError, ValueError, yaml.YAMLError, AttributeError, TypeError):
-        return set()
+        return []
+
+
+def _read_by_dbt(project_file: str) -> set[str]:
+    """The folders of a project, by the file at its top, that a parse reads: change sets may lie beside them. Empty if they
+    cannot be told, or if there is no such file."""
+    paths = [path.split(os.sep)[0] for path in _paths_of(project_file)]
     known = {"models", "macros", "seeds", "tests", "analyses", "snapshots", "functions"}
-    return set() if any(path == "." or "{" in path for path in paths) else {*known, *paths}
+    return set() if not paths or any(path == "." or "{" in path for path in paths) else {*known, *paths}
 
 
 @contextmanager

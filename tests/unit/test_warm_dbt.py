@@ -112,6 +112,18 @@ def test_a_package_that_holds_the_project_is_looked_at_once(tmp_path):
     }
 
 
+def test_what_stands_beside_the_project_is_read_at_the_next_tick_too(tmp_path):
+    for folder in ("project/models", "shared/models/shop", "shared/landing"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "a.yml").write_text("sources: []")
+    (tmp_path / "project" / "dbt_project.yml").write_text("model-paths: [models, ../shared/models]")
+    dbt = WarmDbt(tmp_path / "project")
+    before = dbt._files()
+    assert len(before) == 3
+    (tmp_path / "shared/models/shop/a.yml").write_text("sources: [changed]")
+    assert dbt._files() != before
+
+
 @pytest.mark.parametrize(("told", "read"), [
     ("name: x", {"models"}),
     ("model-paths: [a/b, ./c]", {"models", "a", "c"}),
