@@ -93,7 +93,7 @@ def read_project(root: Path) -> DbtProject:
         raise ProjectError(f"dbt_project.yml in {root} gives the project no `name`.")
     name = content["name"]
     given = content.get("vars") or {}
-    variables = dict(given) if isinstance(given, dict) else {}  # also what stands under a package's name: to dbt it is a value too
+    variables = dict(given) if isinstance(given, dict) else {}  # also what stands under a package's name: to dbt that is a value
     if isinstance(given, dict) and isinstance(given.get(name), dict):
         variables |= given[name]
     return DbtProject(

@@ -322,7 +322,7 @@ def test_S2_a_sample_of_what_a_table_is_made_of_is_refused(macro: str) -> None:
     for name, value in macros.items():
         setattr(namespace, name, value if name != "settings" else lambda _: {})
     sampled = SimpleNamespace(identifier="stg_f__t", event_time_filter="changed_at >= '2026-01-01'")
-    with pytest.raises(CompilerError, match="--sample shows s.t a part of the rows of stg_f__t, which has an `event_time`"):
+    with pytest.raises(CompilerError, match=r"--sample shows s\.t a part of the rows of stg_f__t, which has an `event_time`"):
         macros[macro]("source", sampled)
     assert not macros["refuse_sample"](["s.stg", None, SimpleNamespace(event_time_filter=None)])
 
