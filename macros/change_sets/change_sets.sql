@@ -221,10 +221,12 @@ compared as (  -- a copy that changed nothing left no row: one from before the n
 {%- set contiguous = feeds.values() | selectattr('expect_contiguous') | map(attribute='feed') | list %}
 {%- if contiguous %},
 in_line as (
-  -- N waits for N-1: counted from the highest number of its folder that is known; one that was rewritten waits for none
+  -- N waits for N-1: counted from the highest number of its folder that is known; one that was rewritten, or has no
+  -- number, waits for none
   select * from (
     select *, min(number) over of_folder - 1 as below,
-      number - row_number() over (partition by feed, folder, is_new, number <= highest order by number) as gap_free_base
+      number - row_number() over (partition by feed, folder, is_new, number <= highest order by number nulls last)
+        as gap_free_base
     from (
       select *,
         max(if(is_new, null, {{ delta_cdc._number_in(delta_cdc._name_in('change_set')) }}))
@@ -234,7 +236,7 @@ in_line as (
     where {{ wanted }}
     window of_folder as (partition by feed, folder, is_new)
   )
-  where not is_new or feed not in ({{ delta_cdc._literals(contiguous) }}) or number <= highest
+  where not is_new or feed not in ({{ delta_cdc._literals(contiguous) }}) or number is null or number <= highest
     or gap_free_base = coalesce(highest, below)
 )
 {%- endif %}

@@ -162,7 +162,8 @@ class Settings(BaseModel):
         level="feed",
     )
     expect_contiguous: bool = _flag(
-        "The names of the change sets are numbered without gaps: number N waits until N-1 is there.",
+        "The names of the change sets are numbered without gaps: number N waits until N-1 is there, a name without a number for "
+        "none.",
         level="feed",
     )
     file_format: Literal["json", "csv", "parquet", "orc", "avro", "delta"] = _setting(

@@ -1027,6 +1027,32 @@ def test_S4_the_number_of_a_change_set_is_none_of_its_compression_s(name: str, n
     assert (found and found[1]) == number
 
 
+def taken(names: list[str], **settings: Any) -> list[str]:
+    """The change sets of one folder that a first run records, in their order: the ledger's SQL, run by DuckDB."""
+    feed = {"feed": "f", "format": "rows", "unit": "file", "order": "name", "settle_seconds": 0, "list_after": False,
+            "start_from": None, "expect_contiguous": False, "ready": "_SUCCESS", "tables": ["t"], **settings}
+    sql = load()["_new_change_sets"]({"f": feed}, "select * from known_sets", 0, "now()")
+    for of_spark, of_duckdb in {
+        " except (": " exclude (", "\\\\": "\\", "(?=\\.|$)": "", "startswith(": "starts_with(", "endswith(": "ends_with(",
+        "current_timestamp()": "now()::timestamp",
+    }.items():
+        sql = sql.replace(of_spark, of_duckdb)
+    with duckdb.connect() as connection:
+        connection.execute("set default_null_order = 'nulls_first'")  # as Spark
+        connection.execute("create macro element_at(list, place) as list[place]")
+        connection.execute("create table known_sets (feed text, change_set text, unit text, size bigint, modified_at timestamp, "
+                           "batch_id bigint, discovered_at timestamp, status text, retracted_at timestamp)")
+        connection.execute("create table cdc_listing as select 'f' as feed, '/l/t/' || unnest($1) as path, 1::bigint as size, "
+                           "timestamp '2026-01-01' as modified_at", [names])
+        found = connection.execute(f"select change_set from ({sql}) order by batch_id").fetchall()
+    return [change_set.removeprefix("/l/t/") for change_set, in found]
+
+
+def test_S4_a_change_set_without_a_number_waits_for_none_and_none_waits_for_it() -> None:
+    assert taken(["s-1", "s-2", "s-4"], expect_contiguous=True) == ["s-1", "s-2"]
+    assert taken(["full", "s-1", "s-2", "s-4"], expect_contiguous=True) == ["full", "s-1", "s-2"]
+
+
 class Ledger:
     """The adapter as the ledger's model sees it: what the table's log says, the rows of its query, what runs noted as done."""
 
