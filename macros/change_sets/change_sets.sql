@@ -225,7 +225,7 @@ in_line as (
   -- number, waits for none
   select * from (
     select *, min(number) over of_folder - 1 as below,
-      number - row_number() over (partition by feed, folder, is_new, number <= highest order by number nulls last)
+      number - dense_rank() over (partition by feed, folder, is_new, number <= highest order by number nulls last)
         as gap_free_base
     from (
       select *,

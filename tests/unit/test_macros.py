@@ -1053,6 +1053,10 @@ def test_S4_a_change_set_without_a_number_waits_for_none_and_none_waits_for_it()
     assert taken(["full", "s-1", "s-2", "s-4"], expect_contiguous=True) == ["full", "s-1", "s-2"]
 
 
+def test_S4_change_sets_of_one_number_come_together() -> None:
+    assert taken(["a-1", "b-1", "a-2", "b-2", "b-4"], expect_contiguous=True) == ["a-1", "a-2", "b-1", "b-2"]
+
+
 class Ledger:
     """The adapter as the ledger's model sees it: what the table's log says, the rows of its query, what runs noted as done."""
 
