@@ -1,8 +1,8 @@
 {#-
   The ledger: one row for each change set that was ever found, numbered in the order in which it is loaded (rules S1, S4, S5).
   Batch ids are one growing sequence over all feeds; every change set has its own.
-  Names that begin with `_` or `.`, sets younger than `settle_seconds`, folders without their marker and, with
-  `expect_contiguous`, sets behind a gap are not yet there.
+  Names that begin with `_` or `.` or end with `._COPYING_`, sets younger than `settle_seconds`, folders without their marker and,
+  with `expect_contiguous`, sets behind a gap are not yet there.
   behind: whether the tables hold batches above all that it has given: it is not the one that they were loaded by.
 -#}
 {% macro change_sets(behind=false) %}
@@ -153,14 +153,16 @@ change_sets as (
     feed, folder as change_set, 'folder' as unit, sum(size) as size, max(modified_at) as modified_at,
     {{ delta_cdc._name_in('folder') }} as name, {{ delta_cdc._folder_of('folder') }} as folder,
     {{ 'cast(null as timestamp)' if feed.order == 'name' else 'max(modified_at)' }} as found_order,
-    count_if(name = {{ delta_cdc.literal(feed.ready) }}) > 0 as is_whole
+    count_if(name = {{ delta_cdc.literal(feed.ready) }}) > 0 and count_if(endswith(name, '._COPYING_')) = 0 as is_whole
   from listed
   where feed = {{ delta_cdc.literal(feed.feed) }}
   group by feed, folder
   {%- else %}
   select
     feed, path as change_set, 'file' as unit, size, modified_at, name, folder,
-    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'modified_at' }} as found_order, true as is_whole
+    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'modified_at' }} as found_order,
+    -- what `hdfs dfs -put` is writing, and will rename: Spark reads no row of it
+    not endswith(name, '._COPYING_') as is_whole
   from listed
   where feed = {{ delta_cdc.literal(feed.feed) }}
   {%- endif %}

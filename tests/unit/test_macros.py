@@ -1057,6 +1057,13 @@ def test_S4_change_sets_of_one_number_come_together() -> None:
     assert taken(["a-1", "b-1", "a-2", "b-2", "b-4"], expect_contiguous=True) == ["a-1", "a-2", "b-1", "b-2"]
 
 
+def test_S4_a_file_that_hadoop_is_copying_is_not_there_yet() -> None:
+    assert taken(["1.jsonl", "2.jsonl._COPYING_", "_3.jsonl", "4.jsonl"]) == ["1.jsonl", "4.jsonl"]
+    assert taken(["1.jsonl", "2.jsonl._COPYING_", "4.jsonl"], list_after=True) == ["1.jsonl"]  # 4 would hide 2
+    whole, half = ["a/_SUCCESS", "a/1.jsonl"], ["b/_SUCCESS", "b/1.jsonl", "b/2.jsonl._COPYING_"]
+    assert taken(whole + half, unit="folder") == ["a"]
+
+
 class Ledger:
     """The adapter as the ledger's model sees it: what the table's log says, the rows of its query, what runs noted as done."""
 
