@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -58,6 +60,26 @@ def test_S4_a_folder_with_files_in_folders_is_not_taken_for_an_empty_one(monkeyp
         files.create_lines_view(Mock(), "v", [{"change_set": "/l/day", "batch_id": 1, "unit": "folder"}], {"feed": "shop"})
     del names[2]
     assert files._files_in(Mock(), "/l/day", {"feed": "shop"}) == []
+
+
+def test_S4_a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "day=1").mkdir()
+    (tmp_path / "day=1/set.jsonl").touch()
+    system = Mock(getUri=lambda: Mock(getScheme=lambda: "file"))
+    monkeypatch.setattr(listing, "file_system", lambda session, path: (system, path))
+    (found,) = listing.list_files(Mock(), f"{tmp_path}/**")
+    assert found["path"] == f"file:{tmp_path}/day=1/set.jsonl"
+    assert listing.list_files(Mock(), f"{tmp_path}/not there/**") == []
+    read = os.scandir
+
+    def refused(path: str) -> Any:
+        if path.endswith("day=1"):
+            raise PermissionError(13, "Permission denied", path)
+        return read(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(DbtRuntimeError, match=r"cannot be read: .*Permission denied: .*day=1"):
+        listing.list_files(Mock(), f"{tmp_path}/**")
 
 
 def test_S4_a_name_that_hadoop_cannot_open_is_told() -> None:

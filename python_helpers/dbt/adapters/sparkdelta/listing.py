@@ -84,7 +84,7 @@ def _files_below(session: SparkSession, folder: str) -> Iterator[dict[str, Any]]
     system, _ = file_system(session, folder)
     if system.getUri().getScheme() == "file" and not _GLOB.search(folder):
         place = os.path.normpath(unescaped(folder).removeprefix("file:")).replace("//", "/")
-        for each, folders, names in os.walk(place, followlinks=True):
+        for each, folders, names in os.walk(place, onerror=_unless_gone, followlinks=True):
             folders[:] = [name for name in folders if name[0] not in "._"]
             for name in names:
                 yield from _local_files(each, escaped(name), False, {})
@@ -96,6 +96,11 @@ def _files_below(session: SparkSession, folder: str) -> Iterator[dict[str, Any]]
         for found in _found_files(session, statuses):
             if not any(name[0] in "._" for name in found["path"].rsplit("/", depth)[1:-1]):
                 yield found
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, (FileNotFoundError, NotADirectoryError)):  # removed meanwhile, or never there
+        raise error
 
 
 def _found_files(session: SparkSession, statuses: Any) -> Iterator[dict[str, Any]]:
