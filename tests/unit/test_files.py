@@ -82,6 +82,20 @@ def test_S4_a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path:
         listing.list_files(Mock(), f"{tmp_path}/**")
 
 
+def test_S4_a_hidden_folder_beside_those_that_are_change_sets_is_not_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("day", "_temporary", ".Trash-0"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "_SUCCESS").touch()
+    looked_into: list[str] = []
+    read = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: looked_into.append(path) or read(path))
+    (found,) = listing._local_files(str(tmp_path), "*", True, {})
+    assert found["path"] == f"file:{tmp_path}/day/_SUCCESS"
+    assert looked_into == [str(tmp_path), f"{tmp_path}/day"]
+
+
 def test_S4_a_name_that_hadoop_cannot_open_is_told() -> None:
     change_set = {"change_set": "file:/l/2026-11-20T03:15:00.json", "batch_id": 1, "unit": "file"}
     with pytest.raises(DbtRuntimeError, match=r"feed shop, file file:/l/2026-11-20T03:15:00\.json: .* a colon in its name\. "):

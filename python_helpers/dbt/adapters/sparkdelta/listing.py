@@ -69,6 +69,8 @@ def _local_files(folder: str, pattern: str, nested: bool, after: Mapping[str, st
         if name <= newest:
             continue
         if nested:
+            if name[0] in "._":  # none of its files is ever a change set; it may be huge, or somebody else's
+                continue
             yield from _local_files(f"{place}/{name}", pattern, False, {})
         elif not is_glob or fnmatchcase(name, pattern):
             try:
