@@ -92,6 +92,14 @@ class FeedCheck:
                 "table is what it changed. Say `format: delta_cdf`, or `rows` for a table that is only appended to."
             )
             self.problem(message, "file_format")
+        start = given.get("start_from") or ""
+        if file_format == "delta" and "/" not in start and not re.match(r"\d{20}|$", start):
+            version = re.fullmatch(r"(\d{1,19})(\.json)?", start)
+            message = (
+                f"`start_from` is '{start}', above or below all commits of the Delta table, whose names have twenty digits. Give "
+                f"the name of one: \"{int(version[1]) if version else 118:020}.json\"."
+            )
+            self.problem(message, "start_from")
         if file_format == "delta" and given.get("unit", "file") != "file":
             self.problem("`unit` is folder, and a commit of a Delta table is one file. Take it out.", "unit")
 

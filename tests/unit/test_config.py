@@ -456,6 +456,8 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
         ({"settle_seconds": -1}, "`settle_seconds` is -1. It takes a whole number of seconds, 0 or more"),
         ({"settle_seconds": 1.5}, "`settle_seconds` is 1.5. It takes"),
         ({"start_from": 20260101}, "`start_from` is 20260101. It takes a name or a path, as text (quote it"),
+        ({"file_format": "delta", "start_from": "118"}, "Give the name of one: \"00000000000000000118.json\"."),
+        ({"file_format": "delta", "start_from": "2026-11-27"}, "`start_from` is '2026-11-27', above or below all commits of the"),
         ({"expect_contiguous": "no"}, "`expect_contiguous` is 'no'. It takes true or false."),
         ({"sub_folders": True, "unit": "folder"}, "`sub_folders` is for change sets that are files. Take it out."),
         ({"sub_folders": True, "list_after": True}, "`list_after` and `sub_folders` are both given"),
