@@ -96,6 +96,15 @@ def test_S4_a_hidden_folder_beside_those_that_are_change_sets_is_not_looked_into
     assert looked_into == [str(tmp_path), f"{tmp_path}/day"]
 
 
+def test_S4_a_name_that_is_no_utf_8_is_told_and_not_recorded_with_other_characters(tmp_path: Path) -> None:
+    (tmp_path / "\\udc80 é.jsonl").touch()
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/.\xdc.jsonl")).touch()
+    assert len(list(listing._local_files(str(tmp_path), "*", False, {}))) == 2
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xdcbersicht.jsonl")).touch()
+    with pytest.raises(DbtRuntimeError, match=r"/\\xdcbersicht\.jsonl', a name that is no UTF-8: Spark cannot open it"):
+        list(listing._local_files(str(tmp_path), "*", False, {}))
+
+
 def test_S4_a_name_that_hadoop_cannot_open_is_told() -> None:
     change_set = {"change_set": "file:/l/2026-11-20T03:15:00.json", "batch_id": 1, "unit": "file"}
     with pytest.raises(DbtRuntimeError, match=r"feed shop, file file:/l/2026-11-20T03:15:00\.json: .* a colon in its name\. "):

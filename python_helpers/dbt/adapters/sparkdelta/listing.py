@@ -78,7 +78,13 @@ def _local_files(folder: str, pattern: str, nested: bool, after: Mapping[str, st
             except FileNotFoundError:  # it was removed meanwhile
                 continue
             if stat.S_ISREG(status.st_mode):
-                yield _file(f"file:{place}/{name}", status.st_size, status.st_mtime_ns // 1_000_000)
+                path = f"file:{place}/{name}"
+                if name[0] not in "._" and _NO_UTF_8.search(path):
+                    raise DbtRuntimeError(
+                        f"The location holds {os.fsencode(path.removeprefix('file:'))!r}, a name that is no UTF-8: Spark cannot "
+                        "open it. Give that file or folder another."
+                    )
+                yield _file(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 def _files_below(session: SparkSession, folder: str) -> Iterator[dict[str, Any]]:
@@ -127,6 +133,7 @@ _STATUS = re.compile(
     r"\{path=(?P<path>.*); isDirectory=(?P<folder>true|false)(?:; length=(?P<size>\d+))?;.* modification_time=(?P<modified>\d+);",
     re.DOTALL,
 )
+_NO_UTF_8 = re.compile("[\udc80-\udcff]")  # as which Python tells such bytes of a name
 _GLOB = re.compile(r"(?<!\\)[*?\[\]{}]")
 
 
