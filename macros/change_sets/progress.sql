@@ -130,7 +130,25 @@
     {%- set pending = adapter.query_rows(delta_cdc._change_sets_above(ledger, done, settings.feed, root)) -%}
   {%- endif -%}
   {%- do delta_cdc._check_unchanged(settings, pending) -%}
+  {%- do delta_cdc._refuse_versions_anew(ledger, settings, pending, done) -%}
   {{ return(pending) }}
+{% endmacro %}
+
+
+{#- A Delta table that was dropped and made anew counts its versions from 0 again: where they are the order, its rows would be
+    late, and those of the old table would stay. A commit's file is never written again, but copied perhaps: its size tells. -#}
+{% macro _refuse_versions_anew(ledger, settings, pending, done) %}
+  {%- if settings.get('format') == 'delta_cdf' and settings.sequence_by[0] == '_commit_version' and pending and done > 0 -%}
+    {%- set other = adapter.cached_query(ledger, 'select change_set from ' ~ ledger ~ ' where feed = '
+          ~ delta_cdc.literal(settings.feed) ~ " and status <> 'retracted' group by change_set having count(distinct size) > 1"
+          ~ ' and min(batch_id) <= ' ~ done) | map(attribute='change_set') | list -%}
+    {%- for set in pending if set.change_set in other -%}
+      {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ 'batch ' ~ set.batch_id ~ ' (' ~ set.change_set
+            ~ ') is another commit than the one of this version that was loaded: the Delta table was dropped and made anew. Its '
+            ~ 'rows would count as older than those of the old one. Nothing of it was loaded. Read it as a feed of another name, '
+            ~ 'or let it be (`delta-cdc retract`).') -%}
+    {%- endfor -%}
+  {%- endif -%}
 {% endmacro %}
 
 

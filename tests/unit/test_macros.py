@@ -1142,6 +1142,31 @@ def test_S4_a_change_set_that_was_rewritten_is_found_again_only_where_all_are_li
         macros["_check_unchanged"]({"feed": "f", "list_after": list_after}, [gone])
 
 
+@pytest.mark.parametrize(("sizes", "order", "done", "refused"), [
+    ([7, 8], "_commit_version", 2, True), ([7, 7], "_commit_version", 2, False), ([7, 8], "changed_at", 2, False),
+    ([7, 8], "_commit_version", -1, False),
+])  # fmt: skip
+def test_S4_O1_a_delta_table_that_counts_anew_is_not_taken_for_late_changes(
+    sizes: list[int], order: str, done: int, refused: bool
+) -> None:
+    commit = "/l/t/_delta_log/00000000000000000000.json"
+    with duckdb.connect() as connection:
+        connection.execute("create table ledger as select 'f' as feed, $1 as change_set, unnest($2) as size, "
+                           "unnest([1, 3]) as batch_id, 'recorded' as status", [commit, sizes])
+
+        def asked(_: str, sql: str) -> list[dict[str, Any]]:
+            return [{"change_set": change_set} for change_set, in connection.execute(sql).fetchall()]
+
+        refuse = load(adapter=SimpleNamespace(cached_query=asked))["_refuse_versions_anew"]
+        settings = {"feed": "f", "table": "t", "format": "delta_cdf", "sequence_by": [order]}
+        pending = [{"change_set": commit, "batch_id": 3}]
+        if refused:
+            with pytest.raises(CompilerError, match=r"feed f, table t: batch 3 \(.*\) is another commit .* made anew"):
+                refuse("ledger", settings, pending, done)
+        else:
+            refuse("ledger", settings, pending, done)
+
+
 def test_S5_a_ledger_that_somebody_else_wrote_to_is_asked_how_far_it_is() -> None:
     state = {"exists": True, "version": 3, "app_id": "cdc_change_sets@0", "txn_version": 7}
     assert recorded(state, [{"batch_id": 8, "is_new": True}])[0].plan["txn"]["version"] == 8
