@@ -394,7 +394,8 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 
 {#- The one record that a person names by path (its end, or all of it, with scheme and host or without), name or batch id. -#}
 {% macro _named_change_set(ledger, given) %}
-  {%- set text = delta_cdc.literal(given) -%}
+  {%- set given = given | string -%}
+  {%- set text = delta_cdc.literal(given.rstrip('/')) -%}  {#- of a folder a shell puts a slash behind it -#}
   {%- set sets = '(select *, ' ~ delta_cdc._name_in('change_set') ~ ' as name from ' ~ ledger
         ~ " where unit in ('file', 'folder'))" -%}
   {%- set found = adapter.query_rows('select * from ' ~ sets ~ ' where change_set = ' ~ text
@@ -409,7 +410,8 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
   {%- endfor -%}
   {%- if found -%}
     {%- do exceptions.raise_compiler_error('There are several change sets `' ~ given
-          ~ '`. Give the batch id of one: ' ~ which | join(', ') ~ '.') -%}
+          ~ '`. Give ' ~ ('the end of the path of one, with a slash in it: ' if given.isdecimal() else 'the batch id of one: ')
+          ~ which | join(', ') ~ '.') -%}
   {%- elif near -%}
     {%- do exceptions.raise_compiler_error('There is no change set `' ~ given
           ~ '`. Nearest: ' ~ which | join(', ') ~ '. Give a path, a name or a batch id.') -%}

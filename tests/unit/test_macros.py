@@ -1142,6 +1142,29 @@ def test_S4_a_change_set_that_was_rewritten_is_found_again_only_where_all_are_li
         macros["_check_unchanged"]({"feed": "f", "list_after": list_after}, [gone])
 
 
+@pytest.mark.parametrize(("given", "found"), [
+    ("day", 3), ("/l/t/day/", 3), ("t/day/", 3), ("2", "the end of the path of one, with a slash in it: 1 "), ("t/2", 1),
+    ("set", "the batch id of one: 4 "), ("5", 5), ("tag", "There is no change set `tag`. Nearest: 3 "),
+])  # fmt: skip
+def test_S9_a_change_set_is_named_by_path_name_or_batch(given: str, found: int | str) -> None:
+    paths = ["file:/l/t/2", "file:/l/t/1", "file:/l/t/day", "file:/l/t/set", "file:/l/u/set"]
+    with duckdb.connect() as connection:
+        connection.execute("create macro element_at(list, place) as list[place]")
+        connection.execute("create table ledger as select unnest($1) as change_set, unnest([1, 2, 3, 4, 5]) as batch_id, "
+                           "'folder' as unit, 'recorded' as status", [paths])
+
+        def query_rows(sql: str) -> list[dict[str, Any]]:
+            asked = connection.execute(sql.replace("endswith(", "ends_with("))
+            return [dict(zip(["change_set", "batch_id", "unit", "status", "name"], row, strict=True)) for row in asked.fetchall()]
+
+        named = load(adapter=SimpleNamespace(query_rows=query_rows))["_named_change_set"]
+        if isinstance(found, int):
+            assert named("ledger", given)["batch_id"] == found
+        else:
+            with pytest.raises(CompilerError, match=re.escape(found)):
+                named("ledger", given)
+
+
 @pytest.mark.parametrize(("sizes", "order", "done", "refused"), [
     ([7, 8], "_commit_version", 2, True), ([7, 7], "_commit_version", 2, False), ([7, 8], "changed_at", 2, False),
     ([7, 8], "_commit_version", -1, False),
