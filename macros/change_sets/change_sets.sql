@@ -149,10 +149,13 @@ change_sets as (
 {%- for feed in feeds.values() %}
   {{ 'union all' if not loop.first }}
   {%- if feed.unit == 'folder' %}
+  {#- what others leave in a folder, as .DS_Store or _processed, makes no other change set of it #}
+  {%- set of_set = 'filter (where name = ' ~ delta_cdc.literal(feed.ready)
+        ~ " or not (startswith(name, '_') or startswith(name, '.')))" %}
   select
-    feed, folder as change_set, 'folder' as unit, sum(size) as size, max(modified_at) as modified_at,
+    feed, folder as change_set, 'folder' as unit, sum(size) {{ of_set }} as size, max(modified_at) {{ of_set }} as modified_at,
     {{ delta_cdc._name_in('folder') }} as name, {{ delta_cdc._folder_of('folder') }} as folder,
-    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'max(modified_at)' }} as found_order,
+    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'max(modified_at) ' ~ of_set }} as found_order,
     count_if(name = {{ delta_cdc.literal(feed.ready) }}) > 0 and count_if(endswith(name, '._COPYING_')) = 0 as is_whole
   from listed
   where feed = {{ delta_cdc.literal(feed.feed) }}

@@ -196,7 +196,7 @@ order by batch_id
 
 
 {% macro _check_unchanged(settings, pending) %}
-  {%- set problems = adapter.changed_files(pending) -%}
+  {%- set problems = adapter.changed_files(pending, settings.get('ready')) -%}
   {%- if problems -%}
     {%- set lines = [] -%}
     {%- for p in problems -%}

@@ -305,7 +305,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
     {{ return({'lines': '(select batch_id, change_set, row_number, message from ' ~ table.raw ~ ' where batch_id in ('
         ~ sets | map(attribute='batch_id') | join(', ') ~ ') and ' ~ delta_cdc._is_of_table(settings) ~ ')', 'gone': []}) }}
   {%- endif -%}
-  {%- set gone = adapter.changed_files(sets) -%}
+  {%- set gone = adapter.changed_files(sets, settings.ready) -%}
   {%- set there = sets | rejectattr('batch_id', 'in', gone | map(attribute='batch_id') | list) | list -%}
   {%- if not there -%}{{ return({'lines': none, 'gone': gone}) }}{%- endif -%}
   {{ return({'lines': delta_cdc.lines_of_files(table.staging.identifier ~ '__lines', there, settings), 'gone': gone}) }}

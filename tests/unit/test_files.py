@@ -45,6 +45,16 @@ def test_S4_S5_a_change_set_that_a_lost_ledger_told_the_size_of_is_gone_all_the_
     assert files.changed_files(Mock(), [recovered]) == [{**recovered, "found": "it is gone"}]
 
 
+def test_S4_what_is_hidden_in_a_folder_does_not_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = datetime(2026, 7, 1, 8, tzinfo=timezone.utc)
+    names = ("1.json", "_SUCCESS", "_processed", ".DS_Store")
+    there = [{"path": f"/l/day/{name}", "size": 7, "modified_at": at} for name in names]
+    monkeypatch.setattr(files, "list_files", lambda session, pattern: there)
+    recorded = {"change_set": "/l/day", "unit": "folder", "size": 14, "modified_at": at}
+    assert files.changed_files(Mock(), [recorded], "_SUCCESS") == []
+    assert files.changed_files(Mock(), [recorded], "1.json") == [{**recorded, "found": f"7 bytes, modified {at}"}]
+
+
 def test_S4_the_file_that_says_a_folder_is_whole_is_none_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["1.json", "manifest.json", "_SUCCESS", ".1.json.crc"]
     monkeypatch.setattr(files, "list_files", lambda session, pattern: [{"path": f"/l/day/{name}"} for name in names])

@@ -1028,7 +1028,13 @@ def test_S4_the_number_of_a_change_set_is_none_of_its_compression_s(name: str, n
 
 
 def taken(names: list[str], **settings: Any) -> list[str]:
-    """The change sets of one folder that a first run records, in their order: the ledger's SQL, run by DuckDB."""
+    """The change sets of one folder that a first run records, in their order."""
+    return [change_set for change_set, _, _ in recorded_first(names, **settings)]
+
+
+def recorded_first(names: list[str], **settings: Any) -> list[tuple[str, int, int]]:
+    """The same, each with its size and the day of January of its time: by the ledger's SQL, run by DuckDB. names: of files of one
+    byte, each a day younger than the one before."""
     feed = {"feed": "f", "format": "rows", "unit": "file", "order": "name", "settle_seconds": 0, "list_after": False,
             "start_from": None, "expect_contiguous": False, "ready": "_SUCCESS", "tables": ["t"], **settings}
     sql = load()["_new_change_sets"]({"f": feed}, "select * from known_sets", 0, "now()")
@@ -1043,9 +1049,9 @@ def taken(names: list[str], **settings: Any) -> list[str]:
         connection.execute("create table known_sets (feed text, change_set text, unit text, size bigint, modified_at timestamp, "
                            "batch_id bigint, discovered_at timestamp, status text, retracted_at timestamp)")
         connection.execute("create table cdc_listing as select 'f' as feed, '/l/t/' || unnest($1) as path, 1::bigint as size, "
-                           "timestamp '2026-01-01' as modified_at", [names])
-        found = connection.execute(f"select change_set from ({sql}) order by batch_id").fetchall()
-    return [change_set.removeprefix("/l/t/") for change_set, in found]
+                           "timestamp '2025-12-31' + interval 1 day * unnest(range(1, len($1) + 1)) as modified_at", [names])
+        found = connection.execute(f"select change_set, size::int, day(modified_at) from ({sql}) order by batch_id").fetchall()
+    return [(change_set.removeprefix("/l/t/"), size, day) for change_set, size, day in found]
 
 
 def test_S4_a_change_set_without_a_number_waits_for_none_and_none_waits_for_it() -> None:
@@ -1062,6 +1068,13 @@ def test_S4_a_file_that_hadoop_is_copying_is_not_there_yet() -> None:
     assert taken(["1.jsonl", "2.jsonl._COPYING_", "4.jsonl"], list_after=True) == ["1.jsonl"]  # 4 would hide 2
     whole, half = ["a/_SUCCESS", "a/1.jsonl"], ["b/_SUCCESS", "b/1.jsonl", "b/2.jsonl._COPYING_"]
     assert taken(whole + half, unit="folder") == ["a"]
+
+
+def test_S4_what_is_hidden_in_a_folder_makes_no_other_change_set_of_it() -> None:
+    files = ["a/1.jsonl", "a/_SUCCESS"]
+    assert recorded_first([*files, "a/.DS_Store", "a/_processed"], unit="folder") == recorded_first(files, unit="folder")
+    assert recorded_first([*files, "a/2.jsonl"], unit="folder", order="modified") == [("a", 3, 3)]
+    assert taken(["b/_started", "c/_SUCCESS", "c/1.jsonl"], unit="folder", list_after=True) == []  # b is being written
 
 
 class Ledger:
@@ -1122,7 +1135,7 @@ def test_S4_what_lies_in_folders_in_a_tables_folder_is_its_own_where_the_feed_sa
     met = {"ledger": str(ledger), "version": 1, "run": None, "above": above, "rows": rows}
     adapter = SimpleNamespace(
         recall={"recorded": met}.get, table_state=lambda _: SimpleNamespace(exists=True, version=1, notes={}),
-        qualified_path=lambda path: f"file:{path}", changed_files=lambda pending: [], cached_query=lambda *_: rows,
+        qualified_path=lambda path: f"file:{path}", changed_files=lambda pending, ready: [], cached_query=lambda *_: rows,
         query_rows=lambda _: ["asked"],
     )
     settings = {"feed": "f", "location": "/l/{table}", "source_table": "t", "file_format": "json", "sub_folders": sub_folders}
@@ -1137,7 +1150,7 @@ def test_S4_what_lies_in_folders_in_a_tables_folder_is_its_own_where_the_feed_sa
 @pytest.mark.parametrize(("list_after", "said"), [(False, "or run again: one that was rewritten"), (True, "is not seen.")])
 def test_S4_a_change_set_that_was_rewritten_is_found_again_only_where_all_are_listed(list_after: bool, said: str) -> None:
     gone = {"change_set": "/l/1", "batch_id": 1, "size": 7, "modified_at": "then", "found": "8 bytes, modified now"}
-    macros = load(adapter=SimpleNamespace(changed_files=lambda pending: pending))
+    macros = load(adapter=SimpleNamespace(changed_files=lambda pending, ready: pending))
     with pytest.raises(CompilerError, match=f"recorded with 7 bytes, modified then; now 8 bytes(.|\n)*{re.escape(said)}"):
         macros["_check_unchanged"]({"feed": "f", "list_after": list_after}, [gone])
 

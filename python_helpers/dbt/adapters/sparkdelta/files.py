@@ -155,13 +155,19 @@ def _as_listed(path: str) -> str:
     return re.sub("^file:/+", "file:/", unquote(path))
 
 
-def changed_files(session: SparkSession, change_sets: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def changed_files(
+    session: SparkSession, change_sets: Sequence[Mapping[str, Any]], ready: str | None = None
+) -> list[dict[str, Any]]:
     """Those of the change sets ({change_set, unit, size, modified_at}) that are not as they were recorded, with `found`: what
-    is there now, in words. Both times are in UTC. Of one whose size is None only whether it is there is known."""
+    is there now, in words. Both times are in UTC. Of one whose size is None only whether it is there is known. Of the hidden
+    files of a folder the one of the name `ready` counts."""
     changed = []
     for change_set in change_sets:
         path = escaped(change_set["change_set"])
         found = list_files(session, path + "/*" if change_set["unit"] == "folder" else path)
+        if change_set["unit"] == "folder":
+            names = [each["path"].rsplit("/", 1)[1] for each in found]
+            found = [each for each, name in zip(found, names, strict=True) if name == ready or name[0] not in "._"]
         size = sum(f["size"] for f in found)
         modified_at = max((f["modified_at"] for f in found), default=None)
         recorded_at = change_set["modified_at"]
@@ -293,8 +299,8 @@ class FilesMixin(InSession):
         create_lines_view(self._session(), name, change_sets, feed)
 
     @available.parse(lambda *_: [])
-    def changed_files(self, change_sets: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        return changed_files(self._session(), change_sets)
+    def changed_files(self, change_sets: Sequence[Mapping[str, Any]], ready: str | None = None) -> list[dict[str, Any]]:
+        return changed_files(self._session(), change_sets, ready)
 
     @available.parse_none
     def create_view_of(self, relation: View, sql: str) -> None:
