@@ -97,7 +97,7 @@ class WarmDbt:
         found: Files = {}
         been: set[tuple[int, int]] = set()
         beside = [path for path in _paths_of(os.path.join(self._folder, "dbt_project.yml")) if path.split(os.sep)[0] == ".."]
-        tops = (self._folder, *(os.path.join(self._folder, path) for path in beside))
+        tops = [str(self._folder), *(os.path.join(self._folder, path) for path in beside)]
         for folder, folders, names in chain.from_iterable(os.walk(top, followlinks=True) for top in tops):
             try:
                 place = os.stat(folder)
