@@ -32,8 +32,8 @@ from (
 
 {#- Moments come as milliseconds, bytes in base64. -#}
 {% macro aliyun_value(text, type, settings, column) %}
-  {%- set type = type | lower | trim -%}
-  {%- if type in ('date', 'timestamp', 'timestamp_ntz') -%}
+  {%- if type | lower | trim in ('date', 'timestamp', 'timestamp_ntz') -%}
+    {%- set type = type | lower | trim -%}
     {%- set moment = delta_cdc._of_millis('try_cast(' ~ text ~ ' as bigint)') -%}
     {{ return("coalesce(" ~ (delta_cdc._in_utc(moment) if type == 'timestamp_ntz' else 'cast(' ~ moment ~ ' as ' ~ type ~ ')')
         ~ ", " ~ delta_cdc._cast_text(text, type) ~ ")") }}

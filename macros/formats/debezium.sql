@@ -368,15 +368,15 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
 
 {#- By the type that is wanted and, where the message has its schema, the semantic type that it names for the column. -#}
 {% macro debezium_value(text, type, settings, column) %}
-  {%- set type = type | lower | trim -%}
+  {%- set type = type | trim -%}
   {%- set semantic = '_semantic_types[' ~ delta_cdc.literal(column) ~ ']' -%}
   {%- set old = (settings.get('renamed_columns') or {}).get(column) -%}
   {%- if old %}{% set semantic = 'coalesce(' ~ semantic ~ ', _semantic_types[' ~ delta_cdc.literal(old) ~ '])' %}{% endif -%}
-  {%- if type.startswith('array<') -%}
+  {%- if (type | lower).startswith('array<') -%}
     {#- one element that does not fit is none that is null -#}
     {%- set of_element = "struct(rtrim('[]', " ~ semantic ~ ".type) as type, " ~ semantic ~ ".scale as scale)" -%}
     {%- set made = "transform(texts, text -> "
-          ~ delta_cdc._debezium_scalar('text', type[6:-1] | trim, settings, of_element) ~ ")" -%}
+          ~ delta_cdc._debezium_scalar('text', delta_cdc._spelled_type(type[6:-1]) | trim, settings, of_element) ~ ")" -%}
     {{ return("if(endswith(" ~ semantic ~ ".type, '[]'), transform(array(try_cast(try_parse_json(" ~ text
         ~ ") as array<string>)), texts -> transform(array(" ~ made
         ~ "), made -> if(size(array_compact(texts)) = size(array_compact(made)), made, null))[0])[0], "
@@ -387,6 +387,7 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
 
 {#- A value, or an element of a list. semantic: the schema's {type, scale} of it. -#}
 {% macro _debezium_scalar(text, type, settings, semantic) %}
+  {%- set given, type = type, type | lower -%}  {#- to JSON, case makes a difference in names of fields -#}
   {%- if type.startswith('decimal') or type.startswith('numeric') -%}
     {%- if settings.decimal_handling != 'precise' -%}{{ return(delta_cdc._plain_value(text, type)) }}{%- endif -%}
     {%- set scale = type.split(',')[1].rstrip(') ') | int if ',' in type else 0 -%}
@@ -433,7 +434,7 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
   {%- elif type in ('string', 'text') and settings.decimal_handling == 'precise' -%}
     {{ return("if(" ~ delta_cdc._is_decimal(semantic) ~ ", " ~ delta_cdc._precise_text(text, semantic) ~ ", " ~ text ~ ")") }}
   {%- endif -%}
-  {{ return(delta_cdc._plain_value(text, type)) }}
+  {{ return(delta_cdc._plain_value(text, given)) }}
 {% endmacro %}
 
 {#- A moment of `time.precision.mode` structured, an object of its parts, as a timestamp; null for what is none. -#}

@@ -16,6 +16,7 @@ from tests.unit.macros import CompilerError, load
 
 from dbt.adapters.sparkdelta.columns import evolved
 from dbt.adapters.sparkdelta.delta_log import no_state
+from delta_cdc.formats import FORMATS
 from delta_cdc.keys import _goes_on
 from delta_cdc.project import sequence_name
 
@@ -557,6 +558,13 @@ def test_E4_what_cannot_be_widened_is_cast_and_must_come_back_the_same() -> None
     misfits = MACROS["_misfits"]("after['a']", "a", settings)
     assert "as int) as decimal(10,3)) <=> try_cast(after['a'] as decimal(10,3))" in misfits
     assert MACROS["_misfits"]("x", "a", SETTINGS) == "x is not null and try_cast(x as int) is null"
+
+
+@pytest.mark.parametrize("type_", ["struct<zipCode: string>", "array<struct<itemNo: int>>", "map<string, struct<Qty: int>>"])
+@pytest.mark.parametrize("format_", sorted(FORMATS))
+def test_E6_fields_inside_structs_keep_their_spelling(format_: str, type_: str) -> None:
+    settings = {**SETTINGS, "format": format_, "decimal_handling": "precise", "time_unit": "micros"}
+    assert f"from_json(text, '{type_}')" in MACROS["format_value"]("text", type_, settings, "a")
 
 
 def struct(*names: str) -> dict:
