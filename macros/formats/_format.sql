@@ -79,12 +79,14 @@
       ~ ", try_parse_json(" ~ text ~ "), null)") }}
 {% endmacro %}
 
-{#- Text to a type. Of a time without a day Spark makes a timestamp of today, and of `0044-03-15 BC` a date after Christ: they
-    are none. -#}
+{#- Text to a type. Of a time without a day Spark makes a timestamp of today, of `0044-03-15 BC` a date after Christ, and of a
+    number of five digits or more, of days or `202601`, that year: they are none. -#}
 {% macro _cast_text(text, type) %}
-  {%- set none_such = {'timestamp': "r'^\\s*T?\\d{1,2}:'", 'date': "r'(?i)^\\s*\\d+-\\d+-\\d+[ T]+[a-z]'"}.get(type | lower | trim) -%}
+  {%- set number = '^\\s*[+-]?\\d{5,}\\s*$' -%}
+  {%- set none_such = {'timestamp': number ~ '|^\\s*T?\\d{1,2}:', 'timestamp_ntz': number,
+        'date': number ~ '|^\\s*\\d+-\\d+-\\d+[ T]+[A-Za-z]'}.get(type | lower | trim) -%}
   {%- set value = 'try_cast(' ~ text ~ ' as ' ~ type ~ ')' -%}
-  {{ return('if(' ~ text ~ ' rlike ' ~ none_such ~ ', null, ' ~ value ~ ')' if none_such else value) }}
+  {{ return('if(' ~ text ~ " rlike r'" ~ none_such ~ "', null, " ~ value ~ ')' if none_such else value) }}
 {% endmacro %}
 
 

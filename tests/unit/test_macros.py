@@ -560,6 +560,19 @@ def test_E4_what_cannot_be_widened_is_cast_and_must_come_back_the_same() -> None
     assert MACROS["_misfits"]("x", "a", SETTINGS) == "x is not null and try_cast(x as int) is null"
 
 
+@pytest.mark.parametrize(
+    ("type_", "text", "is_one"),
+    [
+        ("date", "2026-01-31", True), ("date", "2026", True), ("date", "20484", False), ("date", "0044-03-15 BC", False),
+        ("timestamp", "2026-01-31 10:00", True), ("timestamp", "202601", False), ("timestamp", "10:00", False),
+        ("timestamp_ntz", "202601", False),
+    ],
+)  # fmt: skip
+def test_Q1_a_number_is_no_day_and_no_moment(type_: str, text: str, is_one: bool) -> None:
+    (pattern,) = re.findall("rlike r'(.*?)'", MACROS["_cast_text"]("text", type_))
+    assert bool(re.search(pattern, text)) is not is_one
+
+
 @pytest.mark.parametrize("type_", ["struct<zipCode: string>", "array<struct<itemNo: int>>", "map<string, struct<Qty: int>>"])
 @pytest.mark.parametrize("format_", sorted(FORMATS))
 def test_E6_fields_inside_structs_keep_their_spelling(format_: str, type_: str) -> None:
