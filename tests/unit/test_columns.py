@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from unittest.mock import Mock
 
@@ -95,6 +96,26 @@ def test_E6_misfits_are_looked_for_at_every_depth() -> None:
     )
     assert "(t2.`c` is not null and v1.`c` is null)" in sql
     assert "map_values" in sql
+
+
+@pytest.mark.parametrize(
+    ("type_", "text", "is_one"),
+    [
+        (T.DateType(), "2026-01-31", True), (T.DateType(), "2026", True), (T.DateType(), "+10000-01-01", True),
+        (T.DateType(), "20260131", False), (T.DateType(), "202601", False), (T.DateType(), "17", False),
+        (T.DateType(), "0044-03-15 BC", False), (T.TimestampType(), "2026-01-31T10:00:00Z", True),
+        (T.TimestampType(), "10:00:00", False), (T.TimestampType(), "1700000000", False), (T.TimestampNTZType(), "202601", False),
+    ],
+)  # fmt: skip
+def test_E6_what_from_json_takes_for_another_moment_is_none(type_: T.DataType, text: str, is_one: bool) -> None:
+    """Spark's fallbacks: digits are days since 1970 or a year, a time is today's."""
+    (pattern,) = re.findall("text rlike r'(.*)'", misfits("text", "value", type_))
+    assert bool(re.search(pattern, text)) is not is_one
+
+
+def test_E6_what_from_json_takes_for_another_number_is_none() -> None:
+    assert "instr(text, ',') > 0" in misfits("text", "value", T.DecimalType(10, 2))
+    assert "abs(value) = double('infinity')" in misfits("text", "value", T.FloatType())
 
 
 def test_Q2_a_text_is_never_held_to_a_length():

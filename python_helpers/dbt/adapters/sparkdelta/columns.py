@@ -235,8 +235,23 @@ def statements(table: str, add: list[str], widen: list[str]) -> list[str]:
     return out
 
 
+# What from_json takes for another value, by the names of pyspark's types, where a column of its own takes it for none: a whole
+# number is seconds or days whatever it counts, `20260131` too, or a year; a time is today's; days before Christ are after; a
+# comma is nothing; a number that is too large is infinite.
+_NUMBER = r"^\s*[+-]?\d{{5,}}\s*$"
+_IS_INFINITE = "({text} rlike '[0-9]' and abs({value}) = double('infinity'))"
+_TAKEN = {
+    "date": r"{text} rlike r'^\s*[+-]?(\d{{1,3}}|\d{{5,}})\s*$|^\s*\d+-\d+-\d+[ T]+[A-Za-z]'",
+    "timestamp": r"{text} rlike r'" + _NUMBER + r"|^\s*T?\d{{1,2}}:'",
+    "timestamp_ntz": "{text} rlike r'" + _NUMBER + "'",
+    "decimal": "instr({text}, ',') > 0",
+    "float": _IS_INFINITE,
+    "double": _IS_INFINITE,
+}
+
+
 def misfits(text: str, value: str, data_type: DataType, depth: int = 0) -> str:
-    """SQL: whether JSON text holds something that is null in the value made of it, at any depth.
+    """SQL: whether JSON text holds something that is null in the value made of it, or another value, at any depth.
 
     from_json leaves out what does not fit a field and says nothing. text, value: SQL; value is `from_json` of text.
     """
@@ -260,10 +275,10 @@ def misfits(text: str, value: str, data_type: DataType, depth: int = 0) -> str:
         texts = f"map_values({_from_json(text, 'map<string,string>')})"
         within = f"exists(zip_with({texts}, map_values({value}), ({inner}, {made}) -> {part}), misfit -> misfit)"
         begins = "{"
-    elif isinstance(data_type, T.TimestampType):  # from_json takes whole numbers for seconds, whatever they count
-        return f"({text} is not null and ({value} is null or {text} rlike '^-?[0-9]{{5,}}$'))"
     else:
-        return f"({text} is not null and {value} is null)"
+        taken = _TAKEN.get(data_type.typeName())
+        wrong = f"({value} is null or {taken.format(text=text, value=value)})" if taken else f"{value} is null"
+        return f"({text} is not null and {wrong})"
     unreadable = f"{value} is null or left(ltrim({text}), 1) <> '{begins}'"
     if depth == 0:
         unreadable += f" or try_parse_json({text}) is null"
