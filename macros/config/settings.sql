@@ -98,10 +98,18 @@
 {% endmacro %}
 
 
-{#- A type as the formats know it: Spark has other words for some of them. -#}
+{#- A type as the formats know it: Spark has other words for some of them, and takes no lengths of texts inside of JSON. -#}
 {% macro _spelled_type(type) %}
   {%- set words = {'byte': 'tinyint', 'short': 'smallint', 'integer': 'int', 'long': 'bigint', 'real': 'float',
         'timestamp_ltz': 'timestamp'} -%}
+  {%- if '<' in type -%}
+    {%- set out = [] -%}
+    {%- for part in modules.re.split('(`(?:[^`]|``)*`)', type) -%}
+      {%- do out.append(part if part.startswith('`')
+            else modules.re.sub('(?i)\\b(?:varchar|char|character)\\s*\\(\\s*\\d+\\s*\\)', 'string', part)) -%}
+    {%- endfor -%}
+    {{ return(out | join('')) }}
+  {%- endif -%}
   {{ return(words.get(type | lower | trim) or modules.re.sub('(?i)^\\s*(dec|numeric)(?=\\s*(\\(|$))', 'decimal', type)) }}
 {% endmacro %}
 

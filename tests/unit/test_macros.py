@@ -65,6 +65,11 @@ def test_published_columns_leave_out_what_steers_the_feed() -> None:
     assert MACROS["_published_columns"]({**SETTINGS, "except_columns": ["seq"]}, columns)[:2] == ["id", "a"]
 
 
+def test_Q2_texts_inside_of_json_have_no_length() -> None:
+    assert MACROS["_spelled_type"]("struct<a: VARCHAR(3), `char(2)`: array<char( 2 )>>") == "struct<a: string, `char(2)`: array<string>>"
+    assert MACROS["_spelled_type"]("numeric(10,2)") == "decimal(10,2)"
+
+
 def test_H3_tracked_columns() -> None:
     given = {**SETTINGS, "columns": ["id", "a", "region"]}
     assert MACROS["_tracked_columns"](given) == ["id", "a", "region"]
