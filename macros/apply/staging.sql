@@ -620,7 +620,7 @@ checked as (
   {%- set type = settings.column_types[column] -%}
   {%- set given = delta_cdc._given_type(column, settings) -%}
   {%- if given -%}
-    {{ return('try_cast(' ~ delta_cdc.format_value(text, given, settings, column) ~ ' as ' ~ type ~ ')') }}
+    {{ return(delta_cdc._recast(delta_cdc.format_value(text, given, settings, column), given, type)) }}
   {%- endif -%}
   {{ return(delta_cdc.format_value(text, type, settings, column)) }}
 {% endmacro %}
@@ -632,7 +632,7 @@ checked as (
   {%- if given -%}
     {%- set wanted = delta_cdc.format_value(text, given, settings, column) -%}
     {{ return(text ~ ' is not null and ('
-        ~ value ~ ' is null or not try_cast(' ~ value ~ ' as ' ~ given ~ ') <=> ' ~ wanted ~ ')') }}
+        ~ value ~ ' is null or not ' ~ delta_cdc._recast(value, settings.column_types[column], given) ~ ' <=> ' ~ wanted ~ ')') }}
   {%- endif -%}
   {%- if (settings.column_types[column] | lower).startswith(('struct', 'array', 'map')) -%}
     {{ return(adapter.misfits(text, value, settings.column_types[column])) }}
@@ -640,9 +640,25 @@ checked as (
   {{ return(text ~ ' is not null and ' ~ value ~ ' is null') }}
 {% endmacro %}
 
+{#- The type that the configuration gives a column, whose values are cast to staging's; none where these are the same, and where
+    one of both has parts or is a variant: between those Spark has no cast, and the text is read as staging's type. -#}
 {% macro _given_type(column, settings) %}
-  {%- set given = settings.get('given_types', {}).get(column) -%}
-  {{ return(none if given is none or given.startswith(('struct', 'array', 'map')) else given) }}
+  {%- set given, nested = settings.get('given_types', {}).get(column), ('struct', 'array', 'map', 'variant') -%}
+  {{ return(none if given is none or (given | lower).startswith(nested)
+      or (settings.column_types[column] | lower).startswith(nested) else given) }}
+{% endmacro %}
+
+{#- A value of one type as another; by way of a text where Spark has no cast, as from a number to a day. -#}
+{% macro _recast(value, from, to) %}
+  {%- set kinds = [] -%}
+  {%- for type in (from, to) -%}
+    {%- set word = modules.re.match('\\w*', type | lower | trim).group(0) -%}
+    {%- do kinds.append('day' if word in ('date', 'timestamp_ntz')
+          else 'number' if word in ('tinyint', 'smallint', 'int', 'bigint', 'float', 'double', 'decimal') else word) -%}
+  {%- endfor -%}
+  {%- set castable = 'string' in kinds or kinds[0] == kinds[1]
+        or kinds | sort in [['boolean', 'number'], ['number', 'timestamp'], ['day', 'timestamp']] -%}
+  {{ return('try_cast(' ~ (value if castable else 'cast(' ~ value ~ ' as string)') ~ ' as ' ~ to ~ ')') }}
 {% endmacro %}
 
 {#- The row as it came, for one that cannot be used; without what must not be stored, and of over a

@@ -66,7 +66,8 @@ def test_published_columns_leave_out_what_steers_the_feed() -> None:
 
 
 def test_Q2_texts_inside_of_json_have_no_length() -> None:
-    assert MACROS["_spelled_type"]("struct<a: VARCHAR(3), `char(2)`: array<char( 2 )>>") == "struct<a: string, `char(2)`: array<string>>"
+    spelled = MACROS["_spelled_type"]("struct<a: VARCHAR(3), `char(2)`: array<char( 2 )>>")
+    assert spelled == "struct<a: string, `char(2)`: array<string>>"
     assert MACROS["_spelled_type"]("numeric(10,2)") == "decimal(10,2)"
 
 
@@ -583,6 +584,21 @@ def test_Q1_a_number_is_no_day_and_no_moment(type_: str, text: str, is_one: bool
 def test_E6_fields_inside_structs_keep_their_spelling(format_: str, type_: str) -> None:
     settings = {**SETTINGS, "format": format_, "decimal_handling": "precise", "time_unit": "micros"}
     assert f"from_json(text, '{type_}')" in MACROS["format_value"]("text", type_, settings, "a")
+
+
+@pytest.mark.parametrize(
+    ("staged", "given", "value"),
+    [
+        ("struct<b:int>", "string", "from_json(x, 'struct<b:int>')"), ("map<string,int>", "int", "from_json(x, 'map<string,int>')"),
+        ("string", "variant", "x"), ("string", "struct<b:int>", "x"), ("int", "boolean", "try_cast(try_cast(x as boolean) as int)"),
+        ("date", "int", "try_cast(cast(try_cast(x as int) as string) as date)"),
+    ],
+)  # fmt: skip
+def test_E4_types_that_spark_has_no_cast_between_stop_no_table(staged: str, given: str, value: str) -> None:
+    macros = load(adapter=SimpleNamespace(misfits=lambda *_: "misfits"))
+    settings = {**SETTINGS, "column_types": {"a": staged}, "given_types": {"a": given}}
+    assert macros["_value_of"]("x", "a", settings) == value
+    assert "as variant) <=>" not in macros["_misfits"]("x", "a", settings)
 
 
 def struct(*names: str) -> dict:
