@@ -502,9 +502,11 @@ if(startswith({{ text }}, '{'),
       ~ padded ~ ", length(" ~ padded ~ ") - number.scale), '.', right(" ~ padded ~ ", number.scale))))[0]") }}
 {% endmacro %}
 
-{#- Text with an exponent is no whole number to Spark. -#}
+{#- Text with an exponent is no whole number to Spark, and one with something behind the point is none. -#}
 {% macro _whole(text, type) %}
-  {{ return(text if type in ('float', 'real', 'double') else 'try_cast(' ~ text ~ ' as decimal(38, 0))') }}
+  {%- set whole = 'try_cast(number as decimal(38, 0))' -%}
+  {{ return(text if type in ('float', 'real', 'double') else 'transform(array(' ~ text ~ '), number -> if(try_cast(' ~ whole
+      ~ ' as decimal(38, 18)) = try_cast(number as decimal(38, 18)), ' ~ whole ~ ', null))[0]') }}
 {% endmacro %}
 
 
