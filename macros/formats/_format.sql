@@ -64,9 +64,11 @@
   {%- if word == 'variant' -%}
     {{ return("coalesce(" ~ delta_cdc._json_in(text) ~ ", try_cast(" ~ text ~ " as variant))") }}
   {%- endif -%}
-  {%- if word in ('float', 'real', 'double') -%}  {#- Spark makes a number that is too large infinite -#}
+  {%- if word in ('float', 'real', 'double') -%}
+    {#- Spark makes a number that is too large infinite, and takes what Java's source has for one: 12D, 7f, 0x1p3 -#}
     {%- set value = 'try_cast(' ~ text ~ ' as ' ~ type ~ ')' -%}
-    {{ return("if(" ~ text ~ " rlike '[0-9]' and abs(" ~ value ~ ") = double('infinity'), null, " ~ value ~ ")") }}
+    {{ return("if((" ~ text ~ " rlike '[0-9]' and abs(" ~ value ~ ") = double('infinity')) or " ~ text
+        ~ " rlike r'[0-9.][dDfF]\\s*$|[xX]', null, " ~ value ~ ")") }}
   {%- endif -%}
   {{ return(delta_cdc._cast_text(text, type)) }}
 {% endmacro %}

@@ -71,6 +71,18 @@ def test_Q2_texts_inside_of_json_have_no_length() -> None:
     assert MACROS["_spelled_type"]("numeric(10,2)") == "decimal(10,2)"
 
 
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("12D", False), ("7f ", False), ("0x1p3", False), ("1.d", False),
+        ("1.5e3", True), ("inf", True), ("-Infinity", True), ("NaN", True),
+    ],
+)  # fmt: skip
+def test_Q1_what_java_takes_for_a_number_is_none(text: str, is_one: bool) -> None:
+    (pattern,) = re.findall("rlike r'(.*?)'", MACROS["_plain_value"]("text", "double"))
+    assert bool(re.search(pattern, text)) is not is_one
+
+
 def test_H3_tracked_columns() -> None:
     given = {**SETTINGS, "columns": ["id", "a", "region"]}
     assert MACROS["_tracked_columns"](given) == ["id", "a", "region"]
