@@ -654,7 +654,8 @@ checked as (
   {%- for type in (from, to) -%}
     {%- set word = modules.re.match('\\w*', type | lower | trim).group(0) -%}
     {%- do kinds.append('day' if word in ('date', 'timestamp_ntz')
-          else 'number' if word in ('tinyint', 'smallint', 'int', 'bigint', 'float', 'double', 'decimal') else word) -%}
+          else 'number' if word in ('tinyint', 'smallint', 'int', 'bigint', 'byte', 'short', 'integer', 'long', 'float', 'double',
+          'decimal') else word) -%}
   {%- endfor -%}
   {%- set castable = 'string' in kinds or kinds[0] == kinds[1]
         or kinds | sort in [['boolean', 'number'], ['number', 'timestamp'], ['day', 'timestamp']] -%}

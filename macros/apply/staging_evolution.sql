@@ -269,8 +269,8 @@ select {{ as_new | join(', ') }} from (
   {%- if new.items() | reject('in', renamed.items() | list) | list -%}
     {%- for column, old in new.items() if renamed.get(column) != old and column in state.columns -%}
       {%- set type, value = settings.staged_types[column], delta_cdc.comparables(settings, [column])[0] -%}
-      {%- set was = 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')'
-            if value == delta_cdc.quoted(column) else delta_cdc.json_of(delta_cdc.quoted(old)) -%}
+      {%- set was = delta_cdc._as_renamed(delta_cdc.quoted(old), settings.staged_types[old], column, type) -%}
+      {%- if value != delta_cdc.quoted(column) %}{% set was = delta_cdc.json_of(was) %}{% endif -%}
       {%- if adapter.query_rows('select 1 as found from ' ~ this
             ~ ' where _cdc_error is null and ' ~ value ~ ' <> ' ~ was ~ ' limit 1') -%}
         {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings)
@@ -369,17 +369,23 @@ select {{ as_new | join(', ') }} from (
   {%- set type, all = types.get(column, settings.column_types.get(column)),
         [delta_cdc.quoted(column)] if column in types else [] -%}
   {%- for old in delta_cdc._old_names(settings, column) -%}
-    {%- if types[old] is mapping and type != types[old]
-          and (type is mapping or modules.re.match('(?i)\\s*(struct|array|map)\\b', type)) -%}
-      {#- under the old name there are no fields that joined since: structs of other fields are other types, so by their names -#}
-      {%- do all.append('from_json(' ~ delta_cdc.json_of(delta_cdc.quoted(old)) ~ ', '
-            ~ delta_cdc.literal(adapter.evolved({}, {column: type}).types[column]) ~ ', ' ~ delta_cdc.json_options() ~ ')') -%}
-    {%- else -%}
-      {%- do all.append(delta_cdc.quoted(old) if type == types[old] or type is not string
-            else 'try_cast(' ~ delta_cdc.quoted(old) ~ ' as ' ~ type ~ ')') -%}
-    {%- endif -%}
+    {%- do all.append(delta_cdc._as_renamed(delta_cdc.quoted(old), types[old], column, type)) -%}
   {%- endfor -%}
   {{ return('coalesce(' ~ all | join(', ') ~ ')') }}
+{% endmacro %}
+
+{#- What stands under the old name of a column as the column's type. What has parts is its JSON where the other is a text, and
+    made of its JSON where the other has parts too: structs of other fields, such as joined since, are other types. -#}
+{% macro _as_renamed(old, old_type, column, type) %}
+  {%- set nested = type is mapping or modules.re.match('(?i)\\s*(struct|array|map)\\b', type) -%}
+  {%- if type == old_type -%}{{ return(old) }}{%- endif -%}
+  {%- set text = delta_cdc.json_of(old) if old_type is mapping else old if old_type == 'string'
+        else 'cast(' ~ old ~ ' as string)' -%}
+  {%- if nested -%}
+    {{ return('from_json(' ~ text ~ ', ' ~ delta_cdc.literal(adapter.evolved({}, {column: type}).types[column]) ~ ', '
+        ~ delta_cdc.json_options() ~ ')') }}
+  {%- endif -%}
+  {{ return(delta_cdc._recast(text, 'string', type) if old_type is mapping else delta_cdc._recast(old, old_type, type)) }}
 {% endmacro %}
 
 {#- `_cdc_missing`, which names columns as they were called then, by their names of today. -#}

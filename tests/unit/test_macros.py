@@ -601,8 +601,10 @@ def test_E6_fields_inside_structs_keep_their_spelling(format_: str, type_: str) 
 @pytest.mark.parametrize(
     ("staged", "given", "value"),
     [
-        ("struct<b:int>", "string", "from_json(x, 'struct<b:int>')"), ("map<string,int>", "int", "from_json(x, 'map<string,int>')"),
-        ("string", "variant", "x"), ("string", "struct<b:int>", "x"), ("int", "boolean", "try_cast(try_cast(x as boolean) as int)"),
+        ("struct<b:int>", "string", "from_json(x, 'struct<b:int>')"),
+        ("map<string,int>", "int", "from_json(x, 'map<string,int>')"),
+        ("string", "variant", "x"), ("string", "struct<b:int>", "x"),
+        ("int", "boolean", "try_cast(try_cast(x as boolean) as int)"),
         ("date", "int", "try_cast(cast(try_cast(x as int) as string) as date)"),
     ],
 )  # fmt: skip
@@ -753,6 +755,24 @@ def test_E2_E6_what_a_struct_was_called_before_has_not_the_fields_that_joined_si
         sql = macros["_staged_value"]({**settings, "staged_types": staged}, "t")
         assert ("from_json(to_json(`s`" in sql and "'struct<a:int,b:int>'" in sql) is joined
         assert ("`t`" in sql) is ("t" in staged)
+
+
+@pytest.mark.parametrize(
+    ("was", "type_", "sql"),
+    [
+        ("struct", "string", "to_json(`s`"), ("struct", "int", "as int)"),
+        ("string", "struct<a:int>", "from_json(`s`, 'struct<a:int>'"),
+        ("date", "int", "try_cast(cast(`s` as string) as int)"), ("long", "string", "try_cast(`s` as string)"),
+    ],
+)  # fmt: skip
+def test_E2_a_column_that_is_renamed_may_have_any_other_type(was: str, type_: str, sql: str) -> None:
+    fields = [{"name": "a", "type": "integer", "nullable": True, "metadata": {}}]
+    staged: Any = {"type": "struct", "fields": fields} if was == "struct" else was
+    macros = load(adapter=SimpleNamespace(evolved=evolved))
+    settings = {"column_types": {"t": type_}, "staged_types": {"s": staged}, "renamed_in_staging": {"t": "s"},
+                "renamed_before": {}}
+    found = macros["_staged_value"](settings, "t")
+    assert sql in found and "try_cast(`s` as struct" not in found and (was != "struct" or "(`s` as" not in found)
 
 
 def test_E2_staged_rows_stand_under_the_new_name() -> None:
