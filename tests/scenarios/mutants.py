@@ -335,8 +335,8 @@ MUTANTS = (
     Mutant(
         "E4",
         "macros/apply/staging.sql",
-        "' is null or not try_cast('",
-        "' is null and not try_cast('",
+        "' is null or not ' ~ delta_cdc._recast",
+        "' is null and not ' ~ delta_cdc._recast",
         ("column_retyped",),
     ),
     Mutant(

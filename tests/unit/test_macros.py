@@ -772,7 +772,9 @@ def test_E2_a_column_that_is_renamed_may_have_any_other_type(was: str, type_: st
     settings = {"column_types": {"t": type_}, "staged_types": {"s": staged}, "renamed_in_staging": {"t": "s"},
                 "renamed_before": {}}
     found = macros["_staged_value"](settings, "t")
-    assert sql in found and "try_cast(`s` as struct" not in found and (was != "struct" or "(`s` as" not in found)
+    assert sql in found
+    assert "try_cast(`s` as struct" not in found
+    assert was != "struct" or "(`s` as" not in found
 
 
 def test_E2_staged_rows_stand_under_the_new_name() -> None:
