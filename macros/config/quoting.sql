@@ -37,8 +37,8 @@
     fields neither; their JSON is. -#}
 {% macro comparables(settings, columns, prefix='') %}
   {%- set types, out = {}, [] -%}
-  {%- do types.update(settings.get('staged_types') or {}) -%}
   {%- do types.update(settings.get('column_types') or {}) -%}
+  {%- do types.update(settings.get('staged_types') or {}) -%}  {#- a column keeps the type of what was staged first -#}
   {%- for column in columns -%}
     {%- set value, type = prefix ~ delta_cdc.quoted(column), types.get(column) or '' -%}
     {%- if column in (settings.get('expressions') or {}) -%}
