@@ -390,7 +390,8 @@ typed as (  -- text to types
     {{ delta_cdc._null_in_update(settings) }} as _cdc_null,
   {%- endif %}
     case  -- the first column that holds a value that does not fit its type; first what a delete needs too
-  {%- for column, type in delta_cdc._named_first(of_deletes, types).items() if type | lower | trim != 'string' %}
+  {%- for column, type in delta_cdc._named_first(of_deletes, types).items()
+        if type | lower | trim != 'string' or delta_cdc._given_type(column, settings) %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings), column, settings) }} then {{ delta_cdc.literal(column) }}
       {%- if column in named %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings, 'before'), column, settings) }}

@@ -757,6 +757,13 @@ def test_E2_E6_what_a_struct_was_called_before_has_not_the_fields_that_joined_si
         assert ("`t`" in sql) is ("t" in staged)
 
 
+def test_E4_a_text_that_is_listed_as_another_type_is_looked_at_as_that() -> None:
+    settings = {**SETTINGS, "column_types": {"id": "int", "seq": "bigint", "a": "string"}, "given_types": {"a": "int"}}
+    sql = " ".join(MACROS["_staging_ctes"](settings, "lines_view").split())
+    assert "when after['a'] is not null and (try_cast(try_cast(after['a'] as int) as string) is null or " in sql
+    assert "after['a'] is not null" not in MACROS["_staging_ctes"]({**settings, "given_types": {}}, "lines_view")
+
+
 @pytest.mark.parametrize(
     ("was", "type_", "sql"),
     [
