@@ -220,12 +220,14 @@ select {{ as_new | join(', ') }} from (
     {%- do renamed.update({column: old}) -%}
   {%- endfor -%}
   {%- do settings.update({'staged_types': staged.columns, 'renamed_in_staging': renamed, 'renamed_before': older}) -%}
-  {#- one that was renamed is as old as what it was called first; one that is no longer listed may stay in history and final -#}
+  {#- one that was renamed, maybe back to the name that it had, is as old as the oldest of its names; one that is no longer listed
+      may stay in history and final -#}
   {%- set since, joined, other_names = delta_cdc._joined_after(staged), {}, renamed.keys() | list -%}
   {%- for column in renamed -%}
-    {%- set names = delta_cdc._old_names(settings, column) -%}
+    {%- set names, batches = delta_cdc._old_names(settings, column), [] -%}
     {%- do other_names.extend(names) -%}
-    {%- if names[-1] in since %}{% do joined.update({column: since[names[-1]]}) %}{% endif -%}
+    {%- for name in names + [column] if name in staged.columns %}{% do batches.append(since.get(name, -1)) %}{% endfor -%}
+    {%- if batches | min >= 0 %}{% do joined.update({column: batches | min}) %}{% endif -%}
   {%- endfor -%}
   {%- for column in there if column in since and column not in other_names -%}
     {%- do joined.update({column: since[column]}) -%}

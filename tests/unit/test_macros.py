@@ -313,6 +313,23 @@ def test_E2_a_column_is_read_under_all_the_names_that_it_had() -> None:
     assert "map('b', 'c', 'a', 'c')[name]" in sql
 
 
+@pytest.mark.parametrize(
+    ("renamed", "was", "young"),
+    [
+        ({"b": "a"}, {}, {}), ({"c": "b"}, {}, {"c": 2}), ({"c": "b"}, {"b": "a"}, {}),
+        ({"a": "b"}, {"b": "a"}, {}), ({"b": "a"}, {"b": "a", "a": "b"}, {}),  # there and back
+    ],
+)  # fmt: skip
+def test_E1_E2_a_renamed_column_is_as_old_as_the_oldest_of_its_names(
+    renamed: dict[str, str], was: dict[str, str], young: dict[str, int]
+) -> None:
+    properties = {"delta_cdc.renamed": json.dumps(was), "delta_cdc.joined_after": json.dumps({"b": 2, "c": 4})}
+    staged = SimpleNamespace(columns=dict.fromkeys(["id", "a", "b", "c"], "int"), properties=properties)
+    settings = {**SETTINGS, "column_types": dict.fromkeys(["id", *renamed], "int"), "renamed_columns": renamed}
+    MACROS["note_columns"](settings, staged)
+    assert {name: batch for name, batch in settings["joined_after"].items() if name in renamed} == young
+
+
 def test_S1_a_model_has_the_settings_of_the_feed_that_it_reads() -> None:
     """Two feeds may have tables of one name in one schema."""
     def source(feed: str) -> SimpleNamespace:
