@@ -377,7 +377,8 @@ select {{ as_new | join(', ') }} from (
 {% endmacro %}
 
 {#- What stands under the old name of a column as the column's type. What has parts is its JSON where the other is a text, and
-    made of its JSON where the other has parts too: structs of other fields, such as joined since, are other types. -#}
+    made of its JSON where the other has parts too, for structs of other fields, such as joined since, are other types; so is a
+    variant. -#}
 {% macro _as_renamed(old, old_type, column, type) %}
   {%- set nested = type is mapping or modules.re.match('(?i)\\s*(struct|array|map)\\b', type) -%}
   {%- if type == old_type -%}{{ return(old) }}{%- endif -%}
@@ -387,6 +388,7 @@ select {{ as_new | join(', ') }} from (
     {{ return('from_json(' ~ text ~ ', ' ~ delta_cdc.literal(adapter.evolved({}, {column: type}).types[column]) ~ ', '
         ~ delta_cdc.json_options() ~ ')') }}
   {%- endif -%}
+  {%- if type | lower | trim == 'variant' %}{{ return(delta_cdc._plain_value(text, type)) }}{% endif -%}  {#- as one that comes #}
   {{ return(delta_cdc._recast(text, 'string', type) if old_type is mapping else delta_cdc._recast(old, old_type, type)) }}
 {% endmacro %}
 

@@ -787,6 +787,8 @@ def test_E4_a_text_that_is_listed_as_another_type_is_looked_at_as_that() -> None
         ("struct", "string", "to_json(`s`"), ("struct", "int", "as int)"),
         ("string", "struct<a:int>", "from_json(`s`, 'struct<a:int>'"),
         ("date", "int", "try_cast(cast(`s` as string) as int)"), ("long", "string", "try_cast(`s` as string)"),
+        ("struct", "variant", "try_parse_json(to_json(`s`"), ("string", "variant", "try_parse_json(`s`)"),
+        ("long", "variant", "try_parse_json(cast(`s` as string))"),
     ],
 )  # fmt: skip
 def test_E2_a_column_that_is_renamed_may_have_any_other_type(was: str, type_: str, sql: str) -> None:
