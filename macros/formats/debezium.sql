@@ -193,8 +193,8 @@ transform_values(map_filter(try_cast(try_parse_json({{ text }}) as map<string, v
     the schema or by the column: what is written as `precise` is text. -#}
 {% macro _debezium_types(settings) -%}
 {%- set decimals = [] -%}
-{%- for column, type in settings.column_types.items()
-      if (type | lower | trim).startswith('decimal') and settings.decimal_handling == 'precise' -%}
+{%- for column, type in settings.column_types.items() if settings.decimal_handling == 'precise'
+      and ((delta_cdc._given_type(column, settings) or type) | lower | trim).startswith('decimal') -%}
   {%- do decimals.extend([column | lower, (settings.get('renamed_columns') or {}).get(column, column) | lower]) -%}
 {%- endfor -%}
 {%- set is_decimal = delta_cdc._is_decimal_type("rtrim('[]', semantic_types[name].type)") -%}
