@@ -616,9 +616,10 @@ checked as (
 {% endmacro %}
 
 {#- A column's value. Where staging has another type than the configuration, and Delta cannot widen
-    it, it is cast to that (E4). -#}
+    it, it is cast to that (E4); where it spells fields otherwise, too, which goes by their order. -#}
 {% macro _value_of(text, column, settings) %}
-  {%- set type = settings.column_types[column] -%}
+  {%- set type, read = settings.column_types[column], settings.get('read_types', {}).get(column) -%}
+  {%- if read %}{{ return('cast(' ~ delta_cdc.format_value(text, read, settings, column) ~ ' as ' ~ type ~ ')') }}{% endif -%}
   {%- set given = delta_cdc._given_type(column, settings) -%}
   {%- if given -%}
     {{ return(delta_cdc._recast(delta_cdc.format_value(text, given, settings, column), given, type)) }}
@@ -636,7 +637,7 @@ checked as (
         ~ value ~ ' is null or not ' ~ delta_cdc._recast(value, settings.column_types[column], given) ~ ' <=> ' ~ wanted ~ ')') }}
   {%- endif -%}
   {%- if (settings.column_types[column] | lower).startswith(('struct', 'array', 'map')) -%}
-    {{ return(adapter.misfits(text, value, settings.column_types[column])) }}
+    {{ return(adapter.misfits(text, value, settings.get('read_types', {}).get(column, settings.column_types[column]))) }}
   {%- endif -%}
   {{ return(text ~ ' is not null and ' ~ value ~ ' is null') }}
 {% endmacro %}

@@ -1,5 +1,6 @@
 {#- What staging needs to hold the configured columns (E1, E4, E6): as adapter.evolved. `settings.column_types` becomes what the
-    columns are then; `settings.given_types` has those whose values are cast to what the table has, for Delta cannot widen it. -#}
+    columns are then; `settings.given_types` has those whose values are cast to what the table has, for Delta cannot widen it, and
+    `settings.read_types` those of which the list spells fields otherwise than the table does. -#}
 {% macro _staged_columns(settings, state) %}
   {%- if not state.exists -%}
     {{ return({'types': {}, 'new': [], 'add': [], 'widen': [], 'rewrite': [], 'widened': [], 'cast': {}}) }}
@@ -12,7 +13,7 @@
   {%- set evolved = adapter.evolved(state.columns, wanted) -%}
   {%- set types = {} -%}
   {%- for column in settings.column_types %}{% do types.update({column: evolved.types[column]}) %}{% endfor -%}
-  {%- do settings.update({'column_types': types, 'given_types': evolved.cast}) -%}
+  {%- do settings.update({'column_types': types, 'given_types': evolved.cast, 'read_types': evolved.read}) -%}
   {%- do delta_cdc.note_columns(settings, state, evolved.new) -%}
   {%- do delta_cdc._refuse_other_positions(settings, state) -%}
   {{ return(evolved) }}

@@ -76,6 +76,14 @@ def test_E6_a_struct_keeps_its_fields_in_their_order_and_gains() -> None:
     assert (merged.add, merged.widen) == (("`s`.`new` string",), ("`s`.`a b` type bigint",))
 
 
+def test_E6_fields_that_are_listed_in_another_case_are_read_so() -> None:
+    have = T.StructType([T.StructField("gone", INT), T.StructField("a", T.ArrayType(T.StructType([T.StructField("b c", INT)])))])
+    wanted = T.StructType([T.StructField("A", T.ArrayType(T.StructType([T.StructField("B c", LONG)]))), T.StructField("d", INT)])
+    found = evolved({"s": have, "m": T.MapType(STRING, INT), "t": have}, {"s": wanted, "m": T.MapType(STRING, LONG), "t": have})
+    assert found["types"]["s"] == "struct<gone:int,a:array<struct<`b c`:bigint>>,d:int>"
+    assert found["read"] == {"s": "struct<gone:int,A:array<struct<`B c`:bigint>>,d:int>"}
+
+
 def test_E4_features_are_switched_on_only_where_needed() -> None:
     found = evolved({"a": "integer", "D": "date"}, {"a": LONG, "d": T.TimestampNTZType(), "x y": INT, "e": INT})
     assert found["new"] == ["x y", "e"]

@@ -615,6 +615,13 @@ def test_E6_fields_inside_structs_keep_their_spelling(format_: str, type_: str) 
     assert f"from_json(text, '{type_}')" in MACROS["format_value"]("text", type_, settings, "a")
 
 
+def test_E6_fields_that_are_listed_in_another_case_are_read_so() -> None:
+    macros = load(adapter=SimpleNamespace(misfits=lambda _text, value, type_: f"{value} by {type_}"))
+    settings = {**SETTINGS, "column_types": {"a": "struct<b:int>"}, "read_types": {"a": "struct<B:int>"}}
+    assert macros["_value_of"]("x", "a", settings) == "cast(from_json(x, 'struct<B:int>') as struct<b:int>)"
+    assert macros["_misfits"]("x", "a", settings) == f"{macros['_value_of']('x', 'a', settings)} by struct<B:int>"
+
+
 @pytest.mark.parametrize(
     ("staged", "given", "value"),
     [

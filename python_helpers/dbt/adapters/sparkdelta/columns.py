@@ -181,10 +181,12 @@ def evolved(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
 
     have, wanted: {column: type}, each as SQL or as Delta's log has it; names without regard to case.
     Returns {types: {column: SQL of what it is then}, new: [columns], add, widen: [SQL for ALTER TABLE],
-    rewrite: [columns], widened: [columns], cast: {column: SQL of the type that was wanted}}.
+    rewrite: [columns], widened: [columns], cast: {column: SQL of the type that was wanted}, read: {column: SQL of what it is then,
+    with fields as the wanted type spells them, where the table spells them otherwise: to JSON, case makes a difference}}.
     """
     there = {name.casefold(): given for name, given in have.items()}
-    found: dict[str, Any] = {"types": {}, "new": [], "add": [], "widen": [], "rewrite": [], "widened": [], "cast": {}}
+    found: dict[str, Any] = {name: [] for name in ("new", "add", "widen", "rewrite", "widened")}
+    found |= {"types": {}, "cast": {}, "read": {}}
     for name, given in wanted.items():
         if name.casefold() not in there:
             text = given if isinstance(given, str) and _is_sql(given) else sql_of(type_of(given))
@@ -204,7 +206,24 @@ def evolved(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
             found["rewrite"].append(name)
         if merged.cast:
             found["cast"][name] = sql_of(new)
+        if (read := sql_of(_spelled_as(merged.type, new))) != text:
+            found["read"][name] = read
     return found
+
+
+def _spelled_as(data_type: DataType, other: DataType) -> DataType:
+    """A type with the names of fields that another one has in another case spelled as there."""
+    from pyspark.sql import types as T
+
+    if isinstance(data_type, T.StructType) and isinstance(other, T.StructType):
+        named = {field.name.casefold(): field for field in other.fields}
+        pairs = [(field, named.get(field.name.casefold(), field)) for field in data_type.fields]
+        return T.StructType([T.StructField(its.name, _spelled_as(field.dataType, its.dataType)) for field, its in pairs])
+    if isinstance(data_type, T.ArrayType) and isinstance(other, T.ArrayType):
+        return T.ArrayType(_spelled_as(data_type.elementType, other.elementType))
+    if isinstance(data_type, T.MapType) and isinstance(other, T.MapType):
+        return T.MapType(data_type.keyType, _spelled_as(data_type.valueType, other.valueType))
+    return data_type
 
 
 def _is_sql(text: str) -> bool:
