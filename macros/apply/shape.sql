@@ -71,13 +71,14 @@ struct({{ adapter.folded(delta_cdc.quoted(column), type, unsaid, 'life') }} as {
 {%- endmacro %}
 
 {#- The structs of which a null field in an update means that the field did not change (P1). What staging keeps of such an update
-    is what came, so whether one is partial is not noted: tables with such columns are worked out from staging. -#}
+    is what came, so whether one is partial is not noted: tables with such columns are worked out from staging. One that is
+    listed as another type stays what staging has. -#}
 {% macro _filled_by_field(settings) %}
   {%- set rows_live = delta_cdc.has_entities(settings) and settings.format != 'snapshots' -%}
   {%- set out, silent = [], delta_cdc._silent_when_null(settings) if rows_live else [] -%}
-  {%- for column in silent | reject('in', settings.get('set_on_insert') or [])
-        if (settings.column_types.get(column) or '').strip().lower().startswith('struct') -%}
-    {%- do out.append(column) -%}
+  {%- for column in silent | reject('in', settings.get('set_on_insert') or []) -%}
+    {%- set type = (settings.get('staged_types') or {}).get(column) or settings.column_types.get(column) or '' -%}
+    {%- if (type.type if type is mapping else type).strip().lower().startswith('struct') %}{% do out.append(column) %}{% endif -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}

@@ -221,6 +221,9 @@ select {{ as_new | join(', ') }} from (
     {%- do renamed.update({column: old}) -%}
   {%- endfor -%}
   {%- do settings.update({'staged_types': staged.columns, 'renamed_in_staging': renamed, 'renamed_before': older}) -%}
+  {%- if settings.get('ignore_null_updates') -%}
+    {%- do settings.update({'filled_by_field': delta_cdc._filled_by_field(settings)}) -%}
+  {%- endif -%}
   {#- one that was renamed, maybe back to the name that it had, is as old as the oldest of its names; one that is no longer listed
       may stay in history and final -#}
   {%- set since, joined, other_names = delta_cdc._joined_after(staged), {}, renamed.keys() | list -%}

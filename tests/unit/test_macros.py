@@ -330,6 +330,14 @@ def test_E1_E2_a_renamed_column_is_as_old_as_the_oldest_of_its_names(
     assert {name: batch for name, batch in settings["joined_after"].items() if name in renamed} == young
 
 
+def test_P1_structs_are_filled_by_field_as_long_as_staging_has_them_as_structs() -> None:
+    types = {"id": "int", "s": {"type": "struct", "fields": []}, "l": {"type": "array"}, "t": "string"}
+    settings = {**SETTINGS, "ignore_null_updates": True,
+                "column_types": {"id": "int", "s": "string", "l": "string", "t": "struct<a:int>", "new": "STRUCT<a:int>"}}
+    MACROS["note_columns"](settings, SimpleNamespace(columns=types, properties={}))
+    assert settings["filled_by_field"] == ["s", "new"]
+
+
 def test_S1_a_model_has_the_settings_of_the_feed_that_it_reads() -> None:
     """Two feeds may have tables of one name in one schema."""
     def source(feed: str) -> SimpleNamespace:
