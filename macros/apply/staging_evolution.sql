@@ -274,7 +274,9 @@ select {{ as_new | join(', ') }} from (
   {%- set new = settings.get('renamed_in_staging') or {} -%}
   {%- if new.items() | reject('in', renamed.items() | list) | list -%}
     {%- for column, old in new.items() if renamed.get(column) != old and column in state.columns -%}
-      {%- set type, value = settings.staged_types[column], delta_cdc.comparables(settings, [column])[0] -%}
+      {#- as it came: what `expressions` make in its place is not looked at -#}
+      {%- set type, value = settings.staged_types[column],
+            delta_cdc.comparables({'staged_types': settings.staged_types}, [column])[0] -%}
       {%- set was = delta_cdc._as_renamed(delta_cdc.quoted(old), settings.staged_types[old], column, type) -%}
       {%- if value != delta_cdc.quoted(column) %}{% set was = delta_cdc.json_of(was) %}{% endif -%}
       {%- if adapter.query_rows('select 1 as found from ' ~ this

@@ -848,6 +848,18 @@ def test_E2_a_renamed_column_stays_one_where_its_entry_is_taken_out(listed: list
     assert settings["renamed_in_staging"] == found
 
 
+def test_E2_a_column_with_an_expression_in_its_place_is_compared_with_what_it_was_as_it_came() -> None:
+    asked: list[str] = []
+    macros = load(this="s.stg", adapter=SimpleNamespace(query_rows=asked.append), run_query=lambda _: None,
+                  delta_cdc=(namespace := SimpleNamespace()))  # fmt: skip
+    for name, value in macros.items():
+        setattr(namespace, name, value if name != "note_property" else lambda *_: "")
+    staged = SimpleNamespace(columns={"a": "string", "b": "string"}, properties={})
+    settings = {"staged_types": staged.columns, "renamed_in_staging": {"b": "a"}, "expressions": {"b": "upper(b)"}}
+    macros["_note_renaming"](settings, staged)
+    assert asked == ["select 1 as found from s.stg where _cdc_error is null and `b` <> `a` limit 1"]
+
+
 def test_E1_what_was_staged_before_a_column_was_listed_says_nothing_of_it() -> None:
     settings = {"column_types": {"id": "int", "b": "int"}}
     properties = {"delta_cdc.joined_after": '{"b": 7, "gone": 3}'}
