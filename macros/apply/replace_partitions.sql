@@ -59,21 +59,32 @@ from touched order by all
 {% endmacro %}
 
 
-{#- The touched partitions as they will be: what lives there and is not touched, and the winners that live. -#}
+{#- The touched partitions as they will be: what lives there and is not touched, and the winners that live. Columns of final that
+    are no longer published stay as they were last. -#}
 {% macro _partitions_rewritten(settings, winners, touched, plan) -%}
-{%- set columns = delta_cdc._final_columns(settings) -%}
+{%- set columns, keys = delta_cdc._final_columns(settings), settings['keys'] -%}
+{%- set published, left = columns | map('lower') | list, [] -%}
+{%- for column in adapter.table_state(this).columns if column | lower not in published %}{% do left.append(column) %}{% endfor -%}
 with winners as (
 {{ winners }}
 ),
 kept as (
-  select {{ delta_cdc.column_list(columns) }} from {{ this }} as _cdc_old
+  select {{ delta_cdc.column_list(columns + left) }} from {{ this }} as _cdc_old
   where ({{ touched or 'false' }}) {% if plan.mode == 'rebuild' -%}
     and false
   {%- else -%}
-    and not exists (select 1 from winners where {{ delta_cdc.same_columns(settings['keys'], 'winners', '_cdc_old') }})
+    and not exists (select 1 from winners where {{ delta_cdc.same_columns(keys, 'winners', '_cdc_old') }})
   {%- endif %}
+),
+living as (
+  select {{ delta_cdc.column_list(columns) }} from winners where not _cdc_is_gone and ({{ touched or 'false' }})
 )
 select * from kept
 union all
-select {{ delta_cdc.column_list(columns) }} from winners where not _cdc_is_gone and ({{ touched or 'false' }})
+{%- if left %}
+select {{ delta_cdc.column_list(columns, 'living.') }}, {{ delta_cdc.column_list(left, '_cdc_old.') }}
+from living left join {{ this }} as _cdc_old on {{ delta_cdc.same_columns(keys, 'living', '_cdc_old') }}
+{%- else %}
+select * from living
+{%- endif %}
 {%- endmacro %}

@@ -98,6 +98,21 @@ def test_A6_partition_expressions_become_columns() -> None:
     assert MACROS["_partition_columns"](SETTINGS) == ["region", "y", "month_created"]
 
 
+def test_A6_a_column_that_is_no_longer_published_stays_in_partitions_that_are_rewritten() -> None:
+    state = {**no_state(), "columns": dict.fromkeys(["ID", "a", "y"], "int")}
+    macros = load(this="s.final", adapter=SimpleNamespace(table_state=lambda _: state))
+    settings = {**SETTINGS, "columns": ["id", "a"], "partition_by": ["year(created) as y"]}
+    sql = " ".join(macros["_partitions_rewritten"](settings, "select 1", "y = 1", SimpleNamespace(mode="late")).split())
+    assert sql.endswith("union all select * from living")
+    state["columns"]["x"] = "int"
+    sql = " ".join(macros["_partitions_rewritten"](settings, "select 1", "y = 1", SimpleNamespace(mode="late")).split())
+    assert "kept as ( select `id`, `a`, `y`, `x` from s.final as _cdc_old" in sql
+    assert sql.endswith(
+        "select living.`id`, living.`a`, living.`y`, _cdc_old.`x` "
+        "from living left join s.final as _cdc_old on living.`id` <=> _cdc_old.`id`"
+    )
+
+
 def test_operation_codes_of_format_and_feed() -> None:
     sql = MACROS["_operation"](SETTINGS)
     assert sql.startswith("case op_code when 'I' then 'I'")
