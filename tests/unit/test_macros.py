@@ -875,6 +875,20 @@ def test_E2_a_column_with_an_expression_in_its_place_is_compared_with_what_it_wa
     assert asked == ["select 1 as found from s.stg where _cdc_error is null and `b` <> `a` limit 1"]
 
 
+@pytest.mark.parametrize("quarantined", [True, False])
+def test_Q3_a_table_that_has_not_got_its_columns_is_not_replayed_and_told_why(quarantined: bool) -> None:
+    said: list[str] = []
+    macros = load(print=said.append, delta_cdc=(namespace := SimpleNamespace()),
+                  adapter=SimpleNamespace(query_rows=lambda _: [{"found": 1}] if quarantined else []))  # fmt: skip
+    table = {"name": "f.t", "staging": "s.stg", "grows": ["`b` int"], "settings": {"renamed_columns": {}}}
+    fakes = {"_ledger": "ledger", "_staging_tables": [table], "_not_loaded": "table f.t: staging has not got its columns"}
+    for name, value in macros.items():
+        setattr(namespace, name, (lambda fake: lambda *_, **__: fake)(fakes[name]) if name in fakes else value)
+    with pytest.raises(CompilerError, match="has not got its columns") if quarantined else nullcontext():
+        macros["replay"](["stg_f__t"])
+    assert said == ([] if quarantined else ["table f.t: nothing is quarantined."])
+
+
 def test_E1_what_was_staged_before_a_column_was_listed_says_nothing_of_it() -> None:
     settings = {"column_types": {"id": "int", "b": "int"}}
     properties = {"delta_cdc.joined_after": '{"b": 7, "gone": 3}'}
