@@ -102,23 +102,26 @@
 {% endmacro %}
 
 
-{#- Key columns that staging has not yet got; of one that was renamed what it was called before is in it,
-    for keys are joined as they are. -#}
+{#- Key columns that staging has not yet got. Of one that was renamed what stands under its old name is put into it, for keys are
+    joined as they are: also where it has the column already, from a run that ended before it was filled, or from loads since. -#}
 {% macro _gain_key_columns(settings, state) %}
-  {%- set there, new, renamed = state.columns.keys() | map('lower') | list, {}, [] -%}
+  {%- set there, new = state.columns.keys() | map('lower') | list, {} -%}
   {%- for key in settings['keys'] if key | lower not in there -%}
     {%- do new.update({key: settings.column_types[key]}) -%}
-    {%- set old = settings.renamed_columns.get(key) -%}
-    {%- if old and old | lower in there -%}
-      {%- do renamed.append(delta_cdc.quoted(key) ~ ' = ' ~ delta_cdc.quoted(old)) -%}
-    {%- endif -%}
   {%- endfor -%}
   {%- if new -%}
     {%- do delta_cdc.evolve_before(new) -%}
     {%- do new.update(state.columns) -%}
     {%- do state.update({'columns': new}) -%}
   {%- endif -%}
-  {%- if renamed %}{% do delta_cdc.write_before('update ' ~ this ~ ' set ' ~ renamed | join(', ')) %}{% endif -%}
+  {%- for key in settings['keys'] -%}
+    {%- set name, old = delta_cdc.quoted(key), settings.renamed_columns.get(key) -%}
+    {%- if old and old | lower in there -%}
+      {%- set old = delta_cdc.quoted(old) -%}
+      {%- do delta_cdc.write_before('update ' ~ this ~ ' set ' ~ name ~ ' = ' ~ old
+            ~ ' where ' ~ name ~ ' is null and ' ~ old ~ ' is not null') -%}
+    {%- endif -%}
+  {%- endfor -%}
 {% endmacro %}
 
 

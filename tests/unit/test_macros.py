@@ -441,9 +441,9 @@ def test_H4_as_of_takes_the_changes_up_to_a_moment() -> None:
 
 
 def adopted(
-    keys: list[str], fields: list[str], notes: dict, command: str = "run", **properties: str
+    keys: list[str], fields: list[str], notes: dict, command: str = "run", there: tuple[str, ...] = (), **properties: str
 ) -> tuple[dict, list[str]]:
-    """What staging under these keys writes to, and the statements that ran before."""
+    """What staging under these keys writes to, and the statements that ran before. there: columns that it has beside."""
     ran: list[str] = []
     flags = SimpleNamespace(FULL_REFRESH=True, WHICH=command)
     adapter = SimpleNamespace(evolve=lambda _, columns: ran.append(f"evolve {columns}"))
@@ -452,7 +452,7 @@ def adopted(
     struct = {"type": "struct", "fields": [{"name": name, "type": "integer"} for name in fields]}
     settings = {**SETTINGS, "feed": "f", "table": "t", "keys": keys, "nullable_keys": [], "renamed_columns": {"n": "id"}}
     settings["column_types"] = {**SETTINGS["column_types"], "n": "int"}
-    columns = {"id": "integer", "a": "integer", "_cdc_key_before": struct}
+    columns = {"id": "integer", "a": "integer", "_cdc_key_before": struct, **dict.fromkeys(there, "integer")}
     state = {"exists": True, "columns": columns, "notes": notes, "properties": properties}
     macros["_adopt_keys"](settings, state)
     return settings, ran
@@ -473,8 +473,11 @@ def test_K8_staging_takes_other_keys_only_where_they_changed() -> None:
     settings, _ = adopted(["a"], ["id"], {"keys": ["id"]})
     assert settings["key_fields"] == ["id", "a"]
     ran = adopted(["n"], ["id"], {"keys": ["id"]})[1]  # one that staging has not got yet, for it was renamed
-    assert ran[:2] == ["evolve {'n': 'int'}", "update s.stg set `n` = `id`"]
+    filled = "update s.stg set `n` = `id` where `n` is null and `id` is not null"
+    assert ran[:2] == ["evolve {'n': 'int'}", filled]
     assert ran[3].startswith("update s.stg set _cdc_key_before.`n` = coalesce(_cdc_key_before.`n`, _cdc_key_before.`id`, `n`)")
+    # a run ended when it had the column, and had not filled it: each row would be marked `null_key`
+    assert adopted(["n"], ["id"], {"keys": ["id"]}, there=("n",))[1] == [filled, *ran[2:]]
     for reading in ("compile", "show", "generate"):
         assert adopted(["id", "a"], ["id"], {"keys": ["id"]}, command=reading)[1] == []
     settings, ran = adopted(["a"], ["id", "a"], {"keys": ["a"]})
