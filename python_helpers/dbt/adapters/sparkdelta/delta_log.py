@@ -204,6 +204,20 @@ def delta_log(session: SparkSession, uri: str | None) -> tuple[Any, Any]:
     return log, snapshot
 
 
+def refuse_made_anew(session: SparkSession, schema: str, identifier: str, txn: Mapping[str, Any]) -> None:
+    """Raises DbtRuntimeError where another run has made the table anew since this write was planned (`WritePlan.txn`): what it
+    holds now it holds by a later generation's transactions, and Delta would take those of this one all the same."""
+    name, _, generation = str(txn["app_id"]).rpartition("@")
+    if not generation.isdecimal():
+        return
+    newest = table_state(session, schema, identifier, name)["app_id"]
+    if newest is not None and int(newest.rpartition("@")[2]) > int(generation):
+        raise DbtRuntimeError(
+            f"[DELTA_CONCURRENT_LOAD] {schema}.{identifier}: another run has made it anew since this one looked. "
+            "Nothing was written; the next run goes on from there."
+        )
+
+
 def refuse_overtaken(session: SparkSession, schema: str, identifier: str, txn: Mapping[str, Any]) -> None:
     """Raises DbtRuntimeError where another run has committed a version of this transaction's application (`WritePlan.txn`) since
     it was planned, but not its own: Delta would take an INSERT all the same, for that reads nothing.

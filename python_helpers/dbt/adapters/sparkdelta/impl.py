@@ -166,6 +166,8 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         if self._in_process:
             session = self._session()
             kind, table = statements.written_table(sql)
+            if kind in ("insert", "merge") and plan.txn:
+                delta_log.refuse_made_anew(session, *statements.names_of(session, table), plan.txn)
             if kind == "insert" and plan.txn:
                 delta_log.refuse_overtaken(session, *statements.names_of(session, table), plan.txn)
             with settings_on(session, plan.settings):
