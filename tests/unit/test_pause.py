@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 from textwrap import dedent, indent
 from types import SimpleNamespace
@@ -471,6 +472,18 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(Path, "write_bytes", refuse)
     done = command(project(tmp_path, source()), "pause", "invoice", "--why", "x")
     assert (done.exit_code, done.stderr) == (1, f"{tmp_path}/models/shop/_sources.yml cannot be written: Permission denied.\n")
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = project(tmp_path, source()) / "models/shop/_sources.yml"
+    before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, limits[1]))
+    try:
+        done = command(tmp_path, "pause", "invoice", "--why", "x")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (done.exit_code, f"{path} cannot be written: " in done.stderr, path.read_bytes()) == (1, True, before)
+    assert sorted(each.name for each in path.parent.iterdir()) == [path.name]
 
 
 def test_resume_ends_a_pause_and_says_so_where_there_is_none(tmp_path: Path) -> None:
