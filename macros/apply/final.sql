@@ -43,6 +43,10 @@
   {%- if plan.plain or (plan.mode == 'on_time' and settings.keyless == 'none') -%}
     {%- set staging = delta_cdc.newly_staged(staging, staged, -1 if anew else state.batch_id) -%}
   {%- endif -%}
+  {%- if delta_cdc.is_appended(settings) or settings.keyless == 'multiset' -%}
+    {#- what another run stages meanwhile has a batch above this transaction's: taken now, it would be appended once more -#}
+    {%- set staging = '(select * from ' ~ staging ~ ' where _cdc_batch_id <= ' ~ staged.committed ~ ')' -%}
+  {%- endif -%}
   {%- set notes = delta_cdc._final_notes(settings, staged, reached, -1 if plan.mode == 'rebuild' else state.batch_id) -%}
   {%- do notes.update({'made_of': made_of}) -%}
   {%- set options = {

@@ -102,7 +102,7 @@
   {%- do settings.update({'reads_much': adapter.tune_for([changes_from] if not state.exists else [], rows=raw.rows)}) -%}
   {%- do settings.update({'source_names': delta_cdc._source_names(changes_from, settings, state.batch_id)}) -%}
   {{ return({'last': raw.batch_id,
-      'lines': delta_cdc._lines_of_table(changes_from, settings, state.batch_id)
+      'lines': delta_cdc._lines_of_table(changes_from, settings, state.batch_id, raw.batch_id)
         if settings.source_names or not state.exists else none}) }}
 {% endmacro %}
 
@@ -140,12 +140,14 @@
       else delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(lines, settings.format) ~ ')', settings, -1)) }}
 {% endmacro %}
 
-{% macro _lines_of_table(raw, settings, done) %}
+{#- done, last: the batches above the one and up to the other; what another run puts into raw meanwhile is above `last`, and
+    staged now it would be there twice. -#}
+{% macro _lines_of_table(raw, settings, done, last=none) %}
   {#- what was retracted before this table came to it; what is retracted later is found staged. raw
       as text: with what was retracted -#}
   {%- set retracted = delta_cdc._retracted_batches(settings.feed) | select('>', done) | list if raw is not string else [] -%}
-  {{ return('(select batch_id, change_set, row_number, message from ' ~ raw ~ ' where batch_id > ' ~ done ~ ' and '
-      ~ delta_cdc._is_of_table(settings)
+  {{ return('(select batch_id, change_set, row_number, message from ' ~ raw ~ ' where batch_id > ' ~ done
+      ~ (' and batch_id <= ' ~ last if last is not none else '') ~ ' and ' ~ delta_cdc._is_of_table(settings)
       ~ (' and batch_id not in (' ~ retracted | join(', ') ~ ')' if retracted else '') ~ ')') }}
 {% endmacro %}
 

@@ -1818,3 +1818,52 @@ def test_S4_what_reads_a_folder_knows_which_of_its_files_says_that_it_is_whole()
     feed |= {"feed": "shop", "format": "rows", "file_format": "csv", "ready": "manifest.json"}
     load(adapter=adapter)["_lines_of_change_sets"]("lines", [], feed)
     assert [each["ready"] for each in told] == ["manifest.json"]
+
+
+def macros_beside(made: dict[str, Any], **context: Any) -> Mapping[str, Callable[..., Any]]:
+    """All macros, which find these in place of their own."""
+    beside = SimpleNamespace()
+    macros = load(delta_cdc=beside, **context)
+    vars(beside).update(macros, **made)
+    return macros
+
+
+@pytest.mark.parametrize("change", [{"insert_only": True}, {"keyless": "append"}, {"keyless": "multiset"}])
+@pytest.mark.parametrize("mode", ["on_time", "rebuild"])
+def test_A4_what_is_appended_to_final_is_what_staging_had_when_it_was_planned(change: dict[str, Any], mode: str) -> None:
+    """What another run stages meanwhile is above the transaction's batch: the next load would append it once more."""
+    settings = {"surrogate": "none", "insert_only": False, "keyless": "none", "apply": "merge", "columns": ["id"], **change}
+    read: list[str] = []
+
+    def rows(_: Any, staging: str, *__: Any) -> str:
+        read.append(staging)
+        return "select 1"
+
+    staged = SimpleNamespace(committed=10, notes={}, rows=1)
+    state = SimpleNamespace(exists=True, rebuild=False, batch_id=9, notes={}, columns={})
+    plan = SimpleNamespace(mode=mode, plain=False, removals=0, skip=False, changes=1)
+    quiet = ("refuse_sample", "_refuse_other_keys", "refuse_other_staging", "refuse_before_staging", "gain_deletion_vectors")
+    made: dict[str, Any] = dict.fromkeys(quiet, lambda *_: "")
+    made |= {
+        "settings": lambda _: settings, "progress": lambda _: state, "made_of": lambda *_: {}, "_final_notes": lambda *_: {},
+        "let_through": lambda *_: {"staging": "s.stg", "staged": staged, "held": None}, "nothing_to_do": lambda *_: False,
+        "_final_evolution": lambda *_: {"rebuild": False, "backfill": False, "columns": None, "new": {}},
+        "resolved_batch_id": lambda *_: None, "plan_of_load": lambda *_: {**vars(plan), "keys": None},
+        "transaction": lambda *_: {}, "newly_staged": lambda staging, *_: staging, "_shape_of_final": lambda _: None,
+        "_final_appended": rows, "_final_rows": rows,
+    }  # fmt: skip
+    adapter = SimpleNamespace(plan_write=lambda *_: None)
+    macros_beside(made, this="s.final", adapter=adapter, is_incremental=lambda: True)["final"]("source", "s.stg")
+    assert read == ["(select * from s.stg where _cdc_batch_id <= 10)"]
+
+
+def test_S2_of_a_mixed_feed_what_raw_had_when_the_load_was_planned_is_staged() -> None:
+    settings = {"feed": "f", "source_table": "t", "format": "wal2json_v2", "location": "/x"}
+    made = {
+        "progress": lambda _: SimpleNamespace(batch_id=7, rows=1, notes={}), "reads_files": lambda _: False,
+        "_source_names": lambda *_: ["t"], "_retracted_batches": lambda _: [],
+    }
+    macros = macros_beside(made, adapter=SimpleNamespace(tune_for=lambda *_, **__: False))
+    new = macros["_new_lines"](settings, SimpleNamespace(), SimpleNamespace(batch_id=3, exists=True))
+    assert new["last"] == 7
+    assert " where batch_id > 3 and batch_id <= 7 and " in new["lines"]
