@@ -241,6 +241,15 @@ def findings_of_log(
     return out
 
 
+_KEPT, _KEPT_BY_DEFAULT = "delta.deletedFileRetentionDuration", "interval 7 days"
+
+
+def hours_kept(properties: Mapping[str, str]) -> float | None:
+    """For how long old files of a table with these properties are kept; None if that cannot be told."""
+    found = re.search(r"(\d+)\s*(second|minute|hour|day|week)", properties.get(_KEPT, _KEPT_BY_DEFAULT))
+    return int(found[1]) * {"second": 1 / 3600, "minute": 1 / 60, "hour": 1, "day": 24, "week": 168}[found[2]] if found else None
+
+
 def findings_of_files(statistics: Mapping[str, Any], properties: Mapping[str, str]) -> list[dict[str, str]]:
     """What is wrong with the data files, and with how long they are kept."""
     out = []
@@ -257,9 +266,7 @@ def findings_of_files(statistics: Mapping[str, Any], properties: Mapping[str, st
             "why": "each look-up and each merge reads them, whatever their rows are",
             "fix": "delta-cdc maintain: it writes them anew",
         })
-    kept = properties.get("delta.deletedFileRetentionDuration", "interval 7 days")
-    found = re.search(r"(\d+)\s*(second|minute|hour|day|week)", kept)
-    hours = int(found[1]) * {"second": 1 / 3600, "minute": 1 / 60, "hour": 1, "day": 24, "week": 168}[found[2]] if found else None
+    kept, hours = properties.get(_KEPT, _KEPT_BY_DEFAULT), hours_kept(properties)
     if hours is not None and hours < 24:
         out.append({
             "what": f"old files are kept for {kept.removeprefix('interval ')}",

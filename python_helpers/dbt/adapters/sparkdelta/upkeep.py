@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.sparkdelta.catalog import location
 from dbt.adapters.sparkdelta.columns import quoted
-from dbt.adapters.sparkdelta.delta_log import delta_log, table_state
+from dbt.adapters.sparkdelta.delta_log import delta_log, open_log, table_state
 from dbt.adapters.sparkdelta.java import java_class, make_active, no_option
 from dbt.adapters.sparkdelta.session import settings_on
+from dbt.adapters.sparkdelta.table_log import hours_kept
 from dbt.adapters.sparkdelta.write_plan import USER_METADATA, WritePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -44,10 +46,33 @@ def conflicts() -> tuple[type[Exception], ...]:
 
 
 def vacuum(session: SparkSession, schema: str, identifier: str) -> int:
-    """Remove the files that neither the newest version nor one within the table's retention needs; returns how many they were."""
+    """Remove the files that neither the newest version nor one within the table's retention needs; returns how many they were.
+
+    Nothing is done where the last VACUUM left none: Delta commits each one twice, and of a table that is only vacuumed what our
+    commits noted would leave the log after 30 days.
+    """
+    log = open_log(session, location(session, schema, identifier) or "")
+    if is_vacuumed(log.history(session, None), hours_kept(log.properties())):
+        return 0
     _vacuum(session, ".".join(map(quoted, (schema, identifier))))
     newest = session.sql(f"describe history {quoted(schema)}.{quoted(identifier)} limit 1").collect()[0]
     return int((newest["operationMetrics"] or {}).get("numDeletedFiles", 0)) if newest["operation"] == "VACUUM END" else 0
+
+
+def is_vacuumed(commits: Sequence[Mapping[str, Any]], hours: float | None) -> bool:
+    """Whether the newest commit ends a VACUUM that came when all files which were replaced before had been kept long enough.
+
+    commits: a table's history, newest first. hours: how long files are kept; None if that is not known.
+    """
+    if not commits or hours is None or commits[0]["operation"] != "VACUUM END" or "FAILED" in str(commits[0]):
+        return False
+    # where the log has nothing else any more, what it has of them is as old as its oldest commit at least
+    changed = next((each for each in commits if not str(each["operation"]).startswith("VACUUM")), commits[-1])
+    ended, changed_at = (
+        each["timestamp"].timestamp() if isinstance(each["timestamp"], datetime) else each["timestamp"] / 1000
+        for each in (commits[0], changed)
+    )  # delta-rs tells milliseconds
+    return bool(ended - changed_at > hours * 3600)
 
 
 def _vacuum(session: SparkSession, table: str, how: str = "", settings: Mapping[str, str] | None = None) -> None:
