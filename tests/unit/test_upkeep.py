@@ -46,7 +46,8 @@ def test_a_vacuum_that_failed_is_made_again() -> None:
 
 def test_S7_what_our_commits_noted_stays_in_the_log_of_a_table_that_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each VACUUM is two commits, every tenth commit has Delta clean up the log: after 30 days the notes would be gone."""
-    log = SimpleNamespace(history=lambda *_: history(*VACUUMED, ("WRITE", 8), by_delta=False), properties=lambda: {})
+    commits = history(*VACUUMED, ("WRITE", 8), by_delta=False)
+    log = SimpleNamespace(history=lambda _, limit: commits[:limit], properties=lambda: {})
     monkeypatch.setattr(upkeep, "location", lambda *_: "file:/t")
     monkeypatch.setattr(upkeep, "open_log", lambda *_: log)
     session: Any = SimpleNamespace(sql=lambda sql: pytest.fail(sql))

@@ -181,7 +181,7 @@ def evolved(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
 
     have, wanted: {column: type}, each as SQL or as Delta's log has it; names without regard to case.
     Returns {types: {column: SQL of what it is then}, new: [columns], add, widen: [SQL for ALTER TABLE],
-    rewrite: [columns], widened: [columns], cast: {column: SQL of the type that was wanted}, read: {column: SQL of what it is then,
+    rewrite: [columns], widened: [columns], cast: {column: SQL of the type that was wanted}, read: {column: SQL of what it is then
     with fields as the wanted type spells them, where the table spells them otherwise: to JSON, case makes a difference}}.
     """
     there = {name.casefold(): given for name, given in have.items()}
