@@ -406,24 +406,43 @@ typed as (  -- text to types
   from {{ 'whole' if settings.get('full_images') else messages }}
 ),
 {%- set mask = settings.get('mask') or {} %}
+{%- set masked_before = named | select('in', mask) | list %}
+{%- if masked_before %}
+{#- no lambda: its parameter cannot have a dot in its name, and a mask may name several columns of the key #}
+as_before as (  -- the row with its key as it was, for the masks of that
+  select * except ({{ delta_cdc.column_list(named) }})
+  {%- for key in named %}
+    {%- set i, new = loop.index, delta_cdc.quoted(key) %},
+    {{ new }} as _cdc_after_{{ i }},
+    {{ 'if(_cdc_told_' ~ i ~ ', _cdc_before_' ~ i ~ ', ' ~ new ~ ')' if key in may_be_null
+        else 'coalesce(_cdc_before_' ~ i ~ ', ' ~ new ~ ')' }} as {{ new }}
+  {%- endfor %}
+  from typed
+),
+masked_before as (
+  select * except ({{ delta_cdc.column_list(named) }}
+    {%- for key in named %}, _cdc_after_{{ loop.index }}{% if key in mask %}, _cdc_before_{{ loop.index }}{% endif %}{% endfor %})
+  {%- for key in named %},
+    _cdc_after_{{ loop.index }} as {{ delta_cdc.quoted(key) }}
+    {%- if key in mask %},
+    if({{ '_cdc_told_' ~ loop.index if key in may_be_null else '_cdc_before_' ~ loop.index ~ ' is not null' }},
+      try_cast(({{ mask[key] }}) as {{ types[key] }}), null) as _cdc_before_{{ loop.index }}
+    {%- endif %}
+  {%- endfor %}
+  from as_before
+),
+{%- endif %}
 {%- if mask %}
 masked as (  -- from here on there is no clear value
-  select * except (_cdc_misfit, {{ delta_cdc.column_list(mask) }}
-    {%- for key in named if key in mask %}, _cdc_before_{{ named.index(key) + 1 }}{% endfor %})
+  select * except (_cdc_misfit, {{ delta_cdc.column_list(mask) }})
   {%- for column, sql in mask.items() %},
     try_cast(({{ sql }}) as {{ types[column] }}) as {{ delta_cdc.quoted(column) }}
-  {%- endfor %}
-  {%- for key in named if key in mask %}
-    {%- set i = named.index(key) + 1 %},
-    if({{ '_cdc_told_' ~ i if key in may_be_null else '_cdc_before_' ~ i ~ ' is not null' }},
-      transform(array(_cdc_before_{{ i }}), {{ delta_cdc.quoted(key) }} -> try_cast(({{ mask[key] }}) as {{ types[key] }}))[0],
-      null) as _cdc_before_{{ i }}
   {%- endfor %},
     case when _cdc_misfit is not null then _cdc_misfit
   {%- for column, sql in mask.items() %}
       when ({{ sql }}) is not null and try_cast(({{ sql }}) as {{ types[column] }}) is null then {{ delta_cdc.literal(column) }}
   {%- endfor %} end as _cdc_misfit
-  from typed
+  from {{ 'masked_before' if masked_before else 'typed' }}
 ),
 {%- endif %}
 operations as (

@@ -766,6 +766,16 @@ def test_E7_the_raw_text_of_a_bad_row_is_what_may_be_stored() -> None:
     assert "message" not in text
 
 
+def test_E7_K1_the_mask_of_a_key_sees_the_whole_key_as_it_was() -> None:
+    types = {"k.a": "int", "b": "int", "seq": "int"}
+    private = {**SETTINGS, "keys": ["k.a", "b"], "old_keys": {}, "sequence_by": ["seq"], "column_types": types, "never_store": []}
+    sql = " ".join(MACROS["_typed_ctes"]({**private, "mask": {"k.a": "`k.a` + b"}}, "lines").split())
+    assert "->" not in sql[sql.index("as_before as (") : sql.index("operations as (")]  # Spark takes `k.a` there for the column
+    assert "coalesce(_cdc_before_1, `k.a`) as `k.a`, `b` as _cdc_after_2, coalesce(_cdc_before_2, `b`) as `b` from typed" in sql
+    assert "if(_cdc_before_1 is not null, try_cast((`k.a` + b) as int), null) as _cdc_before_1, _cdc_after_2 as `b`" in sql
+    assert "as_before" not in MACROS["_typed_ctes"]({**private, "mask": {"seq": "1"}}, "lines")
+
+
 def test_E7_raw_takes_nothing_of_a_table_with_private_columns() -> None:
     tables = {"t": {**SETTINGS, "source_table": "t", "mask": {"a": "1"}}, "u": {**SETTINGS, "source_table": "u"}}
     assert MACROS["_without_private"]("messages", {"u": tables["u"]}) == "messages"
