@@ -79,6 +79,14 @@ def test_a_column_that_is_described_in_another_case_is_not_told_again() -> None:
     assert commented(Config(), there, {"CUSTOMERID": "other"}) == ["alter table s.t alter column `CUSTOMERID` comment 'other'"]
 
 
+def test_columns_whose_names_begin_with_a_hash_end_no_list_of_columns() -> None:
+    there = [("# sold", "int", "how many"), ("Comment", "string", "a text"), ("day", "date", "")]
+    there += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment"), ("day", "date", "another's")]
+    assert commented(Config(), there, {"# sold": "how many", "Comment": "a text"}) == []
+    assert commented(Config(), there, {"day": "it"}) == ["alter table s.t alter column `day` comment 'it'"]
+    assert commented(Config(), there, {"day": ""}) == []
+
+
 @pytest.mark.parametrize(
     ("was", "becomes", "dropped"),
     [("delta", "delta", 0), ("delta", "parquet", 1), ("parquet", "delta", 1), ("parquet", "parquet", 1)],

@@ -32,7 +32,7 @@
   {%- set columns, by_lower_name = {}, {} -%}
   {%- set about = namespace(table=none, columns_end=false) -%}
   {%- for row in run_query('describe extended ' ~ relation) -%}
-    {%- if not row[0] or row[0].startswith('#') -%}
+    {%- if not row[0] or (row[0].startswith('#') and not row[1]) -%}  {#- a column, which has a type, may be named so too -#}
       {%- set about.columns_end = true -%}
     {%- elif not about.columns_end -%}
       {%- do columns.update({row[0]: row[2] or ''}) -%}
