@@ -9,11 +9,10 @@ from datetime import datetime, timezone
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from delta_cdc.operations import plain
 from delta_cdc.project import Project, Table
-from delta_cdc.screen import grid, tell
+from delta_cdc.screen import as_text, grid, tell
 
 Row = Mapping[str, Any]
 _TOLD = ("batch_id", "change_set", "changes", "newest", "final_rows", "final_rows_are_exact", "files")
@@ -94,7 +93,7 @@ def show_status(rows: Sequence[Row], elsewhere: Sequence[str], console: Console)
         last = (row.get("change_set") or "").rsplit("/", 1)[-1]
         style = {"failed": "red", "held": "yellow", "paused": "yellow"}.get(row["state"], "")
         cells = (row["table"], row["state"], last, newest, behind, short(row.get("loaded")), *counted)
-        table.add_row(*(Text(cell, style=style) for cell in cells))
+        table.add_row(*(as_text(cell, style) for cell in cells))
     console.print(table)
     _show_counts([row for row in rows if row.get("counts")], console)
     reasons: dict[tuple[str, bool], list[str]] = {}  # once what holds for many: a feed that is paused, or could not be read
@@ -114,7 +113,7 @@ def _show_counts(rows: Sequence[Row], console: Console) -> None:
     if rows:
         table = grid("table", *(f">{name.replace('_', ' ')}" for name in rows[0]["counts"]))
         for row in rows:
-            table.add_row(*(Text(cell) for cell in (row["table"], *(number(count) for count in row["counts"].values()))))
+            table.add_row(*(as_text(cell) for cell in (row["table"], *(number(count) for count in row["counts"].values()))))
         console.print()
         console.print(table)
 
@@ -205,7 +204,7 @@ def show_logs(logs: Mapping[str, Mapping[str, Any]], console: Console) -> None:
             counts = ("app_version", "inserted", "updated", "deleted", "files_added", "files_removed")
             cells = (str(commit["version"]), commit["at"], commit["operation"] or "", *(number(commit[name]) for name in counts))
             marks = ("yes" if commit["checkpoint"] else "", "; ".join(commit["schema_changes"] or []))
-            table.add_row(*(Text(cell) for cell in (*cells, *marks)))
+            table.add_row(*(as_text(cell) for cell in (*cells, *marks)))
         console.print(table)
         for finding in log["findings"]:
             tell(console, f"{finding['what']}: {finding['why']}. {finding['fix']}.", "yellow")
@@ -256,7 +255,7 @@ def show_late(rows: Sequence[Row], console: Console) -> None:
         seconds = [f"{each:.2f} s" if each is not None and each < 10 else lag(each) for each in behind]
         share = f"{row['late'] / row['changes']:.1%}" if row["late"] else ""
         cells = (row["name"], number(row["changes"]), number(row["late"]), share, *seconds, row["none_before"] or "")
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*(as_text(cell) for cell in cells))
     console.print(table)
 
 
@@ -267,7 +266,7 @@ def _counted(number: int, what: str) -> str:
 def _show_records(rows: Sequence[Mapping[str, str]], console: Console) -> None:
     table = grid(*(rows[0] if rows else ()))
     for row in rows:
-        table.add_row(*(Text(each) for each in row.values()))
+        table.add_row(*(as_text(each) for each in row.values()))
     console.print(table)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -126,6 +127,15 @@ def test_versions_are_shown_with_columns_whose_names_have_brackets() -> None:
     screen = io.StringIO()
     show_history(['{"id": 1, "weight [kg]": 2, "speed [/h]": 3}'], Console(file=screen, width=200))
     assert screen.getvalue().splitlines()[0].split("  ") == ["id", "weight [kg]", "speed [/h]"]
+
+
+def test_a_value_of_a_feed_steers_no_terminal() -> None:
+    screen = io.StringIO()
+    row = json.dumps({"a\x1b]0;x\x07": "\x1b[2Jgone\r\u202e", "text": "ä\n\ttab"})
+    show_history([row], Console(file=screen, width=200, force_terminal=True, color_system=None))
+    assert r"\x1b[2Jgone\r\u202e" in screen.getvalue()
+    assert r"a\x1b]0;x\x07" in screen.getvalue()
+    assert "ä" in screen.getvalue()
 
 
 def test_diff_knows_now_at_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
