@@ -75,7 +75,7 @@
 
 {#- Every version, from all of staging. types: those of the columns, for a comment: with others it is another view. -#}
 {% macro _history_rows(settings, staging, keys, types=[]) -%}
-with {% if types %} -- {{ types | join(', ') | replace('\n', ' ') }}
+with {% if types %} -- {{ types | join(', ') | replace('\r', ' ') | replace('\n', ' ') }}
 {% endif %}changes as (
 {{ delta_cdc.changes_of_entities(settings, staging, keys) }}
 ),

@@ -1755,6 +1755,12 @@ def test_a_small_table_is_tested_whole_and_a_large_one_by_a_bucket_of_keys(name:
     assert ", 5) = 1)" in sql_of_test(name, model, states, size=2**30, day="0007-11-26")
 
 
+def test_H1_the_types_of_a_history_stand_in_one_line_of_its_sql() -> None:
+    settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["a"]}
+    sql = MACROS["_history_rows"](settings, "stg", None, ["a\rb int", "c\nd int"])
+    assert sql.startswith("with  -- a b int, c d int\nchanges as (")
+
+
 def test_H1_a_history_may_have_columns_of_any_name() -> None:
     sql = sql_of_test("history_intervals_do_not_overlap", "hist_f__t", {"stg_f__t": STAGED, "hist_f__t": FINAL})
     assert re.findall(r"\bas (\w+)", sql) == ["_cdc_next_from"]  # beside `*` another would be ambiguous with a column
