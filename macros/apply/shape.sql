@@ -108,7 +108,7 @@ struct({{ adapter.folded(delta_cdc.quoted(column), type, unsaid, 'life') }} as {
   {%- set out, spelling = [], delta_cdc._spelling_of(settings.column_types) -%}
   {%- for part in settings.get('partition_by') or [] -%}
     {%- set quoted = modules.re.match('^\\s*`((?:[^`]|``)+)`\\s*$', part) -%}
-    {%- set column = spelling.get((quoted.group(1) | replace('``', '`') if quoted else part).casefold()) -%}
+    {%- set column = spelling.get((quoted.group(1) | replace('``', '`') if quoted else part).lower()) -%}
     {%- set named = modules.re.match('(?is)^(.*\\S)\\s+as\\s+(?:`((?:[^`]|``)+)`|([a-z_][a-z0-9_]*))\\s*$', part) -%}
     {%- if column -%}{%- do out.append({'name': column, 'expression': column, 'derived': false}) -%}
     {%- elif named -%}

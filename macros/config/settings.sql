@@ -147,7 +147,7 @@
 {#- {name without regard to case: name}, for `_spelled`. -#}
 {% macro _spelling_of(names) %}
   {%- set out = {} -%}
-  {%- for name in names %}{% do out.update({name.casefold(): name}) %}{% endfor -%}
+  {%- for name in names %}{% do out.update({name.lower(): name}) %}{% endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
@@ -159,7 +159,7 @@
 {% endmacro %}
 
 {% macro _spelled(value, spelling) %}
-  {%- if value is string -%}{{ return(spelling.get(value.casefold(), value)) }}{%- endif -%}
+  {%- if value is string -%}{{ return(spelling.get(value.lower(), value)) }}{%- endif -%}
   {%- if value is mapping -%}
     {%- set out = {} -%}
     {%- for key, item in value.items() -%}

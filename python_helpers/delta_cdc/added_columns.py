@@ -123,5 +123,5 @@ def _struct(fields: Iterable[tuple[str, str]]) -> str:
 
 def key_columns(table: Table) -> list[Column]:
     """The columns of `keys`, in its order."""
-    columns = {column.name.casefold(): column for column in table.columns}
-    return [columns[key.casefold()] for key in table.settings.keys]
+    columns = {column.name.lower(): column for column in table.columns}
+    return [columns[key.lower()] for key in table.settings.keys]

@@ -125,7 +125,7 @@ class _Reader:
             enabled = self.renderer.render(config.get("enabled")) if isinstance(config, dict) else True
         except ValueError:  # dbt says what is missing
             return False
-        return enabled is False or str(enabled).strip().casefold() == "false"
+        return enabled is False or str(enabled).strip().lower() == "false"
 
     def read_source(self, source: Lined, file: str) -> None:
         name = source["name"]
@@ -143,10 +143,10 @@ class _Reader:
 
         if not IDENTIFIER.fullmatch(name):
             problem(f"a feed's name is made of letters, digits and underscores, not beginning with a digit; `{name}` is not.")
-        is_again = name.casefold() in self.seen
+        is_again = name.lower() in self.seen
         if is_again:
-            problem(f"the feed is already in {self.seen[name.casefold()]}. Give each feed one source.")
-        self.seen[name.casefold()] = file
+            problem(f"the feed is already in {self.seen[name.lower()]}. Give each feed one source.")
+        self.seen[name.lower()] = file
         if not tables:
             given = source.get("tables")
             found = "it has no tables." if not given or isinstance(given, list) else f"`tables` is {shown(given)}."
@@ -179,7 +179,7 @@ class _Reader:
     def tables_once(self, feed: str, tables: list[Table]) -> tuple[Table, ...]:
         once: dict[str, Table] = {}
         for table in tables:
-            if once.setdefault(table.name.casefold(), table) is not table:
+            if once.setdefault(table.name.lower(), table) is not table:
                 message = "the table is listed twice (names that differ only in case are one name to Spark)."
                 self.problems.append(Problem(message, feed, table.name, table.file, table.line))
         return tuple(sorted(once.values(), key=lambda table: table.name))
@@ -189,7 +189,7 @@ class _Reader:
         config, meta = node.get("config"), node.get("meta")
         deep = config.get("meta") if isinstance(config, Lined) else None
         beside = [(holder, key) for holder in (node, config) if isinstance(holder, Lined) for key in holder]
-        no_block = [(held, key) for held, key in beside if str(key).casefold() == "cdc" and not isinstance(held[key], Lined)]
+        no_block = [(held, key) for held, key in beside if str(key).lower() == "cdc" and not isinstance(held[key], Lined)]
         for holder, key in (*no_block, *blocks_in(node, but="tables")):
             if key != "cdc" or all(holder is not place for place in (meta, deep)):
                 message = f"`{key}` is not read here. Put it under `config: {{meta: {{cdc: …}}}}` of the source or of a table."
@@ -202,7 +202,7 @@ class _Reader:
         for held in (each for each in (meta, deep) if isinstance(each, Lined) and "cdc" not in each):
             for key, value in held.items():
                 is_block = isinstance(value, Lined) and set(value) & set(Settings.model_fields) - _WORDS_OF_OTHERS
-                if is_block and str(key).casefold() != "cdc" and nearest(key, ["cdc"]):
+                if is_block and str(key).lower() != "cdc" and nearest(key, ["cdc"]):
                     message = f"`{key}` stands under `meta`, where nobody reads it. Did you mean `cdc`?"
                     self.problems.append(Problem(message, feed, table, file, held.lines[key]))
         for mapping, place in ((node, ""), (config, "config: "), (meta, "meta: "), (deep, "config: meta: ")):
@@ -249,8 +249,8 @@ class _Reader:
         listed = self.read_columns(feed, node, file)
         of_format = format_of(feed_block.given.get("format")).settings
         merged = {**setting_defaults(), **of_format, **feed_block.given, **block.given}
-        never = [name.casefold() for name in merged["never_store"]]
-        columns = tuple(column for column in listed if column.name.casefold() not in never)
+        never = [name.lower() for name in merged["never_store"]]
+        columns = tuple(column for column in listed if column.name.lower() not in never)
         table = Table(
             feed=feed,
             name=name,
@@ -292,13 +292,13 @@ class _Reader:
                 problem(message.replace("?.", "?"), item.lines.get("data_type"))
             if is_template(name):
                 problem(f"column `{name}`: a column's name cannot hold Jinja.", line)
-            if name.casefold().startswith("_cdc_"):
+            if name.lower().startswith("_cdc_"):
                 problem(f"column `{name}`: names that begin with _cdc_ are taken by the columns that are added.", line)
-            if name.casefold() in columns:
-                first = columns[name.casefold()].name
+            if name.lower() in columns:
+                first = columns[name.lower()].name
                 problem(f"column `{name}` is listed twice (`{first}`; to Spark, case makes no difference).", line)
                 continue
-            columns[name.casefold()] = Column(name, str(data_type or ""), _text(item.get("description")))
+            columns[name.lower()] = Column(name, str(data_type or ""), _text(item.get("description")))
         return tuple(columns.values())
 
     # all feeds together
@@ -309,10 +309,10 @@ class _Reader:
 
         def claim(name: str, remedy: str, feed: Feed, table: Table | None = None) -> None:
             me = f"feed {feed.name}, table {table.name}" if table else f"feed {feed.name}"
-            if name.casefold() not in owners:
-                owners[name.casefold()] = me
+            if name.lower() not in owners:
+                owners[name.lower()] = me
                 return
-            other = owners[name.casefold()]
+            other = owners[name.lower()]
             message = f"its model {name} is also a model of {other}. {remedy}"
             if table and other == me:  # only a final can have the name of another model of its table
                 message = f"`final_name` is {name}, which is another model of the table. Give another, e.g. final_{table.name}."
@@ -352,11 +352,11 @@ class _Reader:
 
 def _as_spelled(settings: dict[str, Any], names: list[str]) -> dict[str, Any]:
     """The settings with columns as the table spells them: to Spark, case makes no difference."""
-    spelling = {name.casefold(): name for name in names}
+    spelling = {name.lower(): name for name in names}
 
     def spelled(value: Any) -> Any:
         if isinstance(value, str):
-            return spelling.get(value.casefold(), value)
+            return spelling.get(value.lower(), value)
         if isinstance(value, list):
             return [spelled(item) for item in value]
         if isinstance(value, dict):

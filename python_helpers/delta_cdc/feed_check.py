@@ -115,7 +115,7 @@ class FeedCheck:
         if self.given.get("file_format") != "delta" and "file_format" not in self.block.broken:
             self.problem(f"`{name}` lands in a Delta table. Set `file_format: delta`.", name)
         for option in landed.get("options", {}):
-            if option.casefold() in _NO_OPTIONS[name]:
+            if option.lower() in _NO_OPTIONS[name]:
                 self.problem(f"`{name}.options` names `{option}`, which `delta-cdc land` sets itself. Take it out.", name)
         for message in plain_secrets(name, landed):
             self.problem(message, name)
@@ -179,15 +179,15 @@ class FeedCheck:
 
     def column_lists(self, columns: Collection[str]) -> None:
         """Column lists that hold for all tables: each name must be a column of at least one of them."""
-        never = [name.casefold() for name in self.given.get("never_store", [])]
-        listed = {name.casefold(): name for name in columns}
+        never = [name.lower() for name in self.given.get("never_store", [])]
+        listed = {name.lower(): name for name in columns}
         for name in self.given.get("never_store", []):
-            if name.casefold() not in listed and (close := nearest(name, listed.values())):
+            if name.lower() not in listed and (close := nearest(name, listed.values())):
                 self.problem(may_be_misspelled(name, close), "never_store")
         known = {folded: name for folded, name in listed.items() if folded not in never}
         for setting in COLUMN_LISTS:
             for name in column_list(self.given.get(setting)):
-                if name.casefold() not in known:
+                if name.lower() not in known:
                     hint = did_you_mean(name, known.values())
                     self.problem(f"`{setting}` names `{name}`, a column of none of its tables. {hint}", setting)
 

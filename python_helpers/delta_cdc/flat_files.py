@@ -113,7 +113,7 @@ def _csv_rows(path: Path) -> tuple[str, Iterator[dict[str, str]]]:
             f"and bars. Let it look at a copy with one of them for {shown(sign[0])}, then add `csv_options: {{sep: …}}` to the "
             "source."
         )
-    folded = [name.strip().casefold() for name in names]
+    folded = [name.strip().lower() for name in names]
     for place, name in enumerate(folded):
         if not name:
             wrong = f"has no name for field {place + 1}"

@@ -151,7 +151,7 @@ def _types(columns: dict[str, Any], *keys: str) -> list[str]:
 
     from dbt.adapters.sparkdelta.columns import sql_of, type_of
 
-    types = [type_of(given) for name, given in columns.items() if name.casefold() in {key.casefold() for key in keys}]
+    types = [type_of(given) for name, given in columns.items() if name.lower() in {key.lower() for key in keys}]
     if keys == ("key_after",) and types and isinstance(types[0], StructType):  # the keys table has them in one struct
         types = [field.dataType for field in types[0].fields]
     return [sql_of(type_of(columns.get("_cdc_sequence", "string"))), *sorted(map(sql_of, types))]

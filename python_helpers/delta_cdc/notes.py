@@ -20,16 +20,16 @@ def of_order(project: Project) -> list[str]:
 
 
 def _of_table(table: Table) -> Iterator[str]:
-    settings, types = table.settings, {column.name.casefold(): column.data_type for column in table.columns}
-    named = [(unquoted(part) or "").casefold() for part in settings.sequence_by]
-    of_format = {name.casefold() for name in format_of(settings.format).fields}
+    settings, types = table.settings, {column.name.lower(): column.data_type for column in table.columns}
+    named = [(unquoted(part) or "").lower() for part in settings.sequence_by]
+    of_format = {name.lower() for name in format_of(settings.format).fields}
     for name in named:
         if name not in of_format and types.get(name, "").strip().lower().startswith(("string", "varchar", "char")):
             yield (
                 f"`sequence_by` has `{name}`, a {types[name]}: texts are compared letter by letter, '10' is below '9'. Give it "
                 "its type (timestamp, bigint, …) before the first load, unless its texts rise as its changes do."
             )
-    if table.has_entities and named and set(named) <= {key.casefold() for key in settings.keys}:
+    if table.has_entities and named and set(named) <= {key.lower() for key in settings.keys}:
         yield (
             "`sequence_by` has only `keys`: all changes of a row have one place, and the last to arrive counts. Name what grows "
             "with each change; or say `insert_only: true` if a row never changes."

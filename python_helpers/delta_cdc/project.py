@@ -141,9 +141,9 @@ class Table:
     def type_of(self, expression: str) -> str | None:
         """The Spark type of a column or of a field of the format; None for an SQL expression, and for a name that both have:
         which of them it means hangs on who wrote it (the macro `_with_shadowed_fields`)."""
-        name = (unquoted(expression) or "").casefold()
-        fields = {field.casefold(): type_ for field, type_ in format_of(self.settings.format).fields.items()}
-        columns = {column.name.casefold(): column.data_type for column in self.columns}
+        name = (unquoted(expression) or "").lower()
+        fields = {field.lower(): type_ for field, type_ in format_of(self.settings.format).fields.items()}
+        columns = {column.name.lower(): column.data_type for column in self.columns}
         return None if name in fields and name in columns else fields.get(name, columns.get(name))
 
 
@@ -207,9 +207,9 @@ def partition_column(entry: str, columns: Iterable[Column]) -> PartitionColumn:
     PartitionColumn(name='year_d', expression='year(d)', derived=True)
     """
     plain = IN_BACKTICKS.fullmatch(entry.strip())
-    called = (plain[1].replace("``", "`") if plain else entry).casefold()
+    called = (plain[1].replace("``", "`") if plain else entry).lower()
     for column in columns:
-        if column.name.casefold() == called:
+        if column.name.lower() == called:
             return PartitionColumn(column.name, column.name, derived=False)
     aliased = _ALIASED.match(entry)
     if aliased:

@@ -150,8 +150,8 @@ def rows_schema(staging: StructType, keys: Sequence[str]) -> StructType:
     """The schema of `Resolution.rows` for a staging table with these key columns, without resolving anything."""
     from pyspark.sql.types import StringType, StructType
 
-    named = {field.name.casefold(): field for field in staging}  # keys may be listed in another case later
-    key, change = StructType([named[name.casefold()] for name in keys]), StructType([staging[name] for name in ID])
+    named = {field.name.lower(): field for field in staging}  # keys may be listed in another case later
+    key, change = StructType([named[name.lower()] for name in keys]), StructType([staging[name] for name in ID])
     schema = StructType([staging[name] for name in (*ID, "_cdc_op", "_cdc_sequence", "_cdc_ordinal")])
     for name, type_ in {
         "entity": StringType(),

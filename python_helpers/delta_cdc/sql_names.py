@@ -59,7 +59,7 @@ def why_not_sql(sql: str) -> str | None:
     open_: list[str] = []
     tokens = list(_tokens(sql))
     for kind, text in tokens:
-        if kind == "name" and text.casefold() == "as" and not open_ and len(tokens) > 1:
+        if kind == "name" and text.lower() == "as" and not open_ and len(tokens) > 1:
             return "`as` gives a name, which has no place here"
         if kind != "sign":
             continue
@@ -75,10 +75,10 @@ def why_not_sql(sql: str) -> str | None:
         return f"`{open_[-1]}` is not closed"
     if any(match[0].startswith("--") and match.end() == len(sql) for match in _TOKEN.finditer(sql)):
         return "`--` hides what the table's SQL has behind it. Write the comment into the yml"
-    if len(tokens) > 1 and tokens[0][1].casefold() == "select":
+    if len(tokens) > 1 and tokens[0][1].lower() == "select":
         return "`select` makes a statement, and it takes an expression"
     last = tokens[-1][1] if tokens else ""
-    return f"it ends with `{last}`" if len(tokens) > 1 and last.casefold() in _LACKS_AN_END else None
+    return f"it ends with `{last}`" if len(tokens) > 1 and last.lower() in _LACKS_AN_END else None
 
 
 def names_in(sql: str) -> list[str]:
@@ -89,7 +89,7 @@ def names_in(sql: str) -> list[str]:
     ['a', 'c d', 'e', 'f', 'g']
     """
     tokens = list(_tokens(sql))
-    words = [text.casefold() for _, text in tokens]
+    words = [text.lower() for _, text in tokens]
     if _NOT_LOOKED_INTO & {word for word, (kind, _) in zip(words, tokens, strict=True) if kind == "name"}:
         return []
     if any(word in ("array", "map", "struct") and after == "<" for word, after in pairwise(words)):
@@ -117,7 +117,7 @@ def names_none_of(sql: str, columns: Collection[str]) -> bool:
     >>> names_none_of('"at"', ["at"]), names_none_of("cast(date as int)", ["date"]), names_none_of("(select max(x) from t)", [])
     (True, False, False)
     """
-    words = [text.strip("`").casefold() for kind, text in _tokens(sql) if kind in ("name", "ticked")]
+    words = [text.strip("`").lower() for kind, text in _tokens(sql) if kind in ("name", "ticked")]
     return not names_in(sql) and _NOT_LOOKED_INTO.isdisjoint(words) and not set(words) & set(columns)
 
 

@@ -70,9 +70,9 @@ class TableCheck:
             return
         known = [*self.names, *made]
         twice: set[str] = set()
-        never = {name.casefold() for name in self.settings.never_store}
+        never = {name.lower() for name in self.settings.never_store}
         for name in named:
-            if name.casefold() in never:
+            if name.lower() in never:
                 self.problem(f"`{setting}` names `{name}`, which `never_store` keeps out. Take one of them out.", setting)
             elif name not in known and self.names:
                 self.problem(
@@ -108,23 +108,23 @@ class TableCheck:
             return
         if self.format is None and unquoted(expression) in (None, expression):
             return  # the fields of a format of the project's own are not known here
-        if setting in ("deleted_when", "truncated_when") and expression.strip().casefold() in ("true", "false"):
+        if setting in ("deleted_when", "truncated_when") and expression.strip().lower() in ("true", "false"):
             return  # a condition that always or never holds
-        columns = {each.casefold() for each in self.names}
+        columns = {each.lower() for each in self.names}
         of_final = setting in ("expressions", "partition_by")  # made from staging, where a change has no such fields any more
         fields = self.format.fields if self.format and not of_final else ()
         made = self.settings.expressions if of_final else ()
         known = [*self.names, *(f"_cdc{field}" if field in columns else field for field in fields), *made]
         single = unquoted(expression)
         for name in names_in(expression) if single is None else [single]:
-            if name.casefold() in [each.casefold() for each in self.settings.never_store]:
+            if name.lower() in [each.lower() for each in self.settings.never_store]:
                 self.problem(f"`{setting}` names `{name}`, which `never_store` keeps out. Take one of them out.", setting)
-            elif (single is None or setting == "expressions") and name.casefold().startswith("_cdc_"):  # one of staging's own
+            elif (single is None or setting == "expressions") and name.lower().startswith("_cdc_"):  # one of staging's own
                 kept = (*_OF_A_ROW, *(["_cdc_occurred_at"] if self.table.has_entities else []))
-                if of_final and not self.table.appends_only and name.casefold() not in kept:
+                if of_final and not self.table.appends_only and name.lower() not in kept:
                     message = f"`{setting}` names `{name}`, which only staging has. History and final know of a row's last change"
                     self.problem(f"{message} {', '.join(kept)}.", setting)
-            elif name.casefold() not in [each.casefold() for each in known]:
+            elif name.lower() not in [each.lower() for each in known]:
                 message = f"`{setting}` names `{name}`, which is no column. {did_you_mean(name, known)}"
                 self.problem(message, setting)
         # `deleted_when: "false"` is one that is meant; text in quotes is a column's name, mistaken
@@ -178,16 +178,16 @@ class TableCheck:
         settings = self.settings
         olds: dict[str, str] = {}
         for new, old in settings.renamed_columns.items():
-            if new.casefold() not in {name.casefold() for name in (*self.names, *settings.never_store)} and self.names:
+            if new.lower() not in {name.lower() for name in (*self.names, *settings.never_store)} and self.names:
                 hint = f"It takes the new name first: {{{old}: {new}}}." if old in self.names else did_you_mean(new, self.names)
                 self.problem(f"`renamed_columns` names `{new}`, which is no column. {hint}", "renamed_columns")
             elif old in self.names:
                 message = f"`renamed_columns` says that `{new}` was `{old}`, which is a column too. Take one of them out."
                 self.problem(message, "renamed_columns")
-            if old.casefold() in olds:
-                two = f"`{olds[old.casefold()]}` and of `{new}`"
+            if old.lower() in olds:
+                two = f"`{olds[old.lower()]}` and of `{new}`"
                 self.problem(f"`renamed_columns` says of {two} that they were `{old}`. Take one out.", "renamed_columns")
-            olds[old.casefold()] = new
+            olds[old.lower()] = new
 
     def order(self) -> None:
         settings = self.settings
@@ -195,7 +195,7 @@ class TableCheck:
             self.problem("`sequence_by` is missing. Give the columns that order the source's changes, e.g. [lsn].")
         seen: set[str] = set()
         for name in settings.sequence_by:
-            bare = (unquoted(name) or name).casefold()
+            bare = (unquoted(name) or name).lower()
             if bare in seen:
                 self.problem(f"`sequence_by` names `{name}` twice. Take one out.", "sequence_by")
             elif re.search(r"\s(asc|desc)\s*$", name, re.IGNORECASE):
@@ -209,11 +209,11 @@ class TableCheck:
             seen.add(bare)
         for place, part in enumerate(settings.sequence_by, 1):
             field = sequence_name(part, place)
-            if field.casefold() in seen and field not in (part, unquoted(part)):
+            if field.lower() in seen and field not in (part, unquoted(part)):
                 message = f"`sequence_by` has `{field}`, which is also what {part} is called, being at place {place}."
                 self.problem(message + " Put it elsewhere.", "sequence_by")
-        named = {(unquoted(name) or "").casefold() for name in settings.sequence_by}
-        self.comparable("sequence_by", [name for name in self.names if name.casefold() in named])
+        named = {(unquoted(name) or "").lower() for name in settings.sequence_by}
+        self.comparable("sequence_by", [name for name in self.names if name.lower() in named])
         for setting in _OF_A_CHANGE:
             expression = getattr(settings, setting)
             if isinstance(expression, str) and setting not in self.out_of_place:
@@ -243,7 +243,7 @@ class TableCheck:
             return
         if settings.operation is not None:
             self.known_columns("operation", [settings.operation])
-            if [(unquoted(part) or part).casefold() for part in settings.sequence_by] == [settings.operation.casefold()]:
+            if [(unquoted(part) or part).lower() for part in settings.sequence_by] == [settings.operation.lower()]:
                 message = f"`operation` and `sequence_by` both name `{settings.operation}`: what a change does is not when."
                 self.problem(f"{message} Give `sequence_by` what grows with each change.", "sequence_by")
         elif settings.operation_codes and self.format is not None and "operation" not in self.broken:
@@ -277,7 +277,7 @@ class TableCheck:
                 self.problem(message, "track_columns")
         if table.history_name is not None:
             for name in self.published:
-                if name.casefold() in _OF_HISTORY:
+                if name.lower() in _OF_HISTORY:
                     made = name not in self.names
                     self.problem(
                         f"`expressions` makes `{name}`, a column that history adds. Give it another name."
@@ -293,7 +293,7 @@ class TableCheck:
         self.known_columns("mask", settings.mask)
         for name in settings.never_store:
             # it need not be listed, so one that is misspelled would store what must not be stored
-            known = name.casefold() in [each.casefold() for each in self.listed]
+            known = name.lower() in [each.lower() for each in self.listed]
             if not known and self.level("never_store") == 2 and (close := nearest(name, self.listed)):
                 self.problem(may_be_misspelled(name, close), "never_store")
         for key, old in settings.old_keys.items():
@@ -301,7 +301,7 @@ class TableCheck:
                 self.problem(f"`mask` names the key column `{key}`, and `{old}` holds its old value. Mask that too.", "mask")
         for setting, made in (("mask", settings.mask), ("expressions", settings.expressions)):
             for sql in made.values():
-                if sql.strip().casefold() not in _BARE_WORDS_OF_SQL:
+                if sql.strip().lower() not in _BARE_WORDS_OF_SQL:
                     self.known_expression(setting, sql)
         for name in settings.expressions:
             if name in settings.keys:
@@ -310,9 +310,9 @@ class TableCheck:
                     "changes it before anything is stored.",
                     "expressions",
                 )
-            elif name.casefold().startswith("_cdc_"):
+            elif name.lower().startswith("_cdc_"):
                 self.problem(f"`expressions` names `{name}`: names with _cdc_ are taken.", "expressions")
-            elif name.casefold() in {each.name.casefold() for each in self.table.partition_columns if each.derived}:
+            elif name.lower() in {each.name.lower() for each in self.table.partition_columns if each.derived}:
                 message = f"`expressions` and `partition_by` both make a column `{name}`. Take one of them out."
                 self.problem(message, "expressions")
 
@@ -345,14 +345,14 @@ class TableCheck:
                     "(`columns`, `except_columns`)."
                 )
                 self.problem(message, "partition_by")
-            elif name.casefold() in [column.casefold() for column in self.names]:
+            elif name.lower() in [column.lower() for column in self.names]:
                 message = f"`partition_by` makes a column `{name}`, and the table has one. Name it with `as`."
                 self.problem(message, "partition_by")
             else:
                 self.known_expression("partition_by", partition.expression)
-            if name.casefold() in seen:
+            if name.lower() in seen:
                 self.problem(f"`partition_by` names `{name}` twice. Take one out.", "partition_by")
-            seen.add(name.casefold())
+            seen.add(name.lower())
         if settings.apply == "replace_partitions" and not settings.partition_by and "partition_by" not in self.broken:
             remedy = "Say by what final is partitioned, e.g. [year(created_at) as created_year]."
             self.problem(f"`apply` is replace_partitions, and `partition_by` is missing. {remedy}", "apply")
@@ -360,8 +360,8 @@ class TableCheck:
     def clustering(self) -> None:
         """`cluster_by` and `zorder_by`: Delta takes columns of which it has the lowest and highest value in each file."""
         settings = self.settings
-        partitions = {partition.name.casefold() for partition in self.table.partition_columns}
-        with_statistics = [name for name in self.published if name.casefold() not in partitions][:32]
+        partitions = {partition.name.lower() for partition in self.table.partition_columns}
+        with_statistics = [name for name in self.published if name.lower() not in partitions][:32]
         for setting, named in (("cluster_by", settings.cluster_by), ("zorder_by", settings.zorder_by)):
             self.known_columns(setting, named)
             for name in named:
@@ -369,7 +369,7 @@ class TableCheck:
                     continue
                 if name not in self.published:
                     why = f"which final does not have: {self.why_left_out(name)}"
-                elif name.casefold() in partitions:
+                elif name.lower() in partitions:
                     why = "by which final is partitioned: the files of a partition have one value of it"
                 elif not has_statistics(self.types[name]):
                     why = f"whose type is {self.types[name]}. It takes columns with an order: numbers, texts, dates and times"
@@ -390,8 +390,8 @@ class TableCheck:
     def lives(self) -> None:
         """What final tells of a row's life: `created_at`, `updated_at`, `set_on_insert`, soft deletes."""
         settings, table = self.settings, self.table
-        taken = {c.name.casefold(): "a column of final" for c in table.published_columns}
-        taken |= {c.name.casefold(): "made by `partition_by`" for c in table.partition_columns if c.derived}
+        taken = {c.name.lower(): "a column of final" for c in table.published_columns}
+        taken |= {c.name.lower(): "made by `partition_by`" for c in table.partition_columns if c.derived}
         for setting in ("created_at", "updated_at"):
             name = getattr(settings, setting)
             if name is None or not table.has_entities:
@@ -401,10 +401,10 @@ class TableCheck:
                     f"`{setting}` is {shown(name)}. It takes {wants(setting)}, not beginning with _cdc_.",
                     setting,
                 )
-            elif name.casefold() in taken:
-                message = f"`{setting}` names `{name}`, which is {taken[name.casefold()]} already. Give it another name."
+            elif name.lower() in taken:
+                message = f"`{setting}` names `{name}`, which is {taken[name.lower()]} already. Give it another name."
                 self.problem(message, setting)
-            taken[name.casefold()] = f"given by `{setting}`"
+            taken[name.lower()] = f"given by `{setting}`"
         self.known_columns("set_on_insert", settings.set_on_insert)
         for name in settings.set_on_insert:
             if name in self.names and name not in self.published and self.level("set_on_insert") == 2:

@@ -18,6 +18,10 @@ from delta_cdc.spark_types import why_not_a_type
 INT, LONG, STRING = T.IntegerType(), T.LongType(), T.StringType()
 
 
+def test_E1_a_column_of_other_letters_is_new() -> None:
+    assert evolved({"Masse": "integer"}, {"masse": "int", "Maße": "string"})["new"] == ["Maße"]
+
+
 @pytest.mark.parametrize(
     ("have", "wanted", "becomes"),
     [

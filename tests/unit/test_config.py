@@ -115,6 +115,14 @@ def test_what_cannot_be_filled_in_is_a_problem(tmp_path: Path, location: str, ex
     assert expected in problem
 
 
+def test_Q5_names_are_one_where_case_alone_differs(tmp_path: Path) -> None:
+    both = [*COLUMNS, {"name": "Masse", "data_type": "int"}, {"name": "Maße", "data_type": "string"}]
+    table = TABLE | {"except_columns": ["maße", "Op"], "partition_by": ["MASSE"]}
+    (invoice,) = loaded(tmp_path, source(tables={"invoice": table}, columns=both)).tables
+    assert invoice.settings.except_columns == ["Maße", "op"]
+    assert [part.name for part in invoice.partition_columns] == ["Masse"]
+
+
 def test_names_of_models_and_where_they_read(tmp_path: Path) -> None:
     mixed = {"format": "wal2json_v2", "location": "landing"}
     tables = {"a": {"keys": ["id"]}, "b": {"insert_only": True, "final_name": "final_log"}}

@@ -58,6 +58,11 @@ def test_O1_one_order_of_all_changes() -> None:
     assert MACROS["order_by"]("desc") == "_cdc_sequence desc, _cdc_ordinal desc, _cdc_batch_id desc, _cdc_row desc"
 
 
+def test_Q5_names_are_spelled_as_the_table_has_them_where_case_alone_differs() -> None:
+    spelling = MACROS["_spelling_of"](["Masse", "Maße"])
+    assert MACROS["_spelled"](["MASSE", "maße"], spelling) == ["Masse", "Maße"]
+
+
 def test_published_columns_leave_out_what_steers_the_feed() -> None:
     columns = list(SETTINGS["column_types"])
     assert MACROS["_published_columns"](SETTINGS, columns) == ["id", "seq", "a", "region", "created"]

@@ -42,10 +42,10 @@ def merge(have: DataType, wanted: DataType, path: str) -> Merged:
     from pyspark.sql import types as T
 
     if isinstance(have, T.StructType) and isinstance(wanted, T.StructType):
-        names = {field.name.casefold(): field for field in wanted.fields}
+        names = {field.name.lower(): field for field in wanted.fields}
         fields, parts, add = [], [], []
         for field in have.fields:
-            other = names.pop(field.name.casefold(), None)
+            other = names.pop(field.name.lower(), None)
             at = f"{path}.{quoted(field.name)}"
             part = Merged(field.dataType) if other is None else merge(field.dataType, other.dataType, at)
             fields.append(T.StructField(field.name, part.type))
@@ -184,18 +184,18 @@ def evolved(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
     rewrite: [columns], widened: [columns], cast: {column: SQL of the type that was wanted}, read: {column: SQL of what it is then
     with fields as the wanted type spells them, where the table spells them otherwise: to JSON, case makes a difference}}.
     """
-    there = {name.casefold(): given for name, given in have.items()}
+    there = {name.lower(): given for name, given in have.items()}
     found: dict[str, Any] = {name: [] for name in ("new", "add", "widen", "rewrite", "widened")}
     found |= {"types": {}, "cast": {}, "read": {}}
     for name, given in wanted.items():
-        if name.casefold() not in there:
+        if name.lower() not in there:
             text = given if isinstance(given, str) and _is_sql(given) else sql_of(type_of(given))
             found["types"][name] = text
             found["new"].append(name)
             found["add"].append(f"{quoted(name)} {text}")
             continue
         new = type_of(given)
-        merged = merge(type_of(there[name.casefold()]), new, quoted(name))
+        merged = merge(type_of(there[name.lower()]), new, quoted(name))
         text = sql_of(merged.type)
         found["types"][name] = given if isinstance(given, str) and _is_sql(given) and text == sql_of(new) else text
         found["add"] += merged.add
@@ -216,8 +216,8 @@ def _spelled_as(data_type: DataType, other: DataType) -> DataType:
     from pyspark.sql import types as T
 
     if isinstance(data_type, T.StructType) and isinstance(other, T.StructType):
-        named = {field.name.casefold(): field for field in other.fields}
-        pairs = [(field, named.get(field.name.casefold(), field)) for field in data_type.fields]
+        named = {field.name.lower(): field for field in other.fields}
+        pairs = [(field, named.get(field.name.lower(), field)) for field in data_type.fields]
         return T.StructType([T.StructField(its.name, _spelled_as(field.dataType, its.dataType)) for field, its in pairs])
     if isinstance(data_type, T.ArrayType) and isinstance(other, T.ArrayType):
         return T.ArrayType(_spelled_as(data_type.elementType, other.elementType))

@@ -99,8 +99,8 @@ def _messages(session: SparkSession, table: str, first: int, last: int, feed: Ma
         message = row_messages.message_of(frame, columns, feed, table)
     else:
         message = row_messages.message_of(frame, frame.columns, feed, table)
-    there = {name.casefold() for name in frame.columns}
-    missing = [name for name in feed["row_order"] if name.casefold() not in there]
+    there = {name.lower() for name in frame.columns}
+    missing = [name for name in feed["row_order"] if name.lower() not in there]
     if missing:
         raise DbtRuntimeError(
             f"feed {feed['feed']}, Delta table {table}: `row_order` names {', '.join(f'`{name}`' for name in missing)}, and its "

@@ -293,10 +293,10 @@ def _fitted(read: DataFrame, landed: StructType, change_table: str) -> DataFrame
     holds more than where it was landed: Delta could widen it, and its change feed would not be read over that."""
     from pyspark.sql import functions as F
 
-    there = {field.name.casefold(): field for field in landed.fields}
+    there = {field.name.lower(): field for field in landed.fields}
     columns = []
     for field in read.schema.fields:
-        column, kept = F.col(quoted(field.name)), there.get(field.name.casefold(), field)
+        column, kept = F.col(quoted(field.name)), there.get(field.name.lower(), field)
         merged = merge(kept.dataType, field.dataType, "")
         if merged.cast or merged.type != kept.dataType:
             was, now = kept.dataType.simpleString(), field.dataType.simpleString()
@@ -311,8 +311,8 @@ def _fitted(read: DataFrame, landed: StructType, change_table: str) -> DataFrame
 def _make_room(session: SparkSession, location: str, landed: StructType, read: StructType) -> bool:
     """Add the new columns, where Delta wants a feature for one that the table may not have, as for a timestamp without a zone or
     a blank in a name: `mergeSchema`, by which others come with their rows, switches none on. Whether it did."""
-    there = {field.name.casefold() for field in landed.fields}
-    new = [f"{quoted(field.name)} {sql_of(field.dataType)}" for field in read.fields if field.name.casefold() not in there]
+    there = {field.name.lower() for field in landed.fields}
+    new = [f"{quoted(field.name)} {sql_of(field.dataType)}" for field in read.fields if field.name.lower() not in there]
     found = statements(f"delta.{quoted(location)}", new, [])
     if len(found) < 2:
         return False
@@ -323,7 +323,7 @@ def _make_room(session: SparkSession, location: str, landed: StructType, read: S
 
 def _column_of(frame: DataFrame, name: str) -> str:
     """The column as the table spells it: databases differ in what they make of case."""
-    found = [column for column in frame.columns if column.casefold() == name.casefold()]
+    found = [column for column in frame.columns if column.lower() == name.lower()]
     if not found:
         raise DbtRuntimeError(f"`jdbc.serial` names `{name}`, which is no column. There are: {', '.join(frame.columns)}.")
     return found[0]
