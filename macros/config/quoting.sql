@@ -83,10 +83,14 @@
 {% macro columns_named(columns, expressions) %}
   {%- set no_column = "(?i)(`(?:[^`]|``)*`)|'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\bas\\s+\\w+|::\\s*\\w+|\\bextract\\s*\\(\\s*\\w+\\s+from\\b|\\w+\\s*\\(" -%}
   {%- set sql = modules.re.sub(no_column, '\\1 ; ', expressions | select | join(' ; ')) -%}
+  {%- set ticked = '`(?:[^`]|``)*`' -%}
+  {%- set in_ticks, without = modules.re.findall(ticked, sql | lower), modules.re.sub(ticked, ';', sql) -%}
   {%- set out = [] -%}
   {%- for column in columns -%}
-    {%- set bare, in_ticks = modules.re.escape(column), modules.re.escape(delta_cdc.quoted(column)) -%}
-    {%- if modules.re.search('(?i)(?<![\\w.`])' ~ bare ~ '(?![\\w`])|' ~ in_ticks, sql) %}{% do out.append(column) %}{% endif -%}
+    {%- set bare = '(?i)(?<![\\w.])' ~ modules.re.escape(column) ~ '(?!\\w)' -%}
+    {%- if delta_cdc.quoted(column) | lower in in_ticks or modules.re.search(bare, without) -%}
+      {%- do out.append(column) -%}
+    {%- endif -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}

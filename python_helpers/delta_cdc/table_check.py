@@ -457,15 +457,22 @@ class TableCheck:
 
 
 _NO_COLUMN = re.compile(
-    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\bas\s+\w+|::\s*\w+|\bextract\s*\(\s*\w+\s+from\b|\w+\s*\(""", re.IGNORECASE
+    r"""(`(?:[^`]|``)*`)|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\bas\s+\w+|::\s*\w+|\bextract\s*\(\s*\w+\s+from\b|\w+\s*\(""",
+    re.IGNORECASE,
 )
 
 
 def _named_in(expression: str, names: Iterable[str]) -> str | None:
     """One of the columns that an SQL expression names, or None; not what is text in it, a function or a type."""
+    ticked = {match[1].lower() for match in _NO_COLUMN.finditer(expression) if match[1]}
     sql = _NO_COLUMN.sub("(", expression)
-    # after a dot stands a field
-    return next((n for n in sorted(names) if re.search(rf"(?<![\w.]){re.escape(n)}(?!\w)", sql, re.IGNORECASE)), None)
+
+    def is_named(name: str) -> bool:
+        in_ticks = "`" + name.replace("`", "``").lower() + "`"
+        # after a dot stands a field
+        return in_ticks in ticked or re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", sql, re.IGNORECASE) is not None
+
+    return next(filter(is_named, sorted(names)), None)
 
 
 _BARE_WORDS_OF_SQL = ("null", "true", "false", "current_date", "current_timestamp", "current_user", "localtimestamp", "user")

@@ -123,6 +123,15 @@ def test_Q5_names_are_one_where_case_alone_differs(tmp_path: Path) -> None:
     assert [part.name for part in invoice.partition_columns] == ["Masse"]
 
 
+def test_a_partition_made_of_a_column_may_have_another_one_s_name_in_its_own(tmp_path: Path) -> None:
+    columns = [*COLUMNS, {"name": "created op `day`", "data_type": "date"}]
+    table = TABLE | {"partition_by": ["year(`created op ``day```) as y"], "except_columns": ["op"]}
+    loaded(tmp_path, source(tables={"invoice": table}, columns=columns))
+    table |= {"except_columns": ["created op `day`"]}
+    (problem,) = problems(tmp_path, source(tables={"invoice": table}, columns=columns))
+    assert "is made from `created op `day``, which final does not have" in problem
+
+
 def test_names_of_models_and_where_they_read(tmp_path: Path) -> None:
     mixed = {"format": "wal2json_v2", "location": "landing"}
     tables = {"a": {"keys": ["id"]}, "b": {"insert_only": True, "final_name": "final_log"}}

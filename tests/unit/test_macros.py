@@ -63,6 +63,17 @@ def test_Q5_names_are_spelled_as_the_table_has_them_where_case_alone_differs() -
     assert MACROS["_spelled"](["MASSE", "maße"], spelling) == ["Masse", "Maße"]
 
 
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ("`row change time`", ["row change time"]), ("CHANGE + 1", ["change"]), ("`Change`", ["change"]),
+        ("a.change", []), ("a.`x` = 'change'", []), ("cast(`a``b` as change)", ["a`b"]),
+    ],
+)  # fmt: skip
+def test_columns_are_found_in_sql_by_their_whole_names(sql: str, named: list[str]) -> None:
+    assert MACROS["columns_named"](["change", "row change time", "a`b", "time"], [None, sql]) == named
+
+
 def test_published_columns_leave_out_what_steers_the_feed() -> None:
     columns = list(SETTINGS["column_types"])
     assert MACROS["_published_columns"](SETTINGS, columns) == ["id", "seq", "a", "region", "created"]
