@@ -6,7 +6,9 @@ import io
 import json
 
 import fastavro
+from pyspark.sql import types as T
 
+from dbt.adapters.sparkdelta import avro_files
 from dbt.adapters.sparkdelta.avro_messages import messages
 
 
@@ -20,3 +22,11 @@ def test_moments_of_nanoseconds_are_told_to_the_microsecond() -> None:
         assert [json.loads(text) for text in messages(file.getvalue())] == [
             {"at": "2026-01-01T00:00:00.123456Z", "wall": "2026-01-01T00:00:00.123456", "old": "1969-12-31T23:59:59.999999Z"}
         ]
+
+
+def test_no_two_records_of_a_written_file_have_one_name() -> None:
+    part = T.StructType([T.StructField("n", T.IntegerType())])
+    columns = T.StructType([T.StructField("a_b", part), T.StructField("a", T.StructType([T.StructField("b", part)]))])
+    row = {"a_b": {"n": 1}, "a": {"b": {"n": 2}}}
+    file = avro_files._file(avro_files._record(columns, "row"), [row])
+    assert list(fastavro.reader(io.BytesIO(file))) == [row]

@@ -84,7 +84,7 @@ def _record(struct: StructType, name: str) -> dict[str, Any]:
     if unfit:
         names = ", ".join(f"`{each}`" for each in unfit)
         raise DbtRuntimeError(f"Avro has no names like {names}: letters, digits and _, no digit first. Take another format.")
-    fields = [{"name": f.name, "type": _schema(f.dataType, f"{name}_{f.name}"), "default": None} for f in struct.fields]
+    fields = [{"name": f.name, "type": _schema(f.dataType, f"{name}.{f.name}"), "default": None} for f in struct.fields]
     return {"type": "record", "name": name, "fields": fields}
 
 
@@ -102,7 +102,7 @@ def _schema(kind: DataType, name: str) -> list[Any]:
         return ["null", {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}]
     named = "string" if isinstance(kind, T.StringType) else kind.simpleString()
     if named not in _SCHEMAS:
-        raise DbtRuntimeError(f"column {name.removeprefix('row_')}: Avro has no type for {named}. Take another format.")
+        raise DbtRuntimeError(f"column {name.removeprefix('row.')}: Avro has no type for {named}. Take another format.")
     return ["null", _SCHEMAS[named]]
 
 
