@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from delta_cdc.added_columns import (
     added,
     final_columns,
 )
-from delta_cdc.model_files import final_is, source
+from delta_cdc.model_files import final_is, jinja, source
 from delta_cdc.project import Column, Feed, Table
 
 
@@ -42,7 +43,7 @@ def models_yml(feed: Feed) -> str:
 def _table_models(table: Table) -> Iterator[dict[str, Any]]:
     name = table.full_name
     about = f" {table.description}" if table.description else ""
-    keys = list(table.settings.keys) or ([SURROGATE] if table.settings.surrogate == "hash" else [])
+    keys = [_argument(key) for key in table.settings.keys] or ([SURROGATE] if table.settings.surrogate == "hash" else [])
     of_table = {"source_table": source(table)}
     rebuilt_from = of_table | {"staging": f"ref('{table.staging_name}')"}
     if table.keys_name:
@@ -89,6 +90,16 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
 
 
 EACH_RUN, NIGHTLY = "each_run", "nightly"
+_CALLED = re.compile(r"\s*(env_var|ref|var|source|doc)\s*\(.+\)\s*$")
+
+
+def _argument(name: str) -> str:
+    """A name as an argument of a test, where dbt calls what looks like a call of its functions.
+
+    >>> _argument("id"), _argument("ref (old)")
+    ('id', "{{ 'ref (old)' | as_text }}")
+    """
+    return f"{{{{ {jinja(name)} | as_text }}}}" if _CALLED.match(name) else name
 
 
 def _data_tests(name: str, arguments: dict[str, Any], *, each_run: bool) -> list[dict[str, Any]]:

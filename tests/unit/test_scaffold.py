@@ -10,6 +10,7 @@ from typing import Any
 import jinja2
 import pytest
 import yaml
+from dbt.clients.jinja import get_rendered
 from tests.projects import COLUMNS, FEED, TABLE, project, source
 
 from delta_cdc import model_files, scaffold
@@ -373,6 +374,16 @@ def test_every_test_is_nightly_and_those_that_keys_make_cheap_are_of_each_run(tm
     assert tagged["nightly"] == tagged["each_run"] | {
         "hist_shop__seen": versions, "stg_shop__nameless": ["each_change_once"], "final_nameless": final[1:],
     }
+
+
+def test_a_key_that_looks_like_a_call_of_dbt_s_is_a_name_to_the_tests(tmp_path: Path) -> None:
+    columns = [*COLUMNS, *({"name": name, "data_type": "int"} for name in ("ref (old)", "x ref (old)"))]
+    table = {"keys": ["ref (old)", "x ref (old)"], "sequence_by": ["seq"]}
+    described = generated(tmp_path, source(tables={"t": table}, columns=columns))["models/shop/_models.yml"]
+    tests = {model["name"]: model["data_tests"] for model in yaml.safe_load(described)["models"] if "data_tests" in model}
+    keys = tests["final_t"][0]["delta_cdc.one_row_per_key"]["arguments"]["keys"]
+    assert [get_rendered(key, {}, native=True) for key in keys] == ["ref (old)", "x ref (old)"]
+    assert keys[0].startswith("{{")  # else dbt calls it: `old` is no name of a model, and the whole project cannot be read
 
 
 def test_hostile_column_names_survive(tmp_path: Path) -> None:
