@@ -141,6 +141,9 @@
   {%- for name in delta_cdc._defaults()['naming_columns'] if settings.get(name) -%}
     {%- do out.update({name: delta_cdc._spelled(settings[name], spelling)}) -%}
   {%- endfor -%}
+  {%- if settings.get('track_columns') is mapping -%}  {#- `except` is no column there, though one may be called so -#}
+    {%- do out.update({'track_columns': {'except': delta_cdc._spelled(settings.track_columns['except'], spelling)}}) -%}
+  {%- endif -%}
   {{ return(out) }}
 {% endmacro %}
 

@@ -363,7 +363,10 @@ def _as_spelled(settings: dict[str, Any], names: list[str]) -> dict[str, Any]:
             return {spelled(key): spelled(item) for key, item in value.items()}
         return value
 
-    return settings | {name: spelled(settings[name]) for name in settings_naming_columns()}
+    found = {name: spelled(settings[name]) for name in settings_naming_columns()}
+    if isinstance(track := settings["track_columns"], dict):  # `except` is no column there, though one may be called so
+        found["track_columns"] = {"except": spelled(track["except"])}
+    return settings | found
 
 
 def _list(value: object) -> list[Any]:

@@ -132,6 +132,13 @@ def test_a_partition_made_of_a_column_may_have_another_one_s_name_in_its_own(tmp
     assert "is made from `created op `day``, which final does not have" in problem
 
 
+def test_a_column_may_be_called_except(tmp_path: Path) -> None:
+    columns = [*COLUMNS, {"name": "EXCEPT", "data_type": "string"}]
+    table = TABLE | {"track_columns": {"except": ["Op", "except"]}}
+    (invoice,) = loaded(tmp_path, source(tables={"invoice": table}, columns=columns)).tables
+    assert invoice.settings.track_columns == {"except": ["op", "EXCEPT"]}
+
+
 def test_names_of_models_and_where_they_read(tmp_path: Path) -> None:
     mixed = {"format": "wal2json_v2", "location": "landing"}
     tables = {"a": {"keys": ["id"]}, "b": {"insert_only": True, "final_name": "final_log"}}

@@ -74,6 +74,12 @@ def test_columns_are_found_in_sql_by_their_whole_names(sql: str, named: list[str
     assert MACROS["columns_named"](["change", "row change time", "a`b", "time"], [None, sql]) == named
 
 
+def test_H3_a_column_may_be_called_except() -> None:
+    given = {"track_columns": {"except": ["Op", "except"]}, "old_keys": {"except": "old"}}
+    spelled = MACROS["_as_spelled"](given, {"op": "string", "EXCEPT": "int", "Old": "int"})
+    assert spelled == {"track_columns": {"except": ["op", "EXCEPT"]}, "old_keys": {"EXCEPT": "Old"}}
+
+
 def test_published_columns_leave_out_what_steers_the_feed() -> None:
     columns = list(SETTINGS["column_types"])
     assert MACROS["_published_columns"](SETTINGS, columns) == ["id", "seq", "a", "region", "created"]
