@@ -777,5 +777,5 @@ case when {% for part in parts %}({{ part }}) is not null{{ ' and ' if not loop.
 {%- endmacro %}
 
 {% macro _sequence_name(part, place) %}
-  {{ return(part.strip('`') if modules.re.match('^`?\w+`?$', part) else 'sequence_' ~ place) }}
+  {{ return(part.strip('`') if modules.re.fullmatch('`?\\w+`?', part) else 'sequence_' ~ place) }}
 {% endmacro %}

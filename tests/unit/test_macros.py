@@ -45,7 +45,9 @@ def test_text_of_a_feed_stays_text(text: str, literal: str) -> None:
     assert MACROS["literal"](text) == literal
 
 
-@pytest.mark.parametrize("part", ["seq", "`seq`", "SEQ", "größe", "`commit time`", "`a``b`", "a + b", "1", "coalesce(a, b)"])
+@pytest.mark.parametrize(
+    "part", ["seq", "`seq`", "SEQ", "seq\n", "größe", "`commit time`", "`a``b`", "a + b", "1", "coalesce(a, b)"]
+)
 def test_parts_of_the_sequence_are_named_as_the_generated_files_name_them(part: str) -> None:
     assert MACROS["_sequence_name"](part, 2) == sequence_name(part, 2)
 
