@@ -71,7 +71,8 @@
         'txn': {'app_id': state.next_app_id if evolved.rewrite else state.app_id, 'version': last, 'after': state.committed},
         'notes': plan.notes,
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': plan.rows_read,
-                   'rows_late': plan.late, 'rows_repeated': plan.repeated, 'rows_quarantined': plan.quarantined,
+                   'rows_late': plan.late, 'rows_repeated': plan.repeated,
+                   'rows_late_repeated': plan.late_repeated, 'rows_quarantined': plan.quarantined,
                    'rows_with_undeclared_columns': plan.undeclared},
       }) -%}
   {%- set past = delta_cdc.may_be_repeated(this, state, plan) if state.exists and (plan.late or plan.quarantined) else none -%}

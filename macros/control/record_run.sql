@@ -39,9 +39,9 @@
       {%- set inserted = r.get('rows_inserted') or 0 -%}
       {%- set duplicate = [r.get('rows_read') - inserted, 0] | max
             if layer == 'staging' and r.get('rows_read') is not none else none -%}
-      {#- what was staged before is no late change, though it comes below the highest position too -#}
-      {%- set late = [r.rows_late - [duplicate - r.get('rows_repeated', 0), 0] | max, 0] | max
-            if r.get('rows_late') else r.get('rows_late') -%}
+      {#- what was staged before is no late change, though below the highest position too, and what the load says twice is one -#}
+      {%- set late = [r.rows_late - [duplicate - r.get('rows_repeated', 0), 0] | max
+            - [duplicate, r.get('rows_late_repeated', 0)] | min, 0] | max if r.get('rows_late') else r.get('rows_late') -%}
       {%- set written = inserted + (r.get('rows_updated') or 0) + (r.get('rows_deleted') or 0) -%}
       {%- set status = 'held' if r.get('held') and result.status == 'success' else result.status -%}
       {%- set cells = [

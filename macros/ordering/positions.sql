@@ -1,14 +1,15 @@
 {#- What a load's changes are, in one row: {rows_read, quarantined, truncates, removals, partial, late}.
     changes    a relation with staging's `_cdc_` columns
     highest    SQL of the highest position staged before (none: nothing was): changes at or below it are late
-    to_stage   settings of the table that they are to be staged in: adds {repeated, keys_may_move, undeclared,
+    to_stage   settings of the table that they are to be staged in: adds {repeated, late_repeated, keys_may_move, undeclared,
                undeclared_columns, time_type, highest, highest_type, late_range, late_range_type}, where repeated counts
-               those that say again what another of them says (O4). Of a key change that comes as delete and insert
-               (K6), a half that comes alone is late -#}
+               those that say again what another of them says (O4), and late_repeated the late ones of these. Of a key change
+               that comes as delete and insert (K6), a half that comes alone is late -#}
 {% macro about_changes(changes, highest, to_stage=none) -%}
 {%- set position = 'if(_cdc_error is null, struct(_cdc_sequence, _cdc_ordinal), null)' -%}
 {%- set new_highest = 'greatest(max(' ~ position ~ '), ' ~ highest ~ ')' if highest else 'max(' ~ position ~ ')' -%}
-{%- set late = 'count_if(' ~ position ~ ' <= ' ~ highest ~ ')' if highest else '0' %}
+{%- set is_late = position ~ ' <= ' ~ highest if highest else 'false' -%}
+{%- set late = 'count_if(' ~ is_late ~ ')' if highest else '0' %}
 select
   count(*) as rows_read,
   count(_cdc_error) as quarantined,
@@ -21,8 +22,11 @@ select
   {% set hash = 'xxhash64(' ~ delta_cdc._content_columns(to_stage) | join(', ') ~ ')' -%}
   {%- if not to_stage.get('reads_much') -%}
   count(*) - size(collect_set({{ hash }})) as repeated,
+  {{ late ~ ' - size(collect_set(if(' ~ is_late ~ ', ' ~ hash ~ ', null)))' if highest else '0' }} as late_repeated,
   {%- else -%}  {#- beside other aggregates, each distinct hash has states of them all: too much where there are many -#}
   (select count(*) - count(distinct {{ hash }}) from {{ changes }}) as repeated,
+  {{ '(select count(*) - count(distinct ' ~ hash ~ ') from ' ~ changes ~ ' where ' ~ is_late ~ ')' if highest else '0' }}
+    as late_repeated,
   {%- endif %}
   count_if(_cdc_key_before is not null and _cdc_error is null) > 0
   {%- if to_stage.split_key_changes %}

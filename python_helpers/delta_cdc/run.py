@@ -324,7 +324,9 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
             report.quarantined = more.get("rows_quarantined") or 0
             report.duplicate = max(report.read - (said.get("rows_inserted") or 0), 0)
             staged_before = max(report.duplicate - (more.get("rows_repeated") or 0), 0)
-            report.late = max((more.get("rows_late") or 0) - staged_before, 0)  # no change that was staged before is late
+            said_twice = min(report.duplicate, more.get("rows_late_repeated") or 0)
+            # no change that was staged before is late, and one that the load has twice is one
+            report.late = max((more.get("rows_late") or 0) - staged_before - said_twice, 0)
         elif name in finals:
             report.reached_final = status == "success"
             report.inserted, report.updated, report.deleted = (

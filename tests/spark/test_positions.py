@@ -38,3 +38,20 @@ def test_O1_a_moment_that_json_cannot_hold_is_not_noted(spark):
     options = MACROS["json_options"]()
     noted = spark.sql(f"select to_json({position}, {options}) as json, typeof({position}) as type").first()
     assert not MACROS["can_be_noted"](noted.type, noted.json)
+
+
+def test_O4_a_late_change_that_a_load_has_twice_is_repeated(spark):
+    settings = {"column_types": {"id": "int", "seq": "int"}, "sequence_by": ["seq"], "split_key_changes": False}
+    spark.sql(
+        """create or replace temporary view loaded as select *, 'U' as _cdc_op, cast(null as string) as _cdc_key_before,
+          struct(seq) as _cdc_sequence, cast(null as bigint) as _cdc_ordinal, cast(null as string) as _cdc_error,
+          cast(null as string) as _cdc_raw, cast(array() as array<string>) as _cdc_missing, seq as _cdc_occurred_at,
+          cast(null as map<string, string>) as _cdc_undeclared
+        from values (1, 3), (1, 3), (2, 4), (3, 9), (3, 9), (3, 9) as loaded (id, seq)"""
+    )
+    highest = "struct(struct(5 as seq) as _cdc_sequence, cast(null as bigint) as _cdc_ordinal)"
+    for much in (False, True):
+        found = spark.sql(MACROS["about_changes"]("loaded", highest, to_stage={**settings, "reads_much": much})).first()
+        assert (found.late, found.repeated, found.late_repeated) == (3, 3, 1)
+        first = spark.sql(MACROS["about_changes"]("loaded", None, to_stage={**settings, "reads_much": much})).first()
+        assert (first.late, first.repeated, first.late_repeated) == (0, 3, 0)

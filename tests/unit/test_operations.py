@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 from tests.projects import FEED, TABLE, project, source
+from tests.unit.macros import load
 
 from delta_cdc import run as runs
 from delta_cdc.ask import explained, show_history, show_status, status_rows
@@ -326,6 +327,39 @@ def test_a_final_table_may_be_named_like_a_staging_table(tmp_path: Path) -> None
     nodes = [node("stg_shop__invoice", rows_inserted=5, report={"rows_read": 5}), node("stg_invoice", rows_inserted=4)]
     (table,) = summarize(read, nodes, 1.0).tables
     assert (table.read, table.inserted) == (5, 4)
+
+
+@pytest.mark.parametrize(
+    ("read", "inserted", "late", "repeated", "late_repeated", "told"),
+    [
+        (2, 1, 2, 1, 1, (1, 1)),  # one late change, in two change sets of the load
+        (6, 0, 6, 3, 3, (6, 0)),  # two copies of what was staged before
+        (5, 3, 1, 2, 0, (2, 1)),  # what is on time comes twice too
+        (3, 3, 3, 1, 1, (0, 3)),  # equal, and yet all of them rows (N1)
+    ],
+)
+def test_a_late_change_that_a_load_has_twice_is_one(
+    tmp_path: Path, read: int, inserted: int, late: int, repeated: int, late_repeated: int, told: tuple[int, int]
+) -> None:
+    shop = load_project(project(tmp_path, source()))
+    report = {"rows_read": read, "rows_late": late, "rows_repeated": repeated, "rows_late_repeated": late_repeated}
+    response = {"rows_inserted": inserted, "report": {**report, "last_batch_id": 1}}
+    node = SimpleNamespace(
+        status="success", message="", execution_time=1.0, adapter_response=response,
+        node=SimpleNamespace(name="stg_shop__invoice", alias="stg_shop__invoice", unique_id="stg", resource_type="model",
+                             config=SimpleNamespace(materialized="incremental")))
+    (table,) = summarize(shop, [node], 1.0).tables
+    assert (table.duplicate, table.late) == told
+    said: list[str] = []
+    macros = load(invocation_id="i", adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True)),
+                  delta_cdc=(namespace := SimpleNamespace()))
+    fakes = {"_runs_relation": "cdc_runs", "layers": {"stg_shop__invoice": "staging"}, "noted_runs": {"done": {}, "failed": {}},
+             "names_in_runs": {"stg": "stg_shop__invoice"}, "in_session": True}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    namespace._write = lambda _, sql, options: said.append(sql)
+    macros["record_run"]([node])
+    assert f"'staging', null, 1, {read}, {told[0]}, {told[1]}, null, {inserted}, " in said[0]
 
 
 @pytest.mark.parametrize(("model", "state"), [("raw_shop", "failed"), ("cdc_change_sets", "failed"), ("raw_other", "ok")])
