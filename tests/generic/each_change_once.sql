@@ -7,9 +7,12 @@
 {%- set staged = delta_cdc.progress(model) -%}
 {%- set rows_are = staged.notes.get('rows_are') -%}  {#- without a key, rows that have no position are all rows (N1) -#}
 {%- set content = adapter.get_columns_in_relation(model) | map(attribute='name') | reject('in', arrival) | list -%}
+{#- what was staged before a column was listed says nothing of it, and a null that came since does -#}
+{%- set unsaid = delta_cdc._unsaid(part.settings if part.settings is defined else {}) %}
 select {{ delta_cdc.column_list(content) }}
 from (
-  select {{ delta_cdc.comparable_columns({'staged_types': staged.columns}, content) }}, _cdc_batch_id, _cdc_row
+  select {{ delta_cdc.comparable_columns({'staged_types': staged.columns}, content | reject('equalto', '_cdc_missing') | list) }},
+    sort_array({{ unsaid }}) as _cdc_missing, _cdc_batch_id, _cdc_row
   from {{ delta_cdc.tested_rows(part, model) }} where _cdc_error is null
 )
 group by {{ delta_cdc.column_list(content) }}

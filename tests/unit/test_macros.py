@@ -1840,6 +1840,15 @@ def test_Q3_what_a_revision_touched_is_tested_too() -> None:
     assert touched.format(4) in final
 
 
+def test_O4_E1_a_null_in_a_column_that_was_listed_since_makes_another_change() -> None:
+    """What came before it was listed says nothing of it: staging takes the change again, told with the column."""
+    since = {"properties": {"delta_cdc.joined_after": '{"a": 3}'}, "columns": {"id": "integer", "a": "integer"}}
+    sql = sql_of_test("each_change_once", "stg_f__t", {"stg_f__t": {**STAGED, **since}})
+    young = "if(_cdc_batch_id <= 3 and _cdc_op in ('I', 'U', 'R') and `a` is null, array('a'), array())"
+    assert f"sort_array(array_union(_cdc_missing, concat({young}))) as _cdc_missing" in sql
+    assert "sort_array(_cdc_missing) as _cdc_missing" in sql_of_test("each_change_once", "stg_f__t", {"stg_f__t": STAGED})
+
+
 def test_a_table_without_keys_is_tested_whole() -> None:
     states = {"stg_f__t": STAGED, "final_t": FINAL}
     sql = sql_of_test("final_equals_rebuild_from_staging", "final_t", states, {"keys": [], "keyless": "append"}, size=2**40)
