@@ -257,13 +257,14 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
 {%- set is_time = adapter.table_state(table.staging).columns.get('_cdc_occurred_at')
       in ('timestamp', 'timestamp_ntz', 'date') -%}
 {%- set micros = 'unix_micros(cast({} as timestamp))' if is_time else 'cast(null as bigint)' -%}
+{%- set behind = micros.format('before.newest') ~ ' - ' ~ micros.format('c.occurred_at') -%}  {#- `greatest` passes over nulls -#}
 select {{ delta_cdc.literal(table.name) }} as name, count(*) as changes, count_if(is_late) as late,
   percentile(if(is_late, seconds, null), array(0.5, 0.99, 1.0)) as seconds_of_late,
   date_format(max(batch_newest) - make_dt_interval(0, 0, 0, coalesce(max(if(is_late, seconds, null)), 0)),
     'yyyy-MM-dd HH:mm:ss') as none_before
 from (
   select before.highest is not null and c.position < before.highest as is_late,
-    greatest({{ micros.format('before.newest') }} - {{ micros.format('c.occurred_at') }}, 0) / 1e6 as seconds,
+    if({{ behind }} < 0, 0, {{ behind }}) / 1e6 as seconds,
     {{ 'cast(before.batch_newest as timestamp)' if is_time else 'cast(null as timestamp)' }} as batch_newest
   from (select _cdc_batch_id, {{ position }} as position, _cdc_occurred_at as occurred_at from {{ table.staging }}
     where _cdc_error is null and _cdc_sequence is not null) as c

@@ -454,6 +454,30 @@ def test_status_takes_no_run_that_failed_for_a_load() -> None:
     assert row[-3:] == ("10", "error", "gone")
 
 
+# of a number there are no seconds, and a late change whose time is null has none either
+@pytest.mark.parametrize(
+    ("type_", "at", "told"),
+    [
+        ("timestamp", ("timestamp '2026-01-01 00:00:30'", "timestamp '2026-01-01 00:00:10'"), [20.0, 20.0, 20.0]),
+        ("timestamp", ("timestamp '2026-01-01 00:00:30'", "null"), None), ("bigint", ("30", "10"), None),
+    ],
+)
+def test_how_late_changes_come_is_told_where_times_tell_it(type_: str, at: tuple[str, str], told: Any) -> None:
+    state = SimpleNamespace(columns={"_cdc_occurred_at": type_})
+    sql = load(adapter=SimpleNamespace(table_state=lambda _: state))["_lateness"](SimpleNamespace(staging="stg", name="f.t"))
+    for ours, duckdb_s in (
+        ("struct(", "row("), ("percentile(", "quantile_cont("), ("array(", "list_value("), ("unix_micros(", "epoch_us("),
+        ("make_dt_interval(0, 0, 0, ", "to_seconds("), ("date_format(", "strftime("), ("yyyy-MM-dd HH:mm:ss", "%Y-%m-%d %H:%M:%S"),
+    ):
+        sql = sql.replace(ours, duckdb_s)
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"""create table stg as select *, null as _cdc_error, null::bigint as _cdc_ordinal
+            from (values (1, 5, {at[0]}), (2, 4, {at[1]})) as s (_cdc_batch_id, _cdc_sequence, _cdc_occurred_at)"""
+        )
+        assert connection.execute(sql).fetchone()[:4] == ("f.t", 2, 1, told)  # type: ignore[index]
+
+
 def test_H4_as_of_takes_the_changes_up_to_a_moment() -> None:
     macros = load()
     settings = {**SETTINGS, "columns": ["id", "a"], "partition_by": []}
