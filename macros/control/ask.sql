@@ -266,16 +266,16 @@ from (
   select before.highest is not null and c.position < before.highest as is_late,
     if({{ behind }} < 0, 0, {{ behind }}) / 1e6 as seconds,
     {{ 'cast(before.batch_newest as timestamp)' if is_time else 'cast(null as timestamp)' }} as batch_newest
-  from (select _cdc_batch_id, {{ position }} as position, _cdc_occurred_at as occurred_at from {{ table.staging }}
+  from (select _cdc_staged_at, {{ position }} as position, _cdc_occurred_at as occurred_at from {{ table.staging }}
     where _cdc_error is null and _cdc_sequence is not null) as c
-  join (
-    select _cdc_batch_id, max(newest) as batch_newest,
-      max(max(position)) over (order by _cdc_batch_id rows between unbounded preceding and 1 preceding) as highest,
-      max(max(newest)) over (order by _cdc_batch_id rows between unbounded preceding and 1 preceding) as newest
-    from (select _cdc_batch_id, {{ position }} as position, _cdc_occurred_at as newest from {{ table.staging }}
+  join (  -- the changes of one load are staged at one moment, however many change sets they came in
+    select _cdc_staged_at, max(newest) as batch_newest,
+      max(max(position)) over (order by min(_cdc_batch_id) rows between unbounded preceding and 1 preceding) as highest,
+      max(max(newest)) over (order by min(_cdc_batch_id) rows between unbounded preceding and 1 preceding) as newest
+    from (select _cdc_batch_id, _cdc_staged_at, {{ position }} as position, _cdc_occurred_at as newest from {{ table.staging }}
       where _cdc_error is null and _cdc_sequence is not null)
-    group by _cdc_batch_id
-  ) as before on before._cdc_batch_id = c._cdc_batch_id
+    group by _cdc_staged_at
+  ) as before on before._cdc_staged_at = c._cdc_staged_at
 )
 {%- endmacro %}
 
