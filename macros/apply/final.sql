@@ -77,6 +77,7 @@
     {%- do settings.update({'lacking': {}}) -%}
     {#- what was filled, and which revision was worked in, is noted by a commit, though no row differs -#}
     {%- do options.update({'skip': not touched and not evolution.backfill and not plan.revised, 'predicates': [touched or 'false']}) -%}
+    {%- do options.report.update(plan.written) -%}
     {%- set sql = delta_cdc._partitions_rewritten(settings,
           delta_cdc._winners(settings, staging, keys, state, plan), touched, plan) -%}
   {%- else -%}

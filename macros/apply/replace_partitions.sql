@@ -1,5 +1,6 @@
 {#- The predicate that names the partitions in which a live row changes (A6): those of the rows as they are now and as they will
-    be. Empty: nothing changes. Partition values come from rows, never from a delete, which may hold only the key. -#}
+    be. Empty: nothing changes. Partition values come from rows, never from a delete, which may hold only the key. Puts into
+    `plan.written` how many rows change, for Delta counts all that stand in these partitions. -#}
 {% macro _touched_partitions(settings, winners, plan) %}
   {%- set keys = settings['keys'] -%}
   {%- set parts = delta_cdc._partition_columns(settings) -%}
@@ -22,20 +23,31 @@ compared as (
     or (not w._cdc_is_gone and live._cdc_is_live is not null and {{ delta_cdc.same_values(settings, columns, 'live', 'w') }})
   ) or w._cdc_is_gone is null
 ),
+{%- set new, old = [], [] %}
+{%- for part in parts %}{% do new.append('new_' ~ loop.index) %}{% do old.append('old_' ~ loop.index) %}{% endfor %}
 touched as (
-  select {% for part in parts %}new_{{ loop.index }} as p{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %}
-  from compared where not _cdc_is_gone
-  union
-  select {% for part in parts %}old_{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from compared where _cdc_is_live
+  select {% for part in parts %}new_{{ loop.index }} as p{{ loop.index }}, {% endfor %}
+    count_if(_cdc_is_live is null) as inserted, count_if(_cdc_is_live) as updated, 0L as deleted
+  from compared where not _cdc_is_gone group by {{ new | join(', ') }}
+  union all
+  select {{ old | join(', ') }}, 0L, 0L, count_if(coalesce(_cdc_is_gone, true))
+  from compared where _cdc_is_live group by {{ old | join(', ') }}
+),
+by_partition as (
+  select {% for part in parts %}p{{ loop.index }}, {% endfor -%}
+    sum(inserted) as rows_inserted, sum(updated) as rows_updated, sum(deleted) as rows_deleted
+  from touched group by {% for part in parts %}p{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %}
 )
 select {% for part in parts -%}
-  {{ delta_cdc._exact_text('p' ~ loop.index) }} as p{{ loop.index }}, typeof(p{{ loop.index }}) as t{{ loop.index }}
-  {{- ', ' if not loop.last }}
-{%- endfor %}
-from touched order by all
+  {{ delta_cdc._exact_text('p' ~ loop.index) }} as p{{ loop.index }}, typeof(p{{ loop.index }}) as t{{ loop.index }},
+{%- endfor %} rows_inserted, rows_updated, rows_deleted
+from by_partition order by all
   {%- endset -%}
-  {%- set predicates = [] -%}
-  {%- for row in adapter.query_rows(sql) -%}
+  {%- set predicates, found = [], adapter.query_rows(sql) -%}
+  {%- for count in ('rows_inserted', 'rows_updated', 'rows_deleted') -%}
+    {%- do plan.setdefault('written', {}).update({count: found | sum(attribute=count)}) -%}
+  {%- endfor -%}
+  {%- for row in found -%}
     {%- set terms = [] -%}
     {%- for part in parts -%}
       {%- set value = row['p' ~ loop.index] -%}

@@ -329,8 +329,9 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
             report.late = max((more.get("rows_late") or 0) - staged_before - said_twice, 0)
         elif name in finals:
             report.reached_final = status == "success"
+            written = {**said, **more}  # where whole partitions are rewritten, final counts the rows that change
             report.inserted, report.updated, report.deleted = (
-                said.get(f"rows_{done}") or 0 for done in ("inserted", "updated", "deleted")
+                written.get(f"rows_{done}") or 0 for done in ("inserted", "updated", "deleted")
             )
     return Summary(list(reports.values()), others, seconds)
 

@@ -327,6 +327,10 @@ def test_a_final_table_may_be_named_like_a_staging_table(tmp_path: Path) -> None
     nodes = [node("stg_shop__invoice", rows_inserted=5, report={"rows_read": 5}), node("stg_invoice", rows_inserted=4)]
     (table,) = summarize(read, nodes, 1.0).tables
     assert (table.read, table.inserted) == (5, 4)
+    # of partitions that are rewritten Delta counts all rows, and final those that change
+    counts = {"rows_inserted": 1, "rows_updated": 2, "rows_deleted": 0}
+    (table,) = summarize(read, [node("stg_invoice", rows_inserted=900, rows_deleted=899, report=counts)], 1.0).tables
+    assert (table.inserted, table.updated, table.deleted) == (1, 2, 0)
 
 
 @pytest.mark.parametrize(
