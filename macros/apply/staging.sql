@@ -186,6 +186,7 @@
     highest        the highest position ever staged, as JSON, and its type: what is late is known without reading the table
     keys_may_move  whether any change staged so far may be part of a key change
     truncates      whether any may be a truncate
+    quarantined    whether any could not be used
     after          the batch that the commit before had come to: where this one brings no rows, nothing is new above that
     spelled        that the feed spells columns in another case than the table
     source_names   of a mixed feed: the names under which the table's messages came
@@ -206,6 +207,7 @@
         'highest_type': plan.highest_type if can_be_noted else none,
         'keys_may_move': (state.exists and notes.keys_may_move is not sameas false) or plan.keys_may_move,
         'truncates': (state.exists and notes.truncates is not sameas false) or plan.truncates > 0,
+        'quarantined': (state.exists and notes.get('quarantined', false)) or plan.quarantined > 0,
         'after': state.committed}}) -%}
   {%- do plan.notes.update(delta_cdc._notes_of_rows(settings, state)) -%}
   {%- do adapter.remember(this ~ ' after ' ~ state.committed ~ ' to ' ~ last, plan) -%}

@@ -2,8 +2,9 @@
     only `export` writes, and no table. -#}
 
 {#- {tables, runs, quarantine, holds}: lists of rows, runs and holds by the names of the models. Of the tables themselves only
-    Delta's logs are read, and of staging the newest moment: by delta-rs, or by Spark where that cannot. counts: names of staging
-    models of which `counts` tells {<feed>.<table>: what `_counts` counts}, from all of their changes. -#}
+    Delta's logs are read, and of staging the newest moment: by delta-rs, or by Spark where that cannot or rows cannot be used.
+    counts: names of staging models of which `counts` tells {<feed>.<table>: what `_counts` counts}, from all of their
+    changes. -#}
 {% macro status(counts=[]) %}
   {%- set out = delta_cdc._status() -%}
   {%- if counts %}{% do out.update({'counts': delta_cdc._counts(counts)}) %}{% endif -%}
@@ -36,7 +37,7 @@
 {% macro _status() %}
   {%- set ledger, runs, holds = delta_cdc._ledger(), delta_cdc._runs_relation(), delta_cdc.holds_relation() -%}
   {%- set out = {'tables': [], 'runs': [], 'quarantine': [], 'holds': []} -%}
-  {%- set untold, marked_later, never_held, models = [], [], [], {} -%}
+  {%- set untold, with_marks, never_held, models = [], [], [], {} -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
     {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
@@ -54,9 +55,10 @@
             'newest': delta_cdc._moment_as_json(staged.get('highest')), 'files': written.get('files'),
             'final_rows': written.get('rows'), 'final_rows_are_exact': not marked}) -%}
       {%- set is_revised = state.notes.get('revised_in') is not none -%}
-      {%- if is_revised or 'delta_cdc.keys' in state.properties %}{% do marked_later.append(staging) %}{% endif -%}
-      {#- statistics tell of what was retracted too -#}
-      {%- set is_told = staged.get('highest') is not none and not is_revised -%}
+      {%- set is_marked = is_revised or state.notes.get('quarantined', false) -%}
+      {%- if is_marked or 'delta_cdc.keys' in state.properties %}{% do with_marks.append(staging) %}{% endif -%}
+      {#- statistics tell of what cannot be used too -#}
+      {%- set is_told = staged.get('highest') is not none and not is_marked -%}
       {%- if staged.get('rows') and not is_told and '_cdc_occurred_at' in state.columns -%}
         {%- do untold.append('select ' ~ (out.tables | length - 1) ~ ' as place, '
               ~ delta_cdc.json_of('struct(max(_cdc_occurred_at) as newest)') ~ ' as told from ' ~ staging ~ ' where _cdc_error is null') -%}
@@ -91,9 +93,10 @@
           ~ "sum(rows_quarantined) as rows_quarantined, "
           ~ "cast(max(finished_at) filter (where last_batch_id is not null) as string) as finished_at, "
           ~ "max_by(status, finished_at) as status, max_by(error, finished_at) as error from " ~ runs ~ " group by `table`")}) -%}
-    {#- no run counts what is retracted later or has other keys (K8), nor what is of no table in a feed that mixes tables -#}
+    {#- no run counts what is retracted later or has other keys (K8), nor what is of no table in a feed that mixes tables; and one
+        that was killed counted nothing -#}
     {%- set quarantine = delta_cdc._control_relation('cdc_quarantine') -%}
-    {%- if (marked_later or out.runs | selectattr('rows_quarantined') | list
+    {%- if (with_marks or out.runs | selectattr('rows_quarantined') | list
             or delta_cdc._loading_tables() | selectattr('table', 'undefined') | list)
           and adapter.get_relation(quarantine.database, quarantine.schema, quarantine.identifier) is not none -%}
       {%- do out.update({'quarantine': adapter.query_rows('select feed, source_table, error, count(*) as n from '

@@ -454,6 +454,37 @@ def test_status_takes_no_run_that_failed_for_a_load() -> None:
     assert row[-3:] == ("10", "error", "gone")
 
 
+@pytest.mark.parametrize("marked", [False, True])
+def test_Q1_status_knows_of_bad_rows_that_no_run_has_counted_and_takes_none_for_the_newest_change(marked: bool) -> None:
+    """A run that was killed wrote nothing into `cdc_runs`; what staging's commit notes is there."""
+    asked: list[str] = []
+
+    def rows(sql: str) -> list[dict[str, Any]]:
+        asked.append(sql)
+        if "_cdc_occurred_at" in sql:
+            return [{"place": 0, "told": '{"newest": "2026-01-01"}'}]
+        return [{"feed": "f", "source_table": "t", "error": "cast:n", "n": 1}] if " from s.q " in sql else []
+
+    state = SimpleNamespace(exists=True, batch_id=1, properties={}, columns=["_cdc_occurred_at"], notes={"quarantined": marked})
+    namespace = SimpleNamespace()
+    macros = load(
+        graph=SimpleNamespace(sources={"f.t": SimpleNamespace()}), delta_cdc=namespace,
+        adapter=SimpleNamespace(
+            query_rows=rows, get_relation=lambda *_: "q", table_statistics=lambda *_: {"rows": 2, "highest": "2999-01-01"},
+            table_state=lambda relation: {**no_state(), "exists": relation == "cdc_runs"},
+        ),
+    )
+    view = Relation(schema="s", identifier="q")
+    fakes = {"_ledger": "ledger", "holds_relation": "cdc_holds", "_runs_relation": "cdc_runs", "_control_relation": view,
+             "_loading_tables": [], "_of_models": [], "_cdc_meta": {}, "_table_settings": {"feed": "f", "table": "t"},
+             "_model_of": "stg", "_names_in_holds": [], "progress": state}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    told = namespace._status()
+    assert [table["newest"] for table in told["tables"]] == ["2026-01-01" if marked else "2999-01-01"]
+    assert len(told["quarantine"]) == marked
+
+
 # of a number there are no seconds, and a late change whose time is null has none either
 @pytest.mark.parametrize(
     ("type_", "at", "told"),
