@@ -117,19 +117,24 @@
 
 
 {#- The counts and examples that `reconcile` prints, of two relations that both have the table's keys and the columns compared.
+    Where rows are only ever added a key may repeat: then the rows at it are compared one by one, in the order of their values.
     misfits: the other one has `_cdc_misfits`, the texts of values that are none of their columns' types. -#}
 {% macro _differences(settings, compared, ours, theirs, limit, misfits=false) %}
   {%- set keys, our_values, their_values = settings['keys'], delta_cdc.comparables(settings, compared, 'o.'),
         delta_cdc.comparables(settings, compared, 't.') -%}
+  {%- set keys_repeat = settings.get('insert_only') or false -%}
+  {%- set by = (delta_cdc.comparables(settings, compared) if keys_repeat) or delta_cdc.all_quoted(keys) -%}
+  {%- set copy = 'row_number() over (partition by ' ~ delta_cdc.column_list(keys) ~ ' order by ' ~ by | join(', ')
+        ~ ') as _cdc_copy' -%}
   {%- set sides -%}
 with ours as (
-  select {{ delta_cdc.column_list(keys + compared) }}, true as _cdc_there from {{ ours }}
+  select {{ delta_cdc.column_list(keys + compared) }}, true as _cdc_there{{ ', ' ~ copy if keys_repeat }} from {{ ours }}
 ),
 theirs as (
   select {{ delta_cdc.column_list(keys + compared) }}{{ ', _cdc_misfits' if misfits }}, true as _cdc_there from {{ theirs }}
 ),
 numbered as (
-  select *, row_number() over (partition by {{ delta_cdc.column_list(keys) }} order by _cdc_there) as _cdc_copy from theirs
+  select *, {{ copy }} from theirs
 )
   {%- endset -%}
   {%- set differing -%}
@@ -154,7 +159,8 @@ compared as (
       cast(null as struct<column: string, pair: array<string>>)
     {%- endfor %}
     ))) as values
-  from ours as o full outer join (select * from numbered where _cdc_copy = 1) as t on {{ delta_cdc.same_columns(keys, 'o', 't') }}
+  from ours as o full outer join {{ 'numbered' if keys_repeat else '(select * from numbered where _cdc_copy = 1)' }} as t
+    on {{ delta_cdc.same_columns(keys + (['_cdc_copy'] if keys_repeat else []), 'o', 't') }}
 )
 select * from compared where side <> 'both' or size(values) > 0
   {%- endset -%}
@@ -162,7 +168,7 @@ select * from compared where side <> 'both' or size(values) > 0
   {%- set found = adapter.query_rows(sides ~ "
 select
   (select count(*) from ours) as final_rows, (select count(*) from theirs) as other_rows,
-  (select count(*) from numbered where _cdc_copy > 1) as repeated_keys,
+  (select count(*) from numbered where _cdc_copy > 1" ~ (' and false' if keys_repeat else '') ~ ") as repeated_keys,
   count_if(side = 'final') as only_in_final, count_if(side = 'other') as only_in_other, count_if(side = 'both') as differing
 from cdc_differing")[0] -%}
   {%- do found.update({'examples': adapter.query_rows('select key, side, ' ~ delta_cdc.json_of('values')

@@ -314,6 +314,22 @@ def test_text_to_be_reconciled_with_what_is_no_text_is_its_json() -> None:
     assert "try_parse_json(v)" in MACROS["_their_value"]("v", "string", "variant", "v")
 
 
+@pytest.mark.parametrize("insert_only", [False, True])
+def test_N2_where_rows_are_only_added_each_row_at_a_key_is_compared(insert_only: bool) -> None:
+    """Else one of the other side stood for all of them, and a table differed from itself."""
+    views: dict[str, str] = {}
+    asked: list[str] = []
+    macros = load(adapter=SimpleNamespace(
+        create_kept_view=lambda name, sql: views.update({name: sql}), query_rows=lambda sql: asked.append(sql) or [{}]))
+    macros["_differences"]({**SETTINGS, "insert_only": insert_only}, ["a"], "final", "other", 10)
+    copy = f"row_number() over (partition by `id` order by {'`a`' if insert_only else '`id`'}) as _cdc_copy"
+    sql = " ".join(views["cdc_differing"].split())
+    assert sql.count(copy) == 1 + insert_only
+    assert ("o.`id` <=> t.`id` and o.`_cdc_copy` <=> t.`_cdc_copy` )" in sql) is insert_only
+    assert ("where _cdc_copy = 1" in sql) is not insert_only
+    assert ("_cdc_copy > 1 and false" in asked[0]) is insert_only
+
+
 def test_bytes_to_be_reconciled_may_be_text() -> None:
     for given in ("string", "variant"):
         assert "try_to_binary(substr(cast(v as string), 3), 'hex')" in MACROS["_their_value"]("v", given, "binary", "v")
