@@ -17,13 +17,13 @@
   {%- if not execute or not results or not delta_cdc.in_session() -%}{{ return('') }}{%- endif -%}
   {%- set runs = delta_cdc._runs_relation() -%}
   {%- set values, layers, names = [], delta_cdc.layers(), delta_cdc.names_in_runs() -%}
-  {%- set incremental = results | selectattr('node.resource_type', 'equalto', 'model')
-        | selectattr('node.config.materialized', 'equalto', 'incremental') | list -%}
+  {#- a history that is a view has nothing to tell but that it could not be made -#}
+  {%- set ours = results | selectattr('node.resource_type', 'equalto', 'model') | selectattr('node.name', 'in', layers) | list -%}
   {%- set noted = {} -%}
-  {%- for about, tables in (delta_cdc.noted_runs() if incremental else {}).items() -%}
+  {%- for about, tables in (delta_cdc.noted_runs() if ours else {}).items() -%}
     {%- do noted.update({about: dict(tables)}) -%}
   {%- endfor -%}
-  {%- for result in incremental -%}
+  {%- for result in ours -%}
     {%- set r = {} -%}
     {%- do r.update(result.adapter_response or {}) -%}
     {%- do r.update((result.adapter_response or {}).get('report') or {}) -%}
@@ -34,8 +34,8 @@
       {%- do noted.get('resolved', {}).pop(name, none) -%}
       {%- do r.setdefault('last_batch_id', 0) -%}
     {%- endif -%}
-    {%- if layer and (r.get('last_batch_id') is not none or r.get('held') or result.status not in ('success', 'skipped')
-          or (result.status == 'success' and name in noted.failed)) -%}
+    {%- if r.get('last_batch_id') is not none or r.get('held') or result.status not in ('success', 'skipped')
+          or (result.status == 'success' and name in noted.failed) -%}
       {%- set inserted = r.get('rows_inserted') or 0 -%}
       {%- set duplicate = [r.get('rows_read') - inserted, 0] | max
             if layer == 'staging' and r.get('rows_read') is not none else none -%}

@@ -1738,6 +1738,31 @@ def test_tables_of_control_have_their_schema_where_the_ledger_does_not_run() -> 
     assert said[2].startswith("create table if not exists control.cdc_runs")
 
 
+def test_a_history_that_is_a_view_is_noted_where_it_cannot_be_made_and_once_it_can() -> None:
+    """`status` goes by it: the run had failed, and the table was ok."""
+    said: list[str] = []
+    noted: dict[str, Any] = {"done": {}, "failed": {}}
+    macros = load(invocation_id="i", adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True)),
+                  delta_cdc=(namespace := SimpleNamespace()))
+    fakes = {"_runs_relation": "cdc_runs", "layers": {"hist_f__t": "history"}, "names_in_runs": {"hist": "hist_f__t"},
+             "noted_runs": noted, "in_session": True}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+
+    def write(_: str, sql: str, options: dict[str, Any]) -> None:
+        said.append(sql)
+        noted.update(options["notes"])
+
+    namespace._write = write
+    node = SimpleNamespace(name="hist_f__t", alias="hist_f__t", unique_id="hist", resource_type="model",
+                           config=SimpleNamespace(materialized="view"))
+    for status in ("success", "error", "success", "success"):
+        macros["record_run"]([SimpleNamespace(
+            node=node, adapter_response={"_message": "OK"}, status=status, execution_time=1, message="no such column")])
+    assert ["'error', 'no such column'" in sql for sql in said] == [True, False]
+    assert noted["failed"] == {}
+
+
 @pytest.mark.parametrize(("mode", "where"), [("hard", "_cdc_is_last and _cdc_op <> 'D'"), ("soft", "_cdc_is_newest")])
 def test_A9_explain_shows_the_row_of_final_that_was_deleted_softly(mode: str, where: str) -> None:
     sources: list[str] = []
