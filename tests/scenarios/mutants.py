@@ -168,8 +168,8 @@ MUTANTS = (
     Mutant(
         "A6",
         "macros/apply/replace_partitions.sql",
-        "  union\n  select {% for part in parts %}old_",
-        "  intersect\n  select {% for part in parts %}old_",
+        "  union all\n  select {{ old | join",
+        "  intersect\n  select {{ old | join",
         ("soft_delete_replaces_partitions",),
     ),
     Mutant(
