@@ -260,6 +260,7 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
 {%- set is_time = adapter.table_state(table.staging).columns.get('_cdc_occurred_at')
       in ('timestamp', 'timestamp_ntz', 'date') -%}
 {%- set micros = 'unix_micros(cast({} as timestamp))' if is_time else 'cast(null as bigint)' -%}
+{%- set before = '(order by min(_cdc_batch_id), _cdc_staged_at rows between unbounded preceding and 1 preceding)' -%}
 {%- set behind = micros.format('before.newest') ~ ' - ' ~ micros.format('c.occurred_at') -%}  {#- `greatest` passes over nulls -#}
 select {{ delta_cdc.literal(table.name) }} as name, count(*) as changes, count_if(is_late) as late,
   percentile(if(is_late, seconds, null), array(0.5, 0.99, 1.0)) as seconds_of_late,
@@ -271,10 +272,12 @@ from (
     {{ 'cast(before.batch_newest as timestamp)' if is_time else 'cast(null as timestamp)' }} as batch_newest
   from (select _cdc_staged_at, {{ position }} as position, _cdc_occurred_at as occurred_at from {{ table.staging }}
     where _cdc_error is null and _cdc_sequence is not null) as c
-  join (  -- the changes of one load are staged at one moment, however many change sets they came in
+  join (
+    -- the changes of one load are staged at one moment, however many change sets they came in; what is replayed keeps its batch,
+    -- and comes after the others of that
     select _cdc_staged_at, max(newest) as batch_newest,
-      max(max(position)) over (order by min(_cdc_batch_id) rows between unbounded preceding and 1 preceding) as highest,
-      max(max(newest)) over (order by min(_cdc_batch_id) rows between unbounded preceding and 1 preceding) as newest
+      max(max(position)) over {{ before }} as highest,
+      max(max(newest)) over {{ before }} as newest
     from (select _cdc_batch_id, _cdc_staged_at, {{ position }} as position, _cdc_occurred_at as newest from {{ table.staging }}
       where _cdc_error is null and _cdc_sequence is not null)
     group by _cdc_staged_at

@@ -523,6 +523,8 @@ def test_how_late_changes_come_is_told_where_times_tell_it(type_: str, at: tuple
             from (values (1, 7, 5, {at[0]}), (2, 7, 3, null), (3, 8, 4, {at[1]}))
             as s (_cdc_batch_id, _cdc_staged_at, _cdc_sequence, _cdc_occurred_at)"""
         )
+        # what is replayed has the batch that it came in, and is staged after the others of it
+        assert sql.count("order by min(_cdc_batch_id), _cdc_staged_at rows between") == 2
         # what comes after a newer one of its own load is not late
         assert connection.execute(sql).fetchone()[:4] == ("f.t", 3, 1, told)  # type: ignore[index]
 
