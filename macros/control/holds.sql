@@ -9,8 +9,11 @@
 {% endmacro %}
 
 
-{#- The names by which `cdc_holds` may know a staging table: its own, with its schema where another model has that too. -#}
-{% macro _names_in_holds(staging) %}{{ return([staging.identifier, staging.schema ~ '.' ~ staging.identifier]) }}{% endmacro %}
+{#- The names by which `cdc_holds` may know a staging table: its own, with its schema where another model has that too. In a plan
+    that is the schema of what was cloned. -#}
+{% macro _names_in_holds(staging) %}
+  {{ return([staging.identifier, staging.schema | replace('__plan', '') ~ '.' ~ staging.identifier]) }}
+{% endmacro %}
 
 {#- The one of them by which it is noted now. -#}
 {% macro _name_in_holds(staging) %}

@@ -244,7 +244,8 @@ def _noted(dbt: Any, schema: str) -> int:
 def _held_from(session: SparkSession, control: str, schema: str, staging: str) -> int | None:
     """The first batch of a staging table that is held, or None. control: the schema of `cdc_holds`; schema: that of the table."""
     holds = session.table(f"{quoted(control)}.cdc_holds")
-    held = holds.where(holds["table"].isin(staging, f"{schema}.{staging}") & holds["accepted_at"].isNull())
+    names = staging, f"{schema.replace('__plan', '')}.{staging}"  # as the macro `_names_in_holds`
+    held = holds.where(holds["table"].isin(*names) & holds["accepted_at"].isNull())
     row = held.agg({"batch_id": "min"}).collect()[0]
     return None if row[0] is None else int(row[0])
 
