@@ -43,8 +43,9 @@
   {%- if plan.plain or (plan.mode == 'on_time' and settings.keyless == 'none') -%}
     {%- set staging = delta_cdc.newly_staged(staging, staged, -1 if anew else state.batch_id) -%}
   {%- endif -%}
-  {%- if delta_cdc.is_appended(settings) or settings.keyless == 'multiset' -%}
-    {#- what another run stages meanwhile has a batch above this transaction's: taken now, it would be appended once more -#}
+  {%- if (delta_cdc.is_appended(settings) or settings.keyless == 'multiset') and staged.committed >= 0 -%}
+    {#- what another run stages meanwhile has a batch above this transaction's: taken now, it would be appended once more. How far
+        staging has come is not known where somebody else restored it -#}
     {%- set staging = '(select * from ' ~ staging ~ ' where _cdc_batch_id <= ' ~ staged.committed ~ ')' -%}
   {%- endif -%}
   {%- set notes = delta_cdc._final_notes(settings, staged, reached, -1 if plan.mode == 'rebuild' else state.batch_id) -%}
