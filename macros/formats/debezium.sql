@@ -278,7 +278,7 @@ select batch_id, change_set, row_number, message, record is not null as message_
 from (
   select *, is_bare_row or {{ delta_cdc._debezium_is_row('value', '$.payload') }} as is_row,
     if(is_record, {{ delta_cdc._parsed("try_variant_get(record, '$.key', 'variant')") }}, null) as record_key,
-    if(is_record, try_variant_get(record, '$.headers["__debezium.oldkey"]', 'variant'), null) as old_key
+    if(is_record and contains(message, '"__debezium.oldkey"'), {{ delta_cdc._debezium_old_key('record') }}, null) as old_key
   from (
     select *, {{ delta_cdc._debezium_is_row('value', '$') }} as is_bare_row
     from (
@@ -309,6 +309,21 @@ from (
   {{ return("(may_be_row and (try_variant_get(" ~ value ~ ", '" ~ path ~ ".__op', 'string') is not null or try_variant_get("
       ~ value ~ ", '" ~ path ~ ".__deleted', 'string') is not null))") }}
 {% endmacro %}
+
+{#- The key before that a record's headers tell, JSON or the text of it: an object of headers, each its value or a list of such;
+    names and values in turn (`kcat -J`); a list of {key, value} (`rpk topic consume`). -#}
+{% macro _debezium_old_key(record) -%}
+transform(array(try_variant_get({{ record }}, '$.headers', 'variant')), headers -> coalesce(
+      try_parse_json(coalesce(
+        get(filter(try_cast(headers as array<struct<key: string, value: string>>),
+          each -> each.key = '__debezium.oldkey'), 0).value,
+        transform(array(try_cast(headers as array<string>)), texts -> if(array_contains(texts, '__debezium.oldkey'),
+          get(texts, cast(array_position(texts, '__debezium.oldkey') as int)), null))[0],
+        try_variant_get(headers, '$["__debezium.oldkey"][0]', 'string'),
+        if(schema_of_variant(try_variant_get(headers, '$["__debezium.oldkey"]', 'variant')) = 'STRING',
+          try_variant_get(headers, '$["__debezium.oldkey"]', 'string'), null))),
+      try_variant_get(headers, '$["__debezium.oldkey"]', 'variant')))[0]
+{%- endmacro %}
 
 {#- A part of a Kafka record that a tool wrote as text (`kcat -J`, which calls the value `payload`), as JSON. -#}
 {% macro _parsed(part) %}

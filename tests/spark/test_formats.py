@@ -832,6 +832,21 @@ def test_debezium_the_old_key_may_stand_beside_its_schema(spark):
     assert row["_cdc_key_before"] == {"id": 1}
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ["a", None, "__debezium.oldkey", '{"id": 1}'],  # kcat -J
+        [{"key": "a", "value": ""}, {"key": "__debezium.oldkey", "value": '{"id": 1}'}],  # rpk topic consume
+        {"__debezium.oldkey": ['{"schema": {}, "payload": {"id": 1}}']},
+        {"__debezium.oldkey": '{"id": 1}'},
+    ],
+)  # fmt: skip
+def test_debezium_headers_may_be_texts_in_lists(spark, headers):
+    value = {"op": "c", "before": None, "after": {"id": 2}, "source": {"lsn": 1}}
+    (row,) = staged(spark, "debezium", [{"key": {"id": 2}, "value": value, "headers": headers}], {"id": "int"})
+    assert row["_cdc_key_before"] == {"id": 1}
+
+
 def test_debezium_schema_changes_without_ddl_change_no_row(spark):
     """https://debezium.io/documentation/reference/stable/connectors/sqlserver.html#sqlserver-schema-change-topic"""
     change = {"source": {"schema": "dbo", "table": "t"}, "ts_ms": 1, "ddl": None, "tableChanges": [{"type": "CREATE"}]}
