@@ -34,10 +34,10 @@ TYPES = {
 }  # fmt: skip
 
 
-def view(spark, kind: str, *paths: Path, columns: tuple[str, ...] = (), **csv_options: Any) -> None:
-    """The view `kinds` of files, each a change set."""
+def view(spark, kind: str, *paths: Path, columns: tuple[str, ...] = (), of: str = "rows", **csv_options: Any) -> None:
+    """The view `kinds` of files, each a change set. of: the format."""
     sets = [{"batch_id": n, "change_set": f"file:{path}", "unit": "file"} for n, path in enumerate(paths, 1)]
-    feed = {"feed": "shop", "file_format": kind, "csv_options": csv_options, "columns": columns}
+    feed = {"feed": "shop", "format": of, "file_format": kind, "csv_options": csv_options, "columns": columns}
     files.create_lines_view(spark, "kinds", sets, feed)
 
 
@@ -374,6 +374,23 @@ def test_an_envelope_of_debezium_may_be_the_columns_of_a_file(spark, tmp_path, k
     assert {**{name: staged[name] for name in columns}, "at": at, "raw": bytes(staged.raw)} == row
     (named,) = spark.sql(MACROS["format_tables"]("kinds", "debezium")).collect()
     assert named.source_table == "public.t"
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc", "avro"])
+def test_a_flattened_row_of_debezium_may_be_the_columns_of_a_file(spark, tmp_path, kind):
+    row = {"id": 1, "raw": b"\xca\xfe", "__op": "c", "__lsn": 5}
+    if kind == "avro":
+        path = tmp_path / "a.avro"
+        types = {"id": "int", "raw": "bytes", "__op": "string", "__lsn": "long"}
+        fields = [{"name": name, "type": type_} for name, type_ in types.items()]
+        with path.open("wb") as file:
+            fastavro.writer(file, {"type": "record", "name": "row", "fields": fields}, [row])
+    else:
+        path = file_of(spark, kind, tmp_path / "files", "select 1 as id, X'CAFE' as raw, 'c' as __op, 5L as __lsn")
+    view(spark, kind, path, of="debezium")
+    given = settings("debezium", {"id": "int", "raw": "binary"}, keys=["id"], file_format=kind)
+    (staged,) = spark.sql(MACROS["_staging_sql"](given, "kinds")).collect()
+    assert (staged._cdc_error, staged._cdc_op, bytes(staged.raw)) == (None, "I", b"\xca\xfe")
 
 
 @pytest.mark.parametrize("how", ["in one task", "by a window", "in pieces"])

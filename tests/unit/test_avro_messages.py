@@ -24,6 +24,14 @@ def test_moments_of_nanoseconds_are_told_to_the_microsecond() -> None:
         ]
 
 
+def test_bytes_of_a_flattened_row_are_told_as_its_format_reads_them() -> None:
+    file = io.BytesIO()
+    fields = [{"name": "raw", "type": "bytes"}, {"name": "list", "type": {"type": "array", "items": "bytes"}}]
+    fastavro.writer(file, {"type": "record", "name": "r", "fields": fields}, [{"raw": b"\xca\xfe", "list": [b"\xca\xfe"]}])
+    assert [json.loads(text) for text in messages(file.getvalue())] == [{"raw": "CAFE", "list": ["yv4="]}]
+    assert [json.loads(text) for text in messages(file.getvalue(), base64_bytes=True)] == [{"raw": "yv4=", "list": ["yv4="]}]
+
+
 def test_no_two_records_of_a_written_file_have_one_name() -> None:
     part = T.StructType([T.StructField("n", T.IntegerType())])
     columns = T.StructType([T.StructField("a_b", part), T.StructField("a", T.StructType([T.StructField("b", part)]))])

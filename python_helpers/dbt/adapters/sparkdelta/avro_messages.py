@@ -30,10 +30,10 @@ class UnreadableFile(Exception):
         self.path, self.reason = path, reason
 
 
-def frame_of_messages(session: SparkSession, paths: list[str]) -> DataFrame:
+def frame_of_messages(session: SparkSession, paths: list[str], *, base64_bytes: bool = False) -> DataFrame:
     """A DataFrame with a column `message` beside the files' metadata: their records, in their order.
 
-    paths: with escaped glob characters. Raises UnreadableFile.
+    paths: with escaped glob characters. base64_bytes: as in `messages`. Raises UnreadableFile.
     """
     from pyspark.sql import functions as F
 
@@ -43,7 +43,8 @@ def frame_of_messages(session: SparkSession, paths: list[str]) -> DataFrame:
         reason = reasons.get(re.sub("^file:/+", "file:/", path), "it is empty")  # Spark leaves those out
         if reason:
             raise UnreadableFile(path, reason)
-    return files.withColumn("message", F.explode(F.udf(_all_messages, "array<string>", useArrow=False)("content")))
+    read = _all_messages_in_base64 if base64_bytes else _all_messages
+    return files.withColumn("message", F.explode(F.udf(read, "array<string>", useArrow=False)("content")))
 
 
 def problem(content: bytes) -> str | None:
@@ -60,8 +61,13 @@ def _all_messages(content: bytes) -> list[str]:
     return list(messages(content))
 
 
-def messages(content: bytes) -> Iterator[str]:
-    """Each record of a file as a JSON object. Raises what fastavro raises where the file is not whole or not Avro."""
+def _all_messages_in_base64(content: bytes) -> list[str]:
+    return list(messages(content, base64_bytes=True))
+
+
+def messages(content: bytes, *, base64_bytes: bool = False) -> Iterator[str]:
+    """Each record of a file as a JSON object. base64_bytes: a column's are told so too, not as hexadecimal digits. Raises what
+    fastavro raises where the file is not whole or not Avro."""
     import fastavro
     from fastavro.read import LOGICAL_READERS
 
@@ -73,7 +79,8 @@ def messages(content: bytes) -> Iterator[str]:
     for record in fastavro.reader(io.BytesIO(content)):
         if not isinstance(record, dict):
             raise ValueError("its schema is no record")
-        yield json.dumps({name: _json_value(value, top=True) for name, value in record.items()}, ensure_ascii=False)
+        told = {name: _json_value(value, top=True, hex_bytes=not base64_bytes) for name, value in record.items()}
+        yield json.dumps(told, ensure_ascii=False)
 
 
 def _of_nanos(read: Any) -> Any:
@@ -95,13 +102,13 @@ class _Moments:
             return f"{number} since 1970"
 
 
-def _json_value(value: Any, top: bool = False) -> Any:
+def _json_value(value: Any, top: bool = False, hex_bytes: bool = False) -> Any:
     if isinstance(value, dict):
         return {str(name): _json_value(each) for name, each in value.items()}
     if isinstance(value, list):
         return [_json_value(each) for each in value]
     if isinstance(value, bytes):
-        return value.hex().upper() if top else base64.b64encode(value).decode()
+        return value.hex().upper() if hex_bytes else base64.b64encode(value).decode()
     if isinstance(value, float):
         if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -4,7 +4,7 @@ Every file is read by its own columns: what a file does not have is absent from 
 
 In a Parquet, ORC or Avro file: a decimal is text, exact at any size; a float is text (NaN and Infinity have no number in
 JSON), but a number inside a struct, an array or a map; a timestamp is ISO text of UTC, one without a zone its own text, to the
-microsecond; bytes are hexadecimal digits, but base64 inside a struct, an array or a map.
+microsecond; bytes are hexadecimal digits, but base64 inside a struct, an array or a map, and in formats that read them so.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ MOMENTS = {
 }
 _JSON = {"ignoreNullFields": "false", **MOMENTS}
 
+# formats whose rows may be the columns of a file, and which have bytes in base64
+BASE64 = ("debezium", "goldengate")
+
 # RFC 4180, and an empty field is null unless it is quoted: without a text of its own for null, Spark makes both null.
 CSV = {"quote": '"', "nullValue": "\x00\x00", "emptyValue": ""}
 _CSV_READS = {"multiLine": "true", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": "unreadable"}
@@ -45,7 +48,7 @@ def messages(session: SparkSession, paths: Iterable[str], feed: Mapping[str, Any
     """
     if feed["file_format"] == "avro":
         try:
-            return [frame_of_messages(session, list(paths))]
+            return [frame_of_messages(session, list(paths), base64_bytes=feed.get("format") in BASE64)]
         except UnreadableFile as error:
             raise _unreadable(error.path, feed, error.reason) from error
     shapes: dict[str, tuple[Any, list[str]]] = {}
@@ -97,7 +100,8 @@ def message_of(frame: DataFrame, columns: Sequence[str], feed: Mapping[str, Any]
 
     name = feed.get("message_column")
     if name is None:
-        values = [_json_value(frame[quoted(column)], frame.schema[column].dataType).alias(column) for column in columns]
+        base64_bytes = feed.get("format") in BASE64
+        values = [_json_value(frame[quoted(each)], frame.schema[each].dataType, base64_bytes).alias(each) for each in columns]
         return F.to_json(F.struct(*values), _JSON)
     if name not in columns:
         raise DbtRuntimeError(
@@ -150,12 +154,12 @@ def _json_text(text: Column) -> Column:
     return F.when(text.isNotNull(), F.regexp_extract(F.to_json(F.array(text)), r"(?s)^\[(.*)\]$", 1))
 
 
-def _json_value(value: Column, data_type: DataType) -> Column:
+def _json_value(value: Column, data_type: DataType, base64_bytes: bool) -> Column:
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
     if isinstance(data_type, T.BinaryType):
-        return F.hex(value)
+        return F.base64(value) if base64_bytes else F.hex(value)
     if isinstance(data_type, T.FractionalType):
         return value.cast("string")
     return value.cast(_with_text_decimals(data_type))
