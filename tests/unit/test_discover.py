@@ -177,6 +177,8 @@ DEBEZIUM = {"op": "c", "after": {"id": 1}, "source": {"db": "d", "table": "t"}}
         ("canal", {**CANAL, "id": 1}, ["_arrival"]),
         ("canal", {**CANAL, "ts": 1}, ["_message_time", "_arrival"]),
         ("canal", {**CANAL, "ts": 1, "id": 1}, None),
+        ("canal", {**CANAL, "ts": 1, "id": 0}, ["_message_time", "_arrival"]),
+        ("canal", {**CANAL, "ts": 1, "id": 0, "_tidb": {"commitTs": 1}}, None),
         ("debezium", DEBEZIUM, ["_arrival"]),
         ("debezium", {**DEBEZIUM, "ts_ms": 1}, ["_timestamp", "_arrival"]),
         ("debezium", {**DEBEZIUM, "source": {"db": "d", "table": "t", "file": "bin.1", "pos": 4}}, None),
