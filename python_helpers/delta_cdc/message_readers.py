@@ -266,7 +266,7 @@ READERS: dict[str, Callable[[Message], Iterator[Sighting]]] = {
     "powerexchange": _rows_with("DTL__CAPXACTION", lambda name: not name.upper().startswith("DTL__")),
     "rows": _rows,
     "snapshots": _rows,
-    "sqlserver_ct": _rows_with("__$operation", lambda name: not name.startswith("__")),
+    "sqlserver_ct": _rows_with("__$operation", lambda name: not name.startswith("__$")),
     "trigger_audit": _trigger_audit,
     "wal2json_v1": _wal2json_v1,
     "wal2json_v2": _wal2json_v2,

@@ -199,6 +199,8 @@ def test_what_is_of_no_table_or_beside_the_row_is_not_found() -> None:
     assert list(beside.columns) == ["id", "BI_tool"]
     operation = {"table": "O.T", "op_type": "U", "before": {"ID": 1}, "after": {"ID": 2}, "primary_keys": ["ID"]}
     assert found("goldengate", {"schema": {}, "payload": operation})["O.T"].keys == ["ID"]
+    changes = found("sqlserver_ct", {"__$start_lsn": "0x1", "__$operation": 2, "id": 1, "__version": 3})["t"]
+    assert list(changes.columns) == ["id", "__version"]
     missing = {**operation, "after": {"ID": 2, "ID_isMissing": False, "V": None, "V_isMissing": True}}
     assert list(found("goldengate", missing)["O.T"].columns) == ["ID", "V"]
     assert discovery.discover("debezium", ["null", "{}", "1"]).unread == 1
