@@ -113,8 +113,10 @@ def java_remedy(folders=("/usr/lib/jvm", "/Library/Java/JavaVirtualMachines")):
         for folder in folders:
             for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
                 for home in (os.path.join(folder, name), os.path.join(folder, name, "Contents", "Home")):
-                    fits = re.search(r"(?<!\d){0}(?!\d)".format(version), name)
-                    if fits and os.access(os.path.join(home, "bin", "java"), os.X_OK):
+                    command = os.path.join(home, "bin", "java")
+                    fits = re.search(r"(?<!\d){0}(?!\d)".format(version), name) and os.access(command, os.X_OK)
+                    # it is asked, for 17 is also in the name of a Java 11.0.17
+                    if fits and java_version(run([command, "-version"], dict(os.environ))[1]) == version:
                         return "There is one in {0}: export JAVA_HOME={0}".format(home)
     return (
         "Install it (Debian or Ubuntu: sudo apt install openjdk-17-jre-headless; macOS: brew install "

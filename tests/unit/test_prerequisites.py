@@ -128,8 +128,8 @@ def test_no_java(tmp_path: Path) -> None:
 def test_a_java_that_lies_about_unused_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert prerequisites.java_remedy((str(tmp_path / "none"),)).startswith("Install it (Debian or Ubuntu: ")
-    java(tmp_path / "java-11-openjdk", "")
-    home = java(tmp_path / "temurin-21.jdk" / "Contents" / "Home", "")
+    java(tmp_path / "java-11-openjdk-11.0.17.0.8", 'openjdk version "11.0.17"')
+    home = java(tmp_path / "temurin-21.jdk" / "Contents" / "Home", 'openjdk version "21.0.1"')
     assert prerequisites.java_remedy((str(tmp_path),)) == f"There is one in {home}: export JAVA_HOME={home}"
 
 
