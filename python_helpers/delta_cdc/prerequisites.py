@@ -131,6 +131,8 @@ def check_packages():
     if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
         return None
     url = settings.get("index-url") or PYPI
+    if not url.startswith(("http://", "https://")):
+        return None  # a folder is an index too
     why = unreachable(url, settings.get("proxy"))
     if why is None:
         return None
@@ -185,6 +187,7 @@ def pip_settings():
     files = [
         "/etc/xdg/pip/pip.conf",
         "/etc/pip.conf",
+        "/Library/Application Support/pip/pip.conf",
         os.path.join(home, ".pip", "pip.conf"),
         os.path.join(home, "Library", "Application Support", "pip", "pip.conf"),
         os.path.join(config, "pip", "pip.conf"),

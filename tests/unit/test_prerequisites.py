@@ -156,8 +156,9 @@ def test_the_package_index(monkeypatch: pytest.MonkeyPatch, answering: str) -> N
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     assert prerequisites.check_packages() is None
     monkeypatch.delenv("PIP_NO_INDEX")
-    monkeypatch.setenv("PIP_INDEX_URL", answering)
-    assert prerequisites.check_packages() is None
+    for index in (answering, "file:///srv/simple", "/srv/simple"):
+        monkeypatch.setenv("PIP_INDEX_URL", index)
+        assert prerequisites.check_packages() is None
 
 
 def test_settings_of_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
