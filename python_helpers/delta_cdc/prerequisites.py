@@ -144,21 +144,21 @@ def check_packages():
 
 def check_jars():
     # type: () -> str | None
-    """Maven Central, unless Delta's jars are there already or Ivy is told of another place."""
+    """Maven Central, or the mirror that Ivy is told of, unless Delta's jars are there already."""
     home = os.path.expanduser("~")
     cache = os.environ.get("SPARKDELTA_JARS") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "dbt-sparkdelta"
     )
-    if os.path.isdir(cache) and os.listdir(cache):
+    if os.path.isdir(cache) and set(os.listdir(cache)) - {"lock"}:
         return None
-    why = unreachable(MAVEN_CENTRAL, None)
+    url = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY") or MAVEN_CENTRAL  # Spark's own variable
+    why = unreachable(url, None)
     if why is None:
         return None
     return (
-        "Maven Central ({0}) cannot be reached ({1}), and Delta's jars are not in {2}. Connect to the "
-        "network, set HTTPS_PROXY, or copy that folder from a machine where `make setup` ran.".format(
-            MAVEN_CENTRAL, why, cache
-        )
+        "The Maven repository {0} cannot be reached ({1}), and Delta's jars are not in {2}. Connect to the network, set "
+        "HTTPS_PROXY, name a mirror (export DEFAULT_ARTIFACT_REPOSITORY=https://...), or copy that folder from a machine "
+        "where `make setup` ran.".format(without_password(url), why, cache)
     )
 
 

@@ -181,13 +181,19 @@ def test_settings_of_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert prerequisites.pip_settings()["index-url"] == "http://three"
 
 
-def test_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answering: str) -> None:
+    monkeypatch.delenv("DEFAULT_ARTIFACT_REPOSITORY", raising=False)
     monkeypatch.setenv("SPARKDELTA_JARS", str(tmp_path))
     monkeypatch.setattr(prerequisites, "MAVEN_CENTRAL", "http://127.0.0.1:9/maven2")
     problem = prerequisites.check_jars()
     assert problem is not None
-    assert problem.startswith("Maven Central (http://127.0.0.1:9/maven2) cannot be reached (")
+    assert problem.startswith("The Maven repository http://127.0.0.1:9/maven2 cannot be reached (")
     assert str(tmp_path) in problem
+    (tmp_path / "lock").touch()  # left by one that fetched nothing
+    assert prerequisites.check_jars() == problem
+    monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", answering)
+    assert prerequisites.check_jars() is None
+    monkeypatch.delenv("DEFAULT_ARTIFACT_REPOSITORY")
     (tmp_path / "delta").mkdir()
     assert prerequisites.check_jars() is None
 

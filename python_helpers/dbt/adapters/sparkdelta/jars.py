@@ -114,7 +114,8 @@ def _why(stderr: str, packages: Sequence[str], folder: Path) -> str:
         return (
             f"The jars of {wanted} are not in {folder} and no Maven repository gave them. Run "
             "`python -m dbt.adapters.sparkdelta.jars` where Maven Central is reached and copy that folder, "
-            "or name a mirror in the profile's server_side_parameters (`spark.jars.repositories: https://…`)."
+            "or name a mirror: in DEFAULT_ARTIFACT_REPOSITORY, or in the profile's server_side_parameters "
+            "(`spark.jars.repositories: https://…`)."
         )
     return f"The jars of {wanted} could not be resolved, spark-submit said:\n{stderr.strip()[-2000:]}"
 
