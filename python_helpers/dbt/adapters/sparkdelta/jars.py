@@ -18,6 +18,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -82,6 +84,8 @@ def resolve(packages: Sequence[str], folder: Path, settings: Mapping[str, str], 
 def _fetch(packages: Sequence[str], folder: Path, settings: Mapping[str, str], beside_spark: bool) -> None:
     conf = {key: value for key, value in settings.items() if key.startswith("spark.jars.")}
     conf["spark.jars.packages"] = ",".join(packages)
+    if options := _proxy_options():
+        conf["spark.driver.extraJavaOptions"] = options
     done = subprocess.run([sys.executable, "-c", _RESOLVE, json.dumps(conf)], capture_output=True, text=True, check=False)
     found = re.search(r"^JARS=(.*)$", done.stdout, re.MULTILINE)
     if not found:
@@ -96,6 +100,23 @@ def _fetch(packages: Sequence[str], folder: Path, settings: Mapping[str, str], b
             if _artifact(source.name.split("_", 1)[-1]) not in ours:
                 shutil.copy(source, staging / source.name)
         os.rename(staging, folder)  # atomic: a process that is killed leaves no half of it
+
+
+def _proxy_options() -> str:
+    """Java's options for the proxy of HTTPS_PROXY and NO_PROXY, at which pip looks and Java does not."""
+    given = getproxies()
+    options = []
+    for scheme in ("http", "https"):
+        text = given.get(scheme, "")
+        proxy = urlsplit(text if "://" in text else f"http://{text}")
+        if proxy.hostname:
+            port = proxy.port or (443 if proxy.scheme == "https" else 80)
+            options += [f"-D{scheme}.proxyHost={proxy.hostname}", f"-D{scheme}.proxyPort={port}"]
+    direct = [name.strip().lstrip(".") for name in given.get("no", "").split(",") if name.strip()]
+    if options and direct:
+        names = ["localhost", "127.*", *(each for name in direct for each in (name, f"*.{name}"))]
+        options.append(f"-Dhttp.nonProxyHosts={'|'.join(dict.fromkeys(names))}")
+    return " ".join(options)
 
 
 def _artifact(file_name: str) -> str:

@@ -1,0 +1,60 @@
+"""How Delta's jars are fetched; Spark's Ivy is not started."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dbt.adapters.sparkdelta import jars
+
+PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str) -> dict[str, Any]:
+    """Fetch one package where Ivy says `found`; what Spark was started with."""
+    asked: dict[str, Any] = {}
+
+    def run(command: list[str], **options: Any) -> SimpleNamespace:
+        asked.update(options, conf=json.loads(command[-1]))
+        return SimpleNamespace(stdout=f"JARS={found}\n", stderr="")
+
+    monkeypatch.setattr(jars.subprocess, "run", run)
+    jars.resolve(["a:b:1"], tmp_path / "cache" / "b-1", {}, beside_spark=False)
+    return asked
+
+
+def jar(folder: Path) -> Path:
+    folder.mkdir()
+    path = folder / "a_b-1.jar"
+    path.touch()
+    return path
+
+
+def test_ivy_goes_through_the_proxy_that_pip_goes_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:secret@proxy.corp:3128")
+    monkeypatch.setenv("NO_PROXY", "localhost, .corp")
+    options = fetched(tmp_path, monkeypatch, jar(tmp_path / "ivy").as_uri())["conf"]["spark.driver.extraJavaOptions"]
+    assert options.split() == [
+        "-Dhttps.proxyHost=proxy.corp", "-Dhttps.proxyPort=3128", "-Dhttp.nonProxyHosts=localhost|127.*|*.localhost|corp|*.corp",
+    ]
+
+
+@pytest.mark.parametrize("proxy", ["proxy.corp:3128", "http://proxy.corp:3128/"])
+def test_a_proxy_is_named_with_and_without_a_scheme(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    monkeypatch.setenv("https_proxy", proxy)
+    assert jars._proxy_options() == "-Dhttps.proxyHost=proxy.corp -Dhttps.proxyPort=3128"
+
+
+def test_without_a_proxy_java_is_told_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "getproxies", dict)
+    assert "spark.driver.extraJavaOptions" not in fetched(tmp_path, monkeypatch, jar(tmp_path / "ivy").as_uri())["conf"]
