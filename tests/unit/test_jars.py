@@ -58,3 +58,8 @@ def test_a_proxy_is_named_with_and_without_a_scheme(monkeypatch: pytest.MonkeyPa
 def test_without_a_proxy_java_is_told_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jars, "getproxies", dict)
     assert "spark.driver.extraJavaOptions" not in fetched(tmp_path, monkeypatch, jar(tmp_path / "ivy").as_uri())["conf"]
+
+
+def test_a_home_with_a_blank_in_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched(tmp_path, monkeypatch, jar(tmp_path / "of jane").as_uri())
+    assert [path.name for path in (tmp_path / "cache" / "b-1").iterdir()] == ["a_b-1.jar"]

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -95,7 +95,7 @@ def _fetch(packages: Sequence[str], folder: Path, settings: Mapping[str, str], b
         staging = Path(scratch) / "jars"
         staging.mkdir()
         for url in found.group(1).split(","):
-            source = Path(re.sub(r"^file:/*", "/", url))
+            source = Path(unquote(re.sub(r"^file:/*", "/", url)))
             # Ivy names files <group>_<artifact>-<version>.jar. What Spark ships must not be loaded twice.
             if _artifact(source.name.split("_", 1)[-1]) not in ours:
                 shutil.copy(source, staging / source.name)
