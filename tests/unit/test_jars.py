@@ -63,3 +63,11 @@ def test_without_a_proxy_java_is_told_nothing(tmp_path: Path, monkeypatch: pytes
 def test_a_home_with_a_blank_in_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fetched(tmp_path, monkeypatch, jar(tmp_path / "of jane").as_uri())
     assert [path.name for path in (tmp_path / "cache" / "b-1").iterdir()] == ["a_b-1.jar"]
+
+
+def test_a_host_whose_name_has_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    found = jar(tmp_path / "ivy").as_uri()
+    assert fetched(tmp_path / "1", monkeypatch, found)["env"]["SPARK_LOCAL_IP"] == "127.0.0.1"
+    monkeypatch.setenv("SPARK_LOCAL_IP", "10.0.0.7")
+    assert fetched(tmp_path / "2", monkeypatch, found)["env"]["SPARK_LOCAL_IP"] == "10.0.0.7"

@@ -1,11 +1,16 @@
-"""Java's classes by name."""
+"""Java: its classes by name, and what it is started with."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from dbt.adapters.sparkdelta.java import java_class
+from dbt.adapters.sparkdelta.session import start_java
 
 
 class View:
@@ -28,3 +33,22 @@ def test_a_class_is_looked_up_once_and_pyspark_finds_it_where_it_looks() -> None
     assert jvm.PythonUtils is java_class(sessions[0], "PythonUtils")  # type: ignore[arg-type]
     assert len(asked) == len(set(asked))
     assert "PythonUtils" in asked
+
+
+@pytest.fixture
+def starting(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyspark
+    import pyspark.java_gateway
+
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(pyspark.java_gateway, "launch_gateway", lambda *_: None)
+    monkeypatch.setattr(pyspark, "SparkContext", lambda **_: None)
+
+
+@pytest.mark.usefixtures("starting")
+def test_one_machine_needs_no_address_of_its_name(tmp_path: Path) -> None:
+    os.environ.pop("SPARK_LOCAL_IP", None)
+    start_java({"spark.master": "spark://m:7077"}, tmp_path)
+    assert "SPARK_LOCAL_IP" not in os.environ
+    start_java({"spark.master": "local[*]"}, tmp_path)
+    assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"

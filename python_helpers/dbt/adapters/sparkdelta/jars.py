@@ -86,7 +86,9 @@ def _fetch(packages: Sequence[str], folder: Path, settings: Mapping[str, str], b
     conf["spark.jars.packages"] = ",".join(packages)
     if options := _proxy_options():
         conf["spark.driver.extraJavaOptions"] = options
-    done = subprocess.run([sys.executable, "-c", _RESOLVE, json.dumps(conf)], capture_output=True, text=True, check=False)
+    environment = {"SPARK_LOCAL_IP": "127.0.0.1", **os.environ}  # see session.start_java
+    command = [sys.executable, "-c", _RESOLVE, json.dumps(conf)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     found = re.search(r"^JARS=(.*)$", done.stdout, re.MULTILINE)
     if not found:
         raise DbtRuntimeError(_why(done.stderr, packages, folder))

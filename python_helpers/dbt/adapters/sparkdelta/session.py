@@ -138,6 +138,8 @@ def start_java(conf: Mapping[str, str], root: Path) -> None:
 
     if conf["spark.master"].startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # not any `python3`: functions in Python want this one's packages
+        # else Spark asks for the address of the host's name, needed or not, and does not start where the name has none
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
     log = root / "spark.log"
     with open(log, "w", encoding="utf-8") as file:
