@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,3 +53,12 @@ def test_one_machine_needs_no_address_of_its_name(tmp_path: Path) -> None:
     assert "SPARK_LOCAL_IP" not in os.environ
     start_java({"spark.master": "local[*]"}, tmp_path)
     assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
+
+
+@pytest.mark.usefixtures("starting")
+def test_functions_run_in_this_python_whatever_another_spark_is_told(tmp_path: Path) -> None:
+    os.environ["PYSPARK_PYTHON"] = "/usr/bin/python3.9"
+    start_java({"spark.master": "spark://m:7077"}, tmp_path)
+    assert os.environ["PYSPARK_PYTHON"] == "/usr/bin/python3.9"
+    start_java({"spark.master": "local[*]"}, tmp_path)
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable

@@ -137,7 +137,7 @@ def start_java(conf: Mapping[str, str], root: Path) -> None:
     from pyspark.java_gateway import launch_gateway
 
     if conf["spark.master"].startswith("local"):
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # not any `python3`: functions in Python want this one's packages
+        os.environ["PYSPARK_PYTHON"] = sys.executable  # functions in Python want this one's packages, whatever another Spark has
         # else Spark asks for the address of the host's name, needed or not, and does not start where the name has none
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
