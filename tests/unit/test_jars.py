@@ -7,7 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyspark
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import jars
 
@@ -71,3 +73,29 @@ def test_a_host_whose_name_has_no_address(tmp_path: Path, monkeypatch: pytest.Mo
     assert fetched(tmp_path / "1", monkeypatch, found)["env"]["SPARK_LOCAL_IP"] == "127.0.0.1"
     monkeypatch.setenv("SPARK_LOCAL_IP", "10.0.0.7")
     assert fetched(tmp_path / "2", monkeypatch, found)["env"]["SPARK_LOCAL_IP"] == "10.0.0.7"
+
+
+def test_what_another_spark_is_told_takes_the_place_of_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages x:y:1 pyspark-shell")
+    assert "PYSPARK_SUBMIT_ARGS" not in fetched(tmp_path, monkeypatch, jar(tmp_path / "ivy").as_uri())["env"]
+
+
+@pytest.mark.parametrize(
+    ("core", "holds"), [("spark-core_2.12-3.5.1.jar", "Spark 3.5.1"), ("spark-core_2.13-4.2.0.jar", None), ("x.jar", "no Spark")]
+)
+def test_another_spark_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, core: str, holds: str | None) -> None:
+    monkeypatch.setattr(jars.metadata, "version", lambda _: "4.2.0")
+    monkeypatch.setattr(pyspark, "__version__", "4.2.0")
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    jars.refuse_other_spark()
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / core).touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    if holds is None:
+        jars.refuse_other_spark()
+    else:
+        with pytest.raises(DbtRuntimeError, match=f"SPARK_HOME is .*, which holds {holds}; pyspark 4.2.0 is installed"):
+            jars.refuse_other_spark()
+    monkeypatch.setattr(pyspark, "__version__", "3.5.1")
+    with pytest.raises(DbtRuntimeError, match=r"Python finds 3\.5\.1 in .* Take that out of PYTHONPATH"):
+        jars.refuse_other_spark()

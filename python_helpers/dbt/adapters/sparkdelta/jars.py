@@ -45,6 +45,26 @@ def delta_package() -> str:
     return f"io.delta:delta-spark_{'.'.join(spark.split('.')[:2])}_2.13:{delta}"
 
 
+def refuse_other_spark() -> None:
+    """Raises DbtRuntimeError where the environment names another Spark than pip installed: its Java does not fit this Python."""
+    import pyspark
+
+    wanted = metadata.version("pyspark")
+    if pyspark.__version__ != wanted:
+        raise DbtRuntimeError(
+            f"pyspark {wanted} is installed, and Python finds {pyspark.__version__} in {Path(pyspark.__file__).parent} "
+            "before it. Take that out of PYTHONPATH."
+        )
+    home = os.environ.get("SPARK_HOME", "/")
+    named = [re.match(r"spark-core_[\d.]+-([\d.]*\d)", path.name) for path in Path(home, "jars").glob("spark-core_*.jar")]
+    found = ", ".join(match[1] for match in named if match)
+    if "SPARK_HOME" in os.environ and found != wanted:
+        raise DbtRuntimeError(
+            f"SPARK_HOME is {home}, which holds {'Spark ' + found if found else 'no Spark'}; pyspark {wanted} is installed. "
+            "Go without: unset SPARK_HOME"
+        )
+
+
 def cache_folder(packages: Sequence[str]) -> Path:
     """Where the jars of these packages are kept: under $SPARKDELTA_JARS or the user's cache folder."""
     base = os.environ.get(CACHE_VARIABLE) or os.path.join(
@@ -82,11 +102,13 @@ def resolve(packages: Sequence[str], folder: Path, settings: Mapping[str, str], 
 
 
 def _fetch(packages: Sequence[str], folder: Path, settings: Mapping[str, str], beside_spark: bool) -> None:
+    refuse_other_spark()
     conf = {key: value for key, value in settings.items() if key.startswith("spark.jars.")}
     conf["spark.jars.packages"] = ",".join(packages)
     if options := _proxy_options():
         conf["spark.driver.extraJavaOptions"] = options
     environment = {"SPARK_LOCAL_IP": "127.0.0.1", **os.environ}  # see session.start_java
+    environment.pop("PYSPARK_SUBMIT_ARGS", None)  # its `--packages` would take the place of these
     command = [sys.executable, "-c", _RESOLVE, json.dumps(conf)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     found = re.search(r"^JARS=(.*)$", done.stdout, re.MULTILINE)

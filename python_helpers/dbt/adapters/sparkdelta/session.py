@@ -20,7 +20,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.sparkdelta import settings as spark_defaults
 from dbt.adapters.sparkdelta import statements
 from dbt.adapters.sparkdelta.class_archive import settings_with_jars
-from dbt.adapters.sparkdelta.jars import jar_paths
+from dbt.adapters.sparkdelta.jars import jar_paths, refuse_other_spark
 from dbt.adapters.sparkdelta.java import short_message, shortly, whole_text
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, response_of
 from dbt.adapters.sparkdelta.seeds import literal
@@ -113,6 +113,7 @@ def _start(settings: dict[str, str], root: Path) -> SparkSession:
                 "Spark needs Java 17 or 21 and no `java` was found. Install it (Debian: `apt install "
                 "openjdk-17-jre-headless`, macOS: `brew install openjdk@17`) or set JAVA_HOME."
             )
+        refuse_other_spark()
         given = [path for path in conf.get("spark.jars", "").split(",") if path]
         packages = [name for name in conf.pop("spark.jars.packages", "").split(",") if name]
         if not any("delta-spark_" in name for name in given):
