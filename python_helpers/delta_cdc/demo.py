@@ -6,6 +6,7 @@ Run from the project's folder. Everything it makes is in target/demo.
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import shutil
@@ -63,7 +64,7 @@ def main() -> int:
     shutil.rmtree(ROOT, ignore_errors=True)
     LANDING.mkdir(parents=True)
     os.environ["DBT_PROFILES_DIR"] = "profiles"
-    dbt = WarmDbt(Path("."), ["--target", "demo", "--vars", f"{{demo_landing: {LANDING.absolute()}}}"])
+    dbt = WarmDbt(Path("."), ["--target", "demo", "--vars", json.dumps({"demo_landing": str(LANDING.absolute())})])
     started = time.monotonic()
     console.print(
         "A PostgreSQL 15 database, four clients writing, captured with wal2json: "
