@@ -9,6 +9,8 @@ PYTHON ?=
 PY := $(VENV)/bin/python
 # an environment knows the folder that it was made for: in a copied or moved project it is made anew
 STAMP := $(VENV)/.installed-$(shell pwd -P | cksum | cut -d ' ' -f 1)
+# nor is it one any more where its Python went, or became another with the system
+$(shell $(PY) -c 'import delta_cdc' 2>/dev/null || rm -f "$(STAMP)")
 JAVA := $(PY) python_helpers/delta_cdc/prerequisites.py --only java
 
 # make scenarios CASES="file-or-folder …" REPORT=report.json

@@ -6,6 +6,7 @@ import ast
 import http.server
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -314,6 +315,20 @@ def test_what_pip_says_becomes_a_sentence(tmp_path: Path) -> None:
     assert line.startswith("The packages could not be installed: Could not find a version that satisfies the")
     assert line.endswith(f"(all that pip said: {tmp_path}/venv/setup.log)")
     assert not (tmp_path / "venv" / ".installed-1").exists()
+
+
+def test_setup_is_done_again_where_the_environment_s_python_is_gone(tmp_path: Path) -> None:
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.symlink_to(shutil.which("true") or "true")
+    command = ["make", "setup", f"VENV={tmp_path}"]
+    asked = subprocess.run([*command, "-n"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    stamp = Path(re.findall(r'"(.*?)"', asked)[-1])
+    stamp.touch()
+    assert "bin/setup" not in subprocess.run([*command, "-n"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    python.unlink()
+    python.symlink_to(tmp_path / "python-that-is-gone")
+    assert "bin/setup" in subprocess.run([*command, "-n"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 def test_help_lists_what_make_can_do() -> None:
