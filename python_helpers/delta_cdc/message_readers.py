@@ -166,7 +166,7 @@ def _canal(message: Message) -> Iterator[Sighting]:
             raise TypeError("`data` holds no rows")
         named = {name: types.get(name.lower()) for name in row}
         number = message.get("id")  # TiCDC's is 0, beside the number of the transaction
-        has_position = message.get("ts") and number or number == 0 and (message.get("_tidb") or {}).get("commitTs")
+        has_position = (message.get("ts") and number) or (number == 0 and (message.get("_tidb") or {}).get("commitTs"))
         order = _order(has_position, "_message_time", message.get("ts"))
         yield Sighting(_qualified(message, "database"), named, message.get("pkNames") or [], settings=order)
 
