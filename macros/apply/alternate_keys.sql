@@ -63,6 +63,8 @@
 {%- set rest = delta_cdc.column_list(values) ~ ', _cdc_op, _cdc_key_before, _cdc_missing, _cdc_occurred_at, '
       ~ delta_cdc.order_columns() | join(', ') -%}
 {%- set place = 'struct(' ~ delta_cdc.order_columns() | join(', ') ~ ')' -%}
+{#- of a table that was loaded with other keys once (K8), the key of today may not have changed -#}
+{%- set is_moved = '_cdc_key_before is not null and not (' ~ delta_cdc.same_columns(keys, '_cdc_key_before', 'known') ~ ')' -%}
 known as (
   select {{ delta_cdc.column_list(keys) }}, {{ rest }}, _cdc_error from read where _cdc_error is null and not _cdc_is_nameless
 {%- if past %}
@@ -75,7 +77,7 @@ held as (  -- from which place to which a key's row had which values
     select *, {{ delta_cdc._own_entity(keys) }} as _cdc_entity, 0 as _cdc_after from (
       select {{ delta_cdc.column_list(keys) }}, {{ rest }}, _cdc_op = 'D' as _cdc_ends from known where _cdc_op <> 'T'
       union all  -- a key change takes the row away from its old key
-      select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, {{ rest }}, true from known where _cdc_key_before is not null
+      select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, {{ rest }}, true from known where {{ is_moved }}
     )
   ),
   {{ delta_cdc.entity_states({'keys': keys, 'columns': keys + values}, 'known') | indent(2) }}
