@@ -78,6 +78,8 @@ held as (  -- from which place to which a key's row had which values
       select {{ delta_cdc.column_list(keys) }}, {{ rest }}, _cdc_op = 'D' as _cdc_ends from known where _cdc_op <> 'T'
       union all  -- a key change takes the row away from its old key
       select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, {{ rest }}, true from known where {{ is_moved }}
+      union all  -- and displaces who is still at its new one (K7): nothing of that one is the row's that comes
+      select {{ delta_cdc.column_list(keys) }}, {{ rest | replace('_cdc_row', '_cdc_row - 1') }}, true from known where {{ is_moved }}
     )
   ),
   {{ delta_cdc.entity_states({'keys': keys, 'columns': keys + values}, 'known') | indent(2) }}
