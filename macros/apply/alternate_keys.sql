@@ -105,7 +105,10 @@ meant as (  -- what another batch brought for the very position of the event cou
     select 1 from nameless as d
     where (d._cdc_op = 'D' or {{ delta_cdc._gives_up(settings) }})
       and {{ delta_cdc._names(settings, 'd') }} and held._cdc_from < d._cdc_place
-        and d._cdc_position < e._cdc_position
+        and (d._cdc_position < e._cdc_position
+          -- or it stands above it in its change set, at its position, and is no copy of it
+          or (d._cdc_position <=> e._cdc_position and d._cdc_batch_id = e._cdc_batch_id and d._cdc_row < e._cdc_row
+            and not ({{ delta_cdc.same_columns(['_cdc_op', '_cdc_named_by'] + values, 'd', 'e') }})))
   )
   group by all
 ),
