@@ -162,7 +162,7 @@ with changes as (
 told as (
   select c.*,
     {{ 'e.entity' if keys_table else 'null' }} as _cdc_entity, {{ 'e.origin' if keys_table else 'null' }} as _cdc_origin,
-    {{ 'e.displaced_entity' if keys_table else 'null' }} as _cdc_displaces, {{ is_held }} as _cdc_is_held,
+    {{ is_held }} as _cdc_is_held,
     struct(c.{{ delta_cdc.order_columns() | join(', c.') }}) as _cdc_place,
     if(c._cdc_error is null and not {{ is_held }}
       {{- " and not coalesce(e.origin in ('absorbed', 'unknown_delete'), false)" if keys_table }},
@@ -172,15 +172,19 @@ told as (
   left join {{ keys_table }} as e on e._cdc_batch_id = c._cdc_batch_id and e._cdc_row = c._cdc_row
   {%- endif %}
 ),
-displaced as (
-  select _cdc_displaces, max(_cdc_place) as _cdc_at
-  from told where _cdc_counts_as is not null and _cdc_displaces is not null
-  group by _cdc_displaces
+displaced as (  -- for good, at whichever of their keys, though they may have changed once more in that transaction (K7)
+{%- if keys_table %}
+  select distinct e.displaced_entity as _cdc_displaced from {{ keys_table }} as e
+  join {{ table.staging }} as c on c._cdc_batch_id = e._cdc_batch_id and c._cdc_row = e._cdc_row
+  where e.displaced_entity is not null and c._cdc_error is null and not {{ is_held }}
+{%- else %}
+  select cast(null as string) as _cdc_displaced where false
+{%- endif %}
 )
-select told.*, {{ newest }} as _cdc_is_newest, {{ newest }}
-    and coalesce(_cdc_place > max(if(_cdc_counts_as = 'T', _cdc_place, null)) over (), true)
-    and coalesce(_cdc_place > displaced._cdc_at, true) as _cdc_is_last
-from told left join displaced on displaced._cdc_displaces = told._cdc_entity
+select * except (_cdc_displaced), {{ newest }} and _cdc_displaced is null as _cdc_is_newest,
+  {{ newest }} and _cdc_displaced is null
+    and coalesce(_cdc_place > max(if(_cdc_counts_as = 'T', _cdc_place, null)) over (), true) as _cdc_is_last
+from told left join displaced on displaced._cdc_displaced = told._cdc_entity
   {%- endset -%}
   {%- do adapter.create_kept_view('cdc_told_of_row', told) -%}
   {%- set changes -%}

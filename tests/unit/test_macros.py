@@ -1783,6 +1783,40 @@ def test_A9_explain_shows_the_row_of_final_that_was_deleted_softly(mode: str, wh
     assert sources == [f"cdc_told_of_row where {where}"]
 
 
+def test_K7_explain_takes_no_displaced_row_for_that_of_final() -> None:
+    """Row a came from key 1 to key 2, where row b displaced it; there a changed once more in that transaction. Asked for key 1,
+    of which b knows nothing."""
+    views: dict[str, str] = {}
+    adapter = SimpleNamespace(create_kept_view=views.__setitem__, query_rows=lambda sql: [])
+    macros = load(delta_cdc=(namespace := SimpleNamespace()), adapter=adapter, print=lambda text: None)
+    settings = {"keys": ["id"], "columns": ["id"]}
+    fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": "keys", "_model_of": "final"}
+    fakes |= {"progress": SimpleNamespace(columns=["id"]), "_rows_at_keys": []}
+    for name, macro in macros.items():
+        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    macros["explain"]("stg")
+    sql = views["cdc_told_of_row"]
+    for ours, duckdb_s in (
+        ("<=>", "="), ("struct(", "row("), (" except (", " exclude ("), ("left semi join", "semi join"), ("`", ""),
+    ):  # fmt: skip
+        sql = sql.replace(ours, duckdb_s)
+    with duckdb.connect() as connection:
+        connection.execute(
+            """create table stg as select *, null::bigint as _cdc_ordinal, 0 as _cdc_batch_id, null::text as _cdc_error
+            from (values (0, 'I', 1, 1), (1, 'U', 2, 2), (2, 'U', 2, 5), (3, 'U', 2, 5))
+            as s (_cdc_row, _cdc_op, id, _cdc_sequence)"""
+        )
+        connection.execute("create table cdc_keys_of_row as select unnest([1, 2]) as id")
+        connection.execute("create table cdc_changes_of_row as select * from stg where _cdc_row <> 2")
+        connection.execute(
+            """create table keys as select *, 0 as _cdc_batch_id, null::text as origin
+            from (values (0, 'a', null), (1, 'a', null), (2, 'b', 'a'), (3, 'a', null))
+            as k (_cdc_row, entity, displaced_entity)"""
+        )
+        told = connection.execute(f"select _cdc_row, _cdc_is_newest, _cdc_is_last from ({sql}) order by 1").fetchall()
+    assert told == [(row, False, False) for row in (0, 1, 3)]
+
+
 def test_H4_rows_of_a_moment_stand_in_the_order_of_their_keys_whatever_these_are_named() -> None:
     asked: list[str] = []
     namespace = SimpleNamespace()
