@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from delta_cdc.cli import main
+from delta_cdc.config_reader import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = (ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md")
@@ -36,6 +37,19 @@ def test_every_link_of_a_page_leads_somewhere(page):
     assert [target for target in local if not (page.parent / target.split("#")[0]).exists()] == []
 
 
+def headings(page: Path) -> set[str]:
+    """Those of a page as links name them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    plain = [re.sub(r"[^\w\- ]", "", line.lower()) for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    return {line.replace(" ", "-") for line in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_to_a_heading_names_one(page):
+    targets = re.findall(r"\]\(([^)\s:]*)#([^)\s]+)\)", page.read_text())
+    assert [(name, each) for name, each in targets if each not in headings(page.parent / name if name else page)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_that_a_page_names_is_known(page):
     named = re.findall(r"delta-cdc ([a-z][a-z-]*)", page.read_text())
@@ -50,6 +64,19 @@ def test_python_is_python(block):
 @pytest.mark.parametrize("block", blocks("yaml"))
 def test_yaml_is_yaml(block):
     yaml.safe_load(block)
+
+
+@pytest.mark.parametrize("block", [each for each in blocks("yaml") if "sources:" in each.values[0]])
+def test_a_source_in_yaml_is_a_configuration(block, tmp_path):
+    told = yaml.safe_load(block)
+    for source in told["sources"]:
+        for table in source.setdefault("tables", [{"name": "any_table"}]):  # what the text has left out
+            table.setdefault("columns", [{"name": "id", "data_type": "int"}])
+            table.setdefault("config", {}).setdefault("meta", {}).setdefault("cdc", {}).setdefault("keys", ["id"])
+    (tmp_path / "models").mkdir()
+    (tmp_path / "dbt_project.yml").write_text("name: any_project")
+    (tmp_path / "models" / "_sources.yml").write_text(yaml.safe_dump(told))
+    assert load_project(tmp_path).tables
 
 
 @pytest.mark.parametrize("block", blocks("cron"))
