@@ -149,6 +149,8 @@
 {%- set key_list = delta_cdc.column_list(keys) -%}
 {%- set final = delta_cdc._model_of(settings, 'final') -%}
 {%- set position = 'struct(' ~ delta_cdc.order_columns() | join(', ') ~ ')' -%}
+{%- set ended = 'staged._cdc_position' if state.notes.truncates is sameas false else 'greatest(staged._cdc_position, (select max('
+      ~ position ~ ') from ' ~ staging ~ " where _cdc_op = 'T' and _cdc_error is null))" -%}
 {%- set counted = settings.get('max_delete_share') is not none and state.exists -%}
 {%- set final_state = adapter.table_state(final) if counted else {'exists': false} -%}
 {#- of a final by other keys (K8) nobody can tell what would go -#}
@@ -156,7 +158,8 @@
 with {{ delta_cdc._staging_ctes(settings, lines) }}
 {%- if live %},
 live as (
-  select {{ key_list }} from {{ final }}{% if '_cdc_is_deleted' in final_state.columns %} where not _cdc_is_deleted{% endif %}
+  select {{ key_list }}, true as _cdc_lives from {{ final }}
+  {{- ' where not _cdc_is_deleted' if '_cdc_is_deleted' in final_state.columns }}
 ),
 usable as (
   select *, {{ position }} as _cdc_position,
@@ -189,21 +192,30 @@ touched as (
 {%- endif %}
 ),
 {%- if plan.late %}
-staged as (
-  select {{ delta_cdc.column_list(keys, 's.') }}, max({{ position }}) as _cdc_position
-  from {{ staging }} as s left semi join touched on {{ delta_cdc.same_columns(keys, 's', 'touched') }}
-  where s._cdc_error is null and s._cdc_op <> 'T'
-  group by all
+staged as (  -- the newest known at a key, which where no row lives ended it: what is told again below that brings none back
+  select {{ key_list }}, max(_cdc_position) as _cdc_position from (
+    select {{ key_list }}, {{ position }} as _cdc_position from {{ staging }} where _cdc_error is null and _cdc_op <> 'T'
+{%- if settings.key_changes %}
+    union all
+    select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, {{ position }}
+    from {{ staging }} where _cdc_error is null and _cdc_key_before is not null
+{%- endif %}
+  ) as s left semi join touched on {{ delta_cdc.same_columns(keys, 's', 'touched') }}
+  group by {{ key_list }}
 ),
 {%- endif %}
 known as (
   select * from said
   union all
-  select -1, {{ delta_cdc.column_list(keys, 'live.') }},
-    {{ 'staged._cdc_position' if plan.late else 'null' }}, false, false, false
-  from live left semi join touched on {{ delta_cdc.same_columns(keys, 'live', 'touched') }}
 {%- if plan.late %}
-  left join staged on {{ delta_cdc.same_columns(keys, 'staged', 'live') }}
+  select -1, {{ delta_cdc.column_list(keys, 'touched.') }},
+    {{ ended }}, live._cdc_lives is null, false, false
+  from touched
+  left join staged on {{ delta_cdc.same_columns(keys, 'staged', 'touched') }}
+  left join live on {{ delta_cdc.same_columns(keys, 'live', 'touched') }}
+{%- else %}
+  select -1, {{ delta_cdc.column_list(keys, 'live.') }}, null, false, false, false
+  from live left semi join touched on {{ delta_cdc.same_columns(keys, 'live', 'touched') }}
 {%- endif %}
 {%- if plan.truncates %}
   union all

@@ -1713,6 +1713,40 @@ def test_Q2_a_hold_is_of_one_table_whatever_other_tables_have_its_alias() -> Non
     assert "`table` in ('item', 'one.item')" in macros["unheld"](settings, one)
 
 
+def test_Q4_O4_what_comes_again_of_a_row_that_is_gone_brings_it_back_in_no_count() -> None:
+    """Row 2 was deleted, 3 became 4, which was deleted, 5 went by a truncate; then all of it comes again, a set each."""
+    told = [  # op, key, key before, sequence
+        ("I", 5, None, 1), ("T", None, None, 2), ("I", 1, None, 3), ("I", 2, None, 4), ("I", 3, None, 5), ("D", 2, None, 6),
+        ("U", 4, 3, 7), ("D", 4, None, 8)]
+    macros = macros_beside(
+        {"_model_of": lambda *_: "final", "_staging_ctes": lambda *_: "changes as (select * from told_again)"},
+        adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True, columns=["id"], notes={})),
+    )
+    state = SimpleNamespace(exists=True, notes=SimpleNamespace(truncates=True))
+    sql = macros["_about_change_sets"](
+        {**SETTINGS, "max_delete_share": 0.5}, "stg", "", state, SimpleNamespace(late=8, truncates=1))
+    for ours, duckdb_s in (
+        ("<=>", "is not distinct from"), ("struct(", "row("), ("left semi join", "semi join"), ("`", ""), ("0L", "0"),
+        ("row(_cdc_position, _cdc_ends, _cdc_goes)",
+         "{'_cdc_position': _cdc_position, '_cdc_ends': _cdc_ends, '_cdc_goes': _cdc_goes}"),
+    ):  # fmt: skip
+        sql = sql.replace(ours, duckdb_s)
+    with duckdb.connect() as connection:
+        connection.execute("create macro count_if(given) as count(case when given then 1 end)")
+        for relation, batch in (("stg", "0"), ("told_again", "_cdc_row")):
+            connection.execute(
+                f"""create table {relation} (id int, _cdc_op text, _cdc_key_before struct(id int), _cdc_sequence int,
+                _cdc_row int, _cdc_batch_id int, _cdc_change_set text, _cdc_ordinal int, _cdc_error text)"""
+            )
+            for row, (op, key, before, sequence) in enumerate(told, 1):
+                connection.execute(
+                    f"insert into {relation} select $1, $2, case when $3 is null then null else {{'id': $3}} end, $4, $5, "
+                    f"{batch.replace('_cdc_row', '$5')}, '', null, null", [key, op, before, sequence, row])
+        connection.execute("create table final as select 1 as id")
+        found = connection.execute(f"select deletes, live_rows from ({sql})").fetchall()
+    assert found == [(0, 1)] * len(told)
+
+
 def test_tables_of_control_have_their_schema_where_the_ledger_does_not_run() -> None:
     """dbt makes the schemas of the models that were selected: `dbt run --select my_model` makes none of the ledger's."""
     said: list[str] = []
