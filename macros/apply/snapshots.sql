@@ -41,7 +41,9 @@
 {%- set values = columns | reject('in', settings['keys']) | list -%}
 {%- set compared = 'struct('
       ~ (delta_cdc.comparables(settings, delta_cdc._compared_columns(settings)) | join(', ') or 'null') ~ ')' -%}
-{%- set row = 'struct(' ~ delta_cdc.comparables(settings, columns) | join(', ') ~ ')' -%}  {#- a hash would skip nulls -#}
+{#- with its text where that does not fit, for then the value is null; a hash would skip nulls -#}
+{%- set row = 'struct(' ~ delta_cdc.comparables(settings, columns) | join(', ')
+      ~ ', _cdc_error, if(_cdc_error is null, null, _cdc_message))' -%}
 {%- set number = settings.sequence_by[0] -%}
 {%- set told = delta_cdc.column_list(columns)
       ~ ', _cdc_missing, _cdc_error, _cdc_message, _cdc_undeclared, _cdc_row, _cdc_occurred_at' -%}
