@@ -76,8 +76,10 @@
     {%- do settings.update({'lacking': {} if evolution.nested else evolution.new}) -%}
     {%- set touched = delta_cdc._touched_partitions(settings, delta_cdc._winners(settings, staging, keys, state, plan), plan) -%}
     {%- do settings.update({'lacking': {}}) -%}
-    {#- what was filled, and which revision was worked in, is noted by a commit, though no row differs -#}
-    {%- do options.update({'skip': not touched and not evolution.backfill and not plan.revised, 'predicates': [touched or 'false']}) -%}
+    {#- what was filled, which revision was worked in, and that a restored table was rebuilt, is noted by a commit, though no row
+        differs -#}
+    {%- do options.update({'skip': not touched and not evolution.backfill and not plan.revised and not state.rebuild,
+          'predicates': [touched or 'false']}) -%}
     {%- do options.report.update(plan.written) -%}
     {%- set sql = delta_cdc._partitions_rewritten(settings,
           delta_cdc._winners(settings, staging, keys, state, plan), touched, plan) -%}

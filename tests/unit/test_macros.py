@@ -2112,6 +2112,32 @@ def test_A4_what_is_appended_to_final_is_what_staging_had_when_it_was_planned(
     assert read == ["(select * from s.stg where _cdc_batch_id <= 10)" if committed >= 0 else "s.stg"]
 
 
+@pytest.mark.parametrize(("rebuild", "touched", "skip"), [(False, "", True), (False, "`p` = 1", False), (True, "", False)])
+def test_S8_S6_partitions_of_a_restored_final_that_is_as_it_should_be_are_worked_out_once(
+    rebuild: bool, touched: str, skip: bool
+) -> None:
+    """Without a commit of ours it would be of unknown progress in each run, and each would read all of staging."""
+    settings = {"surrogate": "none", "insert_only": False, "keyless": "none", "apply": "replace_partitions", "columns": ["id"]}
+    staged = SimpleNamespace(committed=9, notes={}, rows=1)
+    state = SimpleNamespace(exists=True, rebuild=rebuild, batch_id=-1 if rebuild else 8, notes={}, columns={})
+    plan = {"mode": "rebuild" if rebuild else "late", "plain": False, "removals": 0, "skip": False, "changes": 1,
+            "keys": None, "revised": False, "written": {}}
+    quiet = ("refuse_sample", "_refuse_other_keys", "refuse_other_staging", "refuse_before_staging", "gain_deletion_vectors")
+    made: dict[str, Any] = dict.fromkeys(quiet, lambda *_: "")
+    made |= {
+        "settings": lambda _: settings, "progress": lambda _: state, "made_of": lambda *_: {}, "_final_notes": lambda *_: {},
+        "let_through": lambda *_: {"staging": "s.stg", "staged": staged, "held": None}, "nothing_to_do": lambda *_: False,
+        "_final_evolution": lambda *_: {"rebuild": False, "backfill": False, "nested": False, "columns": None, "new": {}},
+        "resolved_batch_id": lambda *_: None, "plan_of_load": lambda *_: plan, "transaction": lambda *_: {},
+        "_shape_of_final": lambda _: None, "_winners": lambda *_: "select 1", "_touched_partitions": lambda *_: touched,
+        "_partitions_rewritten": lambda *_: "select 1",
+    }  # fmt: skip
+    planned: list[dict[str, Any]] = []
+    adapter = SimpleNamespace(plan_write=lambda _, options: planned.append(options))
+    macros_beside(made, this="s.final", adapter=adapter, is_incremental=lambda: True)["final"]("source", "s.stg")
+    assert [options["skip"] for options in planned] == [skip]
+
+
 def test_S2_of_a_mixed_feed_what_raw_had_when_the_load_was_planned_is_staged() -> None:
     settings = {"feed": "f", "source_table": "t", "format": "wal2json_v2", "location": "/x"}
     made = {
