@@ -139,7 +139,9 @@ select * from (
     {%- set usable -%}
 {{ read }}
 where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(table.settings, table.staging) }} as t
-  where {{ delta_cdc.same_content(table.settings, 't', '_cdc_again') }})
+  where {% if not table.settings['keys'] -%}  {#- N1: equal rows of one change set, or without a position, are all rows -#}
+    _cdc_again._cdc_sequence is not null and t._cdc_batch_id <> _cdc_again._cdc_batch_id and {% endif -%}
+    {{ delta_cdc.same_content(table.settings, 't', '_cdc_again') }})
     {%- endset -%}
     {%- do adapter.create_kept_view('cdc_revision', usable) -%}
     {%- set counted = adapter.query_rows('select count(*) as n from cdc_revision')[0].n -%}

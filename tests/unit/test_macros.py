@@ -1003,6 +1003,31 @@ def test_Q3_a_table_that_has_not_got_its_columns_is_not_replayed_and_told_why(qu
     assert said == ([] if quarantined else ["table f.t: nothing is quarantined."])
 
 
+@pytest.mark.parametrize(("keys", "replayed"), [([], [(1, 2), (2, 2)]), (["n"], [])])
+def test_Q3_N1_what_is_replayed_without_a_key_is_no_copy_of_a_row_of_its_own_change_set(keys: list[str], replayed: list) -> None:
+    """Batch 1: an equal row beside it; 2: no position; 3: told again at the position of another change set's row."""
+    settings = {"keys": keys, "keyless": "none" if keys else "append", "renamed_columns": {}, "column_types": {"n": "double"}}
+    found: list[tuple] = []
+    with duckdb.connect() as connection:
+        for relation, row in (("staged", 1), ("again", 2)):
+            connection.execute(
+                f"""create table {relation} as select *, {row} as _cdc_row, 1.0 as n, 'R' as _cdc_op, null as _cdc_key_before,
+                null::int as _cdc_ordinal, null as _cdc_error, null as _cdc_raw, []::text[] as _cdc_missing
+                from (values (1, 7), (2, null), (3, 7)) as s (_cdc_batch_id, _cdc_sequence)""")
+
+        def kept(_: str, sql: str) -> None:
+            sql = sql.replace("<=>", "is not distinct from").replace("`", '"').replace("sort_array(", "list_sort(")
+            found.extend(connection.execute(f"select _cdc_batch_id, _cdc_row from ({sql}) order by 1").fetchall())
+
+        before = "(select * from staged where _cdc_batch_id < 3)"
+        table = {"name": "f.t", "staging": before, "grows": [], "settings": settings}
+        made = {"_ledger": lambda: "", "_staging_tables": lambda **_: [table], "_staging_sql": lambda *_: "select * from again"}
+        adapter = SimpleNamespace(
+            create_kept_view=kept, query_rows=lambda sql: [{"n": 0}] if "count(*) as n from cdc" in sql else [])
+        macros_beside(made, adapter=adapter, print=lambda _: None)["replay"](["stg_f__t"])
+    assert found == replayed
+
+
 def test_E1_what_was_staged_before_a_column_was_listed_says_nothing_of_it() -> None:
     settings = {"column_types": {"id": "int", "b": "int"}}
     properties = {"delta_cdc.joined_after": '{"b": 7, "gone": 3}'}
