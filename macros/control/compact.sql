@@ -60,7 +60,8 @@
   {%- set not_whole = ['size(t._cdc_missing) > 0'] -%}
   {%- set joined = (table.settings.joined_after or {}).values() | list -%}  {#- rows that are older than a column -#}
   {%- if joined %}{% do not_whole.append('t._cdc_batch_id <= ' ~ joined | max) %}{% endif -%}
-  {%- set by_field = table.settings.filled_by_field -%}  {#- what is folded is whole: a null in its structs is one -#}
+  {#- what is folded is whole: a null in its structs is one; as an insert it could be half of a key change (K6) -#}
+  {%- set by_field = table.settings.filled_by_field -%}
   {%- if by_field %}{% do not_whole.append("t._cdc_op = 'U'") %}{% endif -%}
   {%- if table.settings.set_on_insert %}{% do not_whole.append('true') %}{% endif -%}  {#- what came of these does not count -#}
   {%- set sql -%}
@@ -71,7 +72,7 @@ when matched and not s._cdc_stays then delete
 when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then update set
   {%- for column in delta_cdc._folded_columns(table) %}
     {{ delta_cdc.quoted(column) }} = s.{{ delta_cdc.quoted(column) }},
-  {%- endfor %}{% if by_field %} _cdc_op = 'I',{% endif %} _cdc_missing = array()
+  {%- endfor %}{% if by_field %} _cdc_op = 'R',{% endif %} _cdc_missing = array()
   {%- endset -%}
   {%- set done = delta_cdc._write(table.staging, sql, {}) -%}
   {%- set left = adapter.query_rows('select count(*) as n from ' ~ below)[0].n -%}

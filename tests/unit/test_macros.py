@@ -1070,6 +1070,27 @@ def test_Q2_R1_tables_that_use_no_operation_have_the_same_sql() -> None:
     assert "_cdc_revised_in > 7" in load(this="s.final")["_winners_late"](settings, "s.staging", None, 7, True)
 
 
+def test_R1_K6_what_is_folded_is_no_half_of_a_key_change() -> None:
+    """An update whose structs are filled by field has to be one no more; as an insert, a delete beside it in its transaction
+    would be the key that it left."""
+    asked = {"at": "{}", "type": "struct<>", "until": "9", "now": 1, "n": 0}
+    written: list[str] = []
+    made: dict[str, Any] = {
+        "can_be_noted": lambda *_: True, "_time_type": lambda _: "int", "_refuse_no_moment": lambda *_: "",
+        "horizon": lambda _: None, "_announce": lambda *_: "", "_compacted": lambda *_: "select 1",
+        "_folded_columns": lambda _: ["id", "s"],
+        "_write": lambda _, sql, __: written.append(sql) or SimpleNamespace(rows_deleted=0),
+    }  # fmt: skip
+    adapter = SimpleNamespace(query_rows=lambda _: [SimpleNamespace(**asked)], create_kept_view=lambda *_: None)
+    settings = {"filled_by_field": ["s"], "joined_after": {}, "set_on_insert": [], "key_changes": False}
+    state = SimpleNamespace(batch_id=1, properties={}, notes={})
+    fold = macros_beside(made, adapter=adapter, print=lambda _: "")["_fold"]
+    fold(SimpleNamespace(name="f.t", staging="stg", settings=settings), state, 9)
+    (operation,) = re.findall(r"_cdc_op = '(\w)',", written[0])
+    assert operation not in "ID"  # of these pairs are made
+    assert operation != "U"
+
+
 def test_R2_what_comes_again_of_an_erased_key_is_blanked() -> None:
     macros = load(env_var=lambda name, default: "secret")
     sql = macros["_staging_ctes"]({**SETTINGS, "erased_in": "s.staging"}, "lines_view")
