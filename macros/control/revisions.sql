@@ -308,13 +308,15 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
     those that are no longer there}. -#}
 {% macro _lines_of_later_sets(ledger, table, batch_id) %}
   {%- set settings = table.settings -%}
+  {%- set raw = delta_cdc.progress(table.raw) if table.raw else none -%}
+  {%- if raw and delta_cdc.withheld_until(raw, settings) <= batch_id -%}
+    {#- also of a file that was rewritten since: raw has it as it was loaded -#}
+    {{ return({'lines': delta_cdc._lines_of_table(table.raw, settings, batch_id) if raw.batch_id > batch_id else none,
+        'gone': []}) }}
+  {%- endif -%}
   {%- set root = delta_cdc.qualified_folder(settings) -%}
   {%- set sets = adapter.query_rows(delta_cdc._change_sets_above(ledger, batch_id, settings.feed, root)) -%}
   {%- if not sets -%}{{ return({'lines': none, 'gone': []}) }}{%- endif -%}
-  {%- if table.raw and delta_cdc.withheld_until(delta_cdc.progress(table.raw), settings) <= batch_id -%}
-    {{ return({'lines': '(select batch_id, change_set, row_number, message from ' ~ table.raw ~ ' where batch_id in ('
-        ~ sets | map(attribute='batch_id') | join(', ') ~ ') and ' ~ delta_cdc._is_of_table(settings) ~ ')', 'gone': []}) }}
-  {%- endif -%}
   {%- set gone = adapter.changed_files(sets, settings.ready) -%}
   {%- set there = sets | rejectattr('batch_id', 'in', gone | map(attribute='batch_id') | list) | list -%}
   {%- if not there -%}{{ return({'lines': none, 'gone': gone}) }}{%- endif -%}

@@ -2194,3 +2194,21 @@ def test_S2_of_a_mixed_feed_what_raw_had_when_the_load_was_planned_is_staged() -
     new = macros["_new_lines"](settings, SimpleNamespace(), SimpleNamespace(batch_id=3, exists=True))
     assert new["last"] == 7
     assert " where batch_id > 3 and batch_id <= 7 and " in new["lines"]
+
+
+@pytest.mark.parametrize(
+    ("reached", "lines"), [(5, " where batch_id > 1 and source_table = 'a.t' and batch_id not in (5))"), (1, None)]
+)
+def test_S9_of_a_mixed_feed_a_file_counts_again_as_it_was_loaded_though_it_was_rewritten(
+    reached: int, lines: str | None
+) -> None:
+    """Batch 2 was rewritten, and came again as batch 5, which was taken back; raw has the lines of both."""
+    made = {
+        "progress": lambda _: SimpleNamespace(batch_id=reached, notes={}), "_retracted_batches": lambda _: [1, 5],
+        "qualified_folder": lambda _: "file:/l",
+    }  # fmt: skip
+    adapter = SimpleNamespace(query_rows=lambda _: [])  # of the newest record of each file none counts
+    table = SimpleNamespace(settings={"feed": "f", "source_table": "a.t"}, raw=SimpleNamespace(), staging="stg")
+    found = macros_beside(made, adapter=adapter)["_lines_of_later_sets"]("ledger", table, 1)
+    assert found["gone"] == []
+    assert found["lines"].endswith(lines) if lines else found["lines"] is None
