@@ -2212,3 +2212,39 @@ def test_S9_of_a_mixed_feed_a_file_counts_again_as_it_was_loaded_though_it_was_r
     found = macros_beside(made, adapter=adapter)["_lines_of_later_sets"]("ledger", table, 1)
     assert found["gone"] == []
     assert found["lines"].endswith(lines) if lines else found["lines"] is None
+
+
+def test_Q4_A2_rows_that_are_gone_are_not_deleted_by_what_comes_again_in_sets_of_one_load() -> None:
+    """1 and 2 were deleted, 3 and 4 truncated, 6 moved to 7 and was deleted. All comes again: inserts, moves, then deletes."""
+    made = {"_model_of": lambda *_: "final"}
+    adapter = SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True, notes={}, columns={}))
+    settings = {"keys": ["id"], "max_delete_share": 0.5, "key_changes": True, "kept_changes": "kept"}
+    state, plan = SimpleNamespace(exists=True, notes={}), SimpleNamespace(late=1, truncates=0)
+    sql = macros_beside(made, adapter=adapter)["_about_change_sets"](settings, "stg", None, state, plan)
+    newest = "struct(_cdc_position, _cdc_ends, _cdc_goes)"
+    for of_spark, of_duckdb in {
+        newest: newest.replace("struct(", "struct_pack("), "struct(": "row(", "<=>": "is not distinct from", "`": '"',
+        "left semi join": "semi join", "left anti join": "anti join", "0L": "0", "struct_pack(": "row_of(",
+    }.items():
+        sql = sql.replace(of_spark, of_duckdb)
+    with duckdb.connect() as connection:
+        connection.execute("create macro row_of(p, e, g) as struct_pack(_cdc_position := p, _cdc_ends := e, _cdc_goes := g)")
+        connection.execute(
+            """create table stg as select * exclude (old), 0 as _cdc_ordinal, null as _cdc_error,
+              if(old is null, null, {'id': old}) as _cdc_key_before
+            from (values
+              (0, 0, 'I', 1, 1, null), (0, 1, 'I', 2, 2, null), (0, 2, 'I', 3, 3, null), (0, 3, 'I', 4, 4, null),
+              (0, 4, 'T', null, 9, null), (1, 0, 'I', 1, 11, null), (1, 1, 'I', 2, 12, null), (1, 2, 'I', 5, 13, null),
+              (1, 3, 'I', 6, 14, null), (1, 4, 'U', 7, 15, 6), (1, 5, 'D', 1, 21, null), (1, 6, 'D', 2, 22, null),
+              (1, 7, 'D', 7, 23, null)
+            ) as s (_cdc_batch_id, _cdc_row, _cdc_op, id, _cdc_sequence, old)"""
+        )
+        connection.execute("create table final as select 5 as id")
+        connection.execute(
+            """create table kept as select * replace (_cdc_batch_id + 2 as _cdc_batch_id), 's' as _cdc_change_set from stg
+            where _cdc_op = 'I' union all select * replace (4 as _cdc_batch_id), 's' from stg where _cdc_op = 'U'
+            union all select * replace (5 as _cdc_batch_id), 's' from stg where _cdc_op = 'D'
+            union all select * replace (5 as _cdc_batch_id, 'D' as _cdc_op), 's' from stg where id in (3, 4)"""
+        )
+        counted = connection.execute(sql).fetchall()
+    assert [(batch_id, deletes, live) for batch_id, _, _, _, deletes, live in counted] == [(at, 0, 1) for at in (2, 3, 4, 5)]
