@@ -246,7 +246,7 @@ def test_avro_of_no_rows_tells_the_columns_and_what_avro_cannot_name_is_refused(
         assert list(reader) == []
     for sql, wants in (
         ("select 1 as `a b`, 2 as `1st`", "Avro has no names like `a b`, `1st`: letters, digits and _"),
-        ("select named_struct('m', map(1, 'a')) as s", "column s_m: Avro has no type for map<int,string>. Take another format."),
+        ("select named_struct('m', map(1, 'a')) as s", "column s.m: Avro has no type for map<int,string>. Take another format."),
     ):
         with pytest.raises(DbtRuntimeError, match=wants):
             files.write_files(spark, sql, f"{tmp_path}/refused", "avro")
