@@ -53,7 +53,7 @@
   {%- set elsewhere = of.schema | lower != staging.schema | lower -%}
   {%- set goes_on = of.name == staging.identifier and (of.id == staged.id or (not elsewhere and staged.version > of.version
         and (not of.app_id or delta_cdc._generation(staged.app_id) > delta_cdc._generation(of.app_id)))) -%}
-  {%- if not goes_on and not (elsewhere and '__plan' in staging.schema) -%}
+  {%- if not goes_on and not (elsewhere and delta_cdc._plan_suffix() in staging.schema) -%}
     {%- set was, now = (of.schema ~ '.' ~ of.name, staging.schema ~ '.' ~ staging.identifier) if elsewhere
           else (of.name, staging.identifier) -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ this ~ ' was made of ' ~ was
@@ -61,7 +61,6 @@
           ~ '. Where that holds all, make it anew: delta-cdc rebuild ' ~ settings.feed ~ '.' ~ settings.table) -%}
   {%- endif -%}
 {% endmacro %}
-
 
 {% macro _generation(app_id) %}{{ return(app_id.split('@')[-1] | int) }}{% endmacro %}
 

@@ -38,6 +38,9 @@
 {% macro holds_relation() %}{{ return(delta_cdc._control_relation('cdc_holds')) }}{% endmacro %}
 
 
+{#- What `delta-cdc run --plan` puts behind the schema of the profile: PLAN_SUFFIX. -#}
+{% macro _plan_suffix() %}{{ return('__plan') }}{% endmacro %}
+
 {#- Runs a statement that a model needs before its own. `dbt compile`, `dbt show` and `dbt docs generate` only read. -#}
 {% macro write_before(sql) %}
   {%- if not delta_cdc._only_reads() %}{% do run_query(sql) %}{% endif -%}

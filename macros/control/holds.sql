@@ -12,14 +12,13 @@
 {#- The names by which `cdc_holds` may know a staging table: its own, with its schema where another model has that too. In a plan
     that is the schema of what was cloned. -#}
 {% macro _names_in_holds(staging) %}
-  {{ return([staging.identifier, staging.schema | replace('__plan', '') ~ '.' ~ staging.identifier]) }}
+  {{ return([staging.identifier, staging.schema | replace(delta_cdc._plan_suffix(), '') ~ '.' ~ staging.identifier]) }}
 {% endmacro %}
 
 {#- The one of them by which it is noted now. -#}
 {% macro _name_in_holds(staging) %}
-  {%- set alike = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
-        | selectattr('alias', 'equalto', staging.identifier) | list -%}
-  {{ return(delta_cdc._names_in_holds(staging)[0 if alike | length == 1 else 1]) }}
+  {%- set is_alone = staging.identifier in delta_cdc.names_in_runs().values() -%}
+  {{ return(delta_cdc._names_in_holds(staging)[0 if is_alone else 1]) }}
 {% endmacro %}
 
 

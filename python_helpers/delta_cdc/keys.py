@@ -11,6 +11,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.sparkdelta.columns import quoted
+from dbt.adapters.sparkdelta.connections import PLAN_SUFFIX
 from delta_cdc.resolver import ID, cut, resolve, rows_schema
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _goes_on(of: dict[str, Any], staged: dict[str, Any]) -> bool:
     """Whether staging, written anew, is still the same: its versions and the generations of its transactions grow (E4). One in
     another schema (`--defer`) was loaded by another ledger, but for the clone of a plan. of, staged: as `made_of`."""
     if of["schema"].lower() != staged["schema"].lower():
-        return "__plan" in staged["schema"]
+        return PLAN_SUFFIX in staged["schema"]
     was, now = (int((each["app_id"] or "@0").rsplit("@", 1)[1]) for each in (of, staged))
     return bool(staged["version"] > of["version"] and now > was)
 
@@ -244,7 +245,7 @@ def _noted(dbt: Any, schema: str) -> int:
 def _held_from(session: SparkSession, control: str, schema: str, staging: str) -> int | None:
     """The first batch of a staging table that is held, or None. control: the schema of `cdc_holds`; schema: that of the table."""
     holds = session.table(f"{quoted(control)}.cdc_holds")
-    names = staging, f"{schema.replace('__plan', '')}.{staging}"  # as the macro `_names_in_holds`
+    names = staging, f"{schema.replace(PLAN_SUFFIX, '')}.{staging}"  # as the macro `_names_in_holds`
     held = holds.where(holds["table"].isin(*names) & holds["accepted_at"].isNull())
     row = held.agg({"batch_id": "min"}).collect()[0]
     return None if row[0] is None else int(row[0])

@@ -14,8 +14,6 @@ from delta_cdc.project import Project
 from delta_cdc.screen import tell
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 
-SUFFIX = "__plan"
-
 
 def plan(project: Project, options: Sequence[str], *, select: Sequence[str] = (), console: Console) -> int:
     """Show what `run` would do, and return its exit code. The tables of the project are read only; other models are left out.
@@ -47,9 +45,9 @@ def plan(project: Project, options: Sequence[str], *, select: Sequence[str] = ()
 @contextmanager
 def _other_schemas() -> Iterator[None]:
     """dbt, started in this process, takes every schema of the profile with the suffix."""
-    from dbt.adapters.sparkdelta.connections import SparkdeltaCredentials
+    from dbt.adapters.sparkdelta.connections import PLAN_SUFFIX, SparkdeltaCredentials
 
-    SparkdeltaCredentials.schema_suffix = SUFFIX
+    SparkdeltaCredentials.schema_suffix = PLAN_SUFFIX
     try:
         yield
     finally:

@@ -1728,7 +1728,7 @@ def test_Q2_a_hold_is_of_one_table_whatever_other_tables_have_its_alias() -> Non
     holds: list[dict] = []
     ran: list[str] = []
     nodes = [
-        SimpleNamespace(name=name, alias=alias, resource_type="model", database=None, schema=schema)
+        SimpleNamespace(unique_id=name, name=name, alias=alias, resource_type="model", database=None, schema=schema)
         for name, alias, schema in (
             ("cdc_change_sets", "cdc_change_sets", "s"), ("stg_a__item", "item", "one"), ("stg_b__item", "item", "two"))
     ]

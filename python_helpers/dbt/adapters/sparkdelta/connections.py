@@ -18,6 +18,7 @@ from dbt.adapters.spark.connections import (
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 ANSI = "spark.sql.ansi.enabled"
+PLAN_SUFFIX = "__plan"  # of the schemas that `delta-cdc run --plan` writes to; the macro `_plan_suffix` has it too
 
 
 @dataclass

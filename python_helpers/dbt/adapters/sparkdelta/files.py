@@ -166,8 +166,7 @@ def changed_files(
         path = escaped(change_set["change_set"])
         found = list_files(session, path + "/*" if change_set["unit"] == "folder" else path)
         if change_set["unit"] == "folder":
-            names = [each["path"].rsplit("/", 1)[1] for each in found]
-            found = [each for each, name in zip(found, names, strict=True) if name == ready or name[0] not in "._"]
+            found = [each for each in found if (name := each["path"].rsplit("/", 1)[1]) == ready or name[0] not in "._"]
         size = sum(f["size"] for f in found)
         modified_at = max((f["modified_at"] for f in found), default=None)
         recorded_at = change_set["modified_at"]
