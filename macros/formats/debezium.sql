@@ -293,7 +293,10 @@ from (
                 or (has_texts and schema_of_variant(try_variant_get(record, '$.payload', 'variant')) = 'STRING'))
             and size(array_compact(array(try_variant_get(record, '$.topic', 'variant'),
                   try_variant_get(record, '$.key', 'variant'),
-                  try_variant_get(record, '$.value', 'variant')))) > 1 as is_record  -- a field with null is there too
+                  try_variant_get(record, '$.value', 'variant')))) > 1  -- a field with null is there too
+            -- beside its images a changefeed of CockroachDB may tell `key` and `topic`
+            and try_variant_get(record, '$.after', 'variant') is null
+            and try_variant_get(record, '$.before', 'variant') is null as is_record
         from (select *, {{ delta_cdc._json_in('message') }} as record,
           contains(message, '"__op') or contains(message, '"__deleted') as may_be_row,
           contains(message, r'"{\"') and message rlike r'"(key|value|payload)"\s*:\s*"' as has_texts from {{ lines }})

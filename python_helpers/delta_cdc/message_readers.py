@@ -98,7 +98,8 @@ def _debezium(message: Message) -> Iterator[Sighting]:
 def _debezium_record(message: Message) -> tuple[Any, Any]:
     """The key and the value of a Kafka record, which a tool may have written as text (`kcat -J`); without a record no key."""
     is_text = isinstance(message.get("payload"), str)
-    if _is_flattened(message) or "op" in message or ("payload" in message and not is_text) or not {"topic", "key"} & set(message):
+    is_bare = _is_flattened(message) or bool({"op", "after", "before"} & set(message))
+    if is_bare or ("payload" in message and not is_text) or not {"topic", "key"} & set(message):
         return None, message
     return _parsed(message.get("key")), _parsed(message["payload"] if is_text else message.get("value"))
 
