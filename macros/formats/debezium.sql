@@ -66,6 +66,11 @@ from (
     text and bytes; as a map; in lists of text, bytes and UUIDs; in lists of numbers, decimals and booleans an
     element a letter, made of its code. -#}
 {% macro _debezium_placeholders(text) %}
+  {%- if modules.re.fullmatch('hex:([0-9A-Fa-f]{2})+', text) -%}
+    {#- MySQL's and PostgreSQL's connectors take these digits for the text's bytes, others for the text -#}
+    {%- set told = text.encode().fromhex(text[4:]).decode('utf-8', 'replace') -%}
+    {{ return(delta_cdc._literals([text]) ~ ', ' ~ delta_cdc._debezium_placeholders(told)) }}
+  {%- endif -%}
   {%- set md5, base64 = local_md5(text), 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/' -%}
   {%- set uuid = md5[:8] ~ '-' ~ md5[8:12] ~ '-3' ~ md5[13:16]
         ~ '-' ~ '89ab'[(md5[16] | int(base=16)) % 4] ~ md5[17:20] ~ '-' ~ md5[20:] -%}

@@ -925,6 +925,12 @@ def test_E4_a_text_that_is_listed_as_another_type_is_looked_at_as_that() -> None
     assert "after['a'] is not null" not in MACROS["_staging_ctes"]({**settings, "given_types": {}}, "lines_view")
 
 
+def test_P1_a_placeholder_in_hexadecimal_digits_is_what_they_tell() -> None:
+    placeholders = MACROS["_debezium_placeholders"]
+    assert placeholders("hex:3C73616d653e") == "'hex:3C73616d653e', " + placeholders("<same>")
+    assert placeholders("hex:3c7").startswith("'hex:3c7', '{\"hex:3c7\":")
+
+
 def test_E4_a_number_is_none_of_base64_where_a_column_of_doubles_is_listed_as_decimal() -> None:
     settings = {**SETTINGS, "decimal_handling": "precise", "column_types": {"id": "int", "a": "double"}}
     assert "lower(name) in ('a')" in MACROS["_debezium_types"]({**settings, "given_types": {"a": "decimal(10,2)"}})
