@@ -115,9 +115,15 @@ struct<
           file string, pos string, row string, scn string, commit_lsn string, change_lsn string, event_serial_no string,
           connector string, commit_ts string, value_capture_type string, collection string, ord bigint>>
 {%- endset -%}
+{%- set record_key = 'record_key' -%}
+{%- if settings['keys'] == ['_id'] -%}
+  {#- a document's, where it is flattened: its delete has no `_id` unless `rewrite-with-id` is set -#}
+  {%- set record_key = "if(map_keys(try_cast(record_key as map<string, variant>)) = array('id'), to_variant_object(named_struct('_id', "
+        ~ "try_variant_get(record_key, '$.id', 'variant'))), record_key)" -%}
+{%- endif -%}
 select batch_id, change_set, row_number, message, event, is_document,
   if(rows is null, event.after, rows[0]) as after, if(rows is null, event.before, rows[1]) as before,
-  case when rows is null then record_key
+  case when rows is null then {{ record_key }}
     when is_document then to_variant_object(named_struct('_id', rows[2]))
     else rows[2] end as record_key,
   if(rows is null, old_key, rows[3]) as old_key,

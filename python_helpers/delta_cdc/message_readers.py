@@ -75,7 +75,11 @@ def _debezium(message: Message) -> Iterator[Sighting]:
             name: connect_type(fields[name]) if name in fields else None for name in envelope if not name.startswith("__")
         }
         order = _debezium_order(envelope.get("__op"), origin, origin)
-        yield Sighting(_debezium_table(origin), _key_types(key, columns) | columns, list(_payload(key)), settings=order)
+        keys, keyed = list(_payload(key)), _key_types(key, columns)
+        # a document's `_id`, which its delete does not have
+        if keys == ["id"] and (origin.get("collection") or ("_id" in columns and keyed)):
+            keys, keyed = ["_id"], {"_id": keyed.get("id")}
+        yield Sighting(_debezium_table(origin), keyed | columns, keys, settings=order)
         return
     row = envelope.get("after") or envelope.get("before")
     source = envelope.get("source") or {}

@@ -285,6 +285,13 @@ def test_debezium_records_may_be_text_and_events_of_cloudevents() -> None:
     assert found("debezium", {**event, "iodebeziumcommitlsn": "1:2"})["s.a"].settings == {}
 
 
+def test_a_flattened_documents_key_is_its_id() -> None:
+    flat = {"__deleted": True, "__op": "d", "__db": "d", "__collection": "c"}
+    for row in ({"_id": "a", "id": 7}, {"_id": "a"}, {}):
+        table = found("debezium", {"topic": "t", "key": {"id": "a"}, "value": {**row, **flat}})["d.c"]
+        assert (table.keys, set(table.columns)) == (["_id"], {"_id", *row})
+
+
 def test_debezium_images_of_cells_and_documents_tell_their_columns() -> None:
     cell = {"type": "struct", "fields": [{"field": "value", "type": "int64"}, {"field": "set", "type": "boolean"}], "field": "id"}
     image = {"field": "after", "fields": [cell, {"type": "string", "field": "v"}]}
