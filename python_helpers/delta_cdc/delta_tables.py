@@ -27,10 +27,15 @@ def tables_in(folder: Path) -> dict[str, Path]:
 
 def told_by(tables: Mapping[str, Path], message_format: str, whole: str) -> Discovery:
     """What the tables tell of a feed of this format. whole: the name of the one table whose folder and messages name none. Raises
-    OperationError where one cannot be read, or no column holds messages of the format."""
+    OperationError where one cannot be read, no column holds messages of the format, or folders are not one for each table."""
     found = Discovery(teller="Delta tables")
     for folder, path in tables.items():
         part = _told(path, message_format, folder or whole)
+        if folder and (len(part.tables) > 1 or set(part.tables) & set(found.tables)):  # each would take all that its folder holds
+            raise OperationError(
+                f"The Delta tables in {path.parent} are not one for each table: {folder} holds {', '.join(part.tables)}. Make a "
+                f"Delta table that mixes tables a feed of its own: name {path} as `--location`."
+            )
         found.settings, found.unread = part.settings, found.unread + part.unread
         for name, table in part.tables.items():
             table.folder = folder or None

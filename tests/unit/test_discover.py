@@ -943,6 +943,19 @@ def test_init_looks_into_delta_tables(new_project):
     assert "none of its columns is called `value`: a, b. " in init(new_project, "p", "debezium", "plain").stderr
 
 
+@pytest.mark.parametrize("held", [{"topic": "invoice,customer"}, {"day1": "invoice", "day2": "invoice"}], ids=["mixed", "parts"])
+def test_init_takes_no_delta_table_of_messages_for_that_of_one_table(new_project, held):
+    for folder, names in held.items():
+        events = [json.dumps({"op": "c", "source": {"lsn": 1, "table": name}, "after": {"id": 1}}) for name in names.split(",")]
+        write_deltalake(new_project / "landing" / folder, polars.DataFrame({"value": events}))
+    done = init(new_project, "shop", "debezium")
+    last, names = list(held.items())[-1]
+    assert done.exit_code == 1, done.output
+    said = f"landing are not one for each table: {last} holds {names.replace(',', ', ')}. Make a Delta table that mixes tables"
+    assert said in done.stderr
+    assert init(new_project, "shop", "debezium", f"landing/{last}").exit_code == 2  # their keys are missing
+
+
 def test_init_takes_settings_from_a_csv_file_with_a_row_a_table(new_project):
     for table in ("invoice", "event", "scratch"):
         (new_project / "landing" / table).mkdir()
