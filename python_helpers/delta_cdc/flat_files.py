@@ -56,8 +56,11 @@ def teller(kind: str, message_format: str, spark: AskSpark) -> Callable[[Iterabl
         if kind == "csv":
             for path in newest:
                 separator, rows = _csv_rows(path)
-                if separator != ",":
-                    found.settings["csv_options"] = {"sep": separator}
+                if separator and (before := found.settings.setdefault("csv_options", {"sep": separator})["sep"]) != separator:
+                    raise OperationError(
+                        f"{path}: its fields are parted by {shown(separator)}, those of the files before it by {shown(before)}. "
+                        "Files that are written in different ways are two feeds: give each its own folder."
+                    )
                 for row in rows:
                     _add(table, path, row)
         else:
@@ -93,8 +96,8 @@ _OTHER_ENCODING = (
 )
 
 
-def _csv_rows(path: Path) -> tuple[str, Iterator[dict[str, str]]]:
-    """How a CSV file separates its fields, and its first rows; one of empty fields where there is none."""
+def _csv_rows(path: Path) -> tuple[str | None, Iterator[dict[str, str]]]:
+    """How a CSV file separates its fields, None where it has one, and its first rows; one of empty fields where there is none."""
     lines = lines_of([path], _OTHER_ENCODING)
     header = next((line for line in lines if line.strip("\r\n")), "")
     if not header:
@@ -123,7 +126,7 @@ def _csv_rows(path: Path) -> tuple[str, Iterator[dict[str, str]]]:
             continue
         raise OperationError(f"{path}: its header ({header.strip()[:60]}) {wrong}. Give each column a name of its own.")
     rows = (dict(zip(names, row, strict=True)) for row in islice(fields, ROWS) if len(row) == len(names))
-    return separator, chain([dict.fromkeys(names, "")], rows)
+    return separator if len(names) > 1 else None, chain([dict.fromkeys(names, "")], rows)
 
 
 def _fields(lines: Iterable[str], separator: str) -> Iterator[list[str]]:

@@ -165,6 +165,8 @@ def _told_by_files(
             + f": docs/formats/{'dms' if message_format == 'dms' else 'files'}.md."
         )
     found = discover.discover_folder(folder, change_sets, tell, feed)
+    if found.settings.get("csv_options") == {"sep": ","}:  # as they are by default
+        del found.settings["csv_options"]
     if not found.tables:
         why = discover.why_nothing([path for paths in change_sets.values() for path in paths])
         more = "".join(f" {each}" for each in _passed_over(folder, change_sets, location))

@@ -696,6 +696,25 @@ def test_init_takes_fields_that_tabs_part(new_project):
     assert [column["name"] for column in feed["tables"][0]["columns"]] == ["id", "name", "at"]
 
 
+@pytest.mark.parametrize("files", [("1.csv", "2.csv"), ("a/1.csv", "b/1.csv"), ("b/1.csv", "a/1.csv")])
+def test_init_takes_no_files_that_part_their_fields_in_different_ways_for_one_feed(new_project, files):
+    for name, header in zip(files, ("id;at", "id,at"), strict=True):
+        (new_project / "landing" / name).parent.mkdir(exist_ok=True)
+        (new_project / "landing" / name).write_text(f"{header}\n")
+    done = init(new_project, "f", "rows")
+    said = "Files that are written in different ways are two feeds: give each its own folder."
+    assert (done.exit_code, said in done.stderr) == (1, True), done.output
+
+
+def test_a_csv_file_of_one_field_tells_no_separator(new_project):
+    for name, header in {"a/1.csv": "id", "b/1.csv": "id;at", "c/1.csv": "id", "c/2.csv": "id;at"}.items():
+        (new_project / "landing" / name).parent.mkdir(exist_ok=True)
+        (new_project / "landing" / name).write_text(f"{header}\n")
+    init(new_project, "f", "rows")
+    (feed,) = yaml.safe_load((new_project / "models/f/_sources.yml").read_text())["sources"]
+    assert feed["config"]["meta"]["cdc"]["csv_options"] == {"sep": ";"}
+
+
 @pytest.mark.parametrize(
     ("header", "said"),
     [
