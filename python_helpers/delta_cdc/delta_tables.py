@@ -36,7 +36,7 @@ def told_by(tables: Mapping[str, Path], message_format: str, whole: str) -> Disc
                 f"The Delta tables in {path.parent} are not one for each table: {folder} holds {', '.join(part.tables)}. Make a "
                 f"Delta table that mixes tables a feed of its own: name {path} as `--location`."
             )
-        found.settings, found.unread = part.settings, found.unread + part.unread
+        found.settings, found.unread, found.nameless = part.settings, found.unread + part.unread, part.nameless
         for name, table in part.tables.items():
             table.folder = folder or None
             found.tables[name] = table

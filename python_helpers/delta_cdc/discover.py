@@ -72,7 +72,8 @@ class FoundTable:
 @dataclass
 class Discovery:
     """tables: in the order in which they were first seen. unread: messages that are not of the format; first_unread: where the
-    first is. teller: who says it. settings: what the files say of the feed. reads_as: other formats that its messages are of."""
+    first is. teller: who says it. settings: what the files say of the feed. reads_as: other formats that its messages are of.
+    nameless: there are messages that name no table."""
 
     tables: dict[str, FoundTable] = field(default_factory=dict)
     unread: int = 0
@@ -80,6 +81,7 @@ class Discovery:
     teller: str = "messages"
     settings: dict[str, Any] = field(default_factory=dict)
     reads_as: list[str] = field(default_factory=list)
+    nameless: bool = False
 
     def told_unread(self, message_format: str) -> str:
         """How many lines are not of the format; nothing where all are."""
@@ -126,6 +128,7 @@ def discover(
             continue
         for sighting in seen:
             name = sighting.table or whole
+            found.nameless |= not sighting.table
             found.tables.setdefault(name, FoundTable(name)).add(sighting)
     return found
 
@@ -270,6 +273,8 @@ def source_yml(
     given: settings of tables, by name. taken: names of models that there are, in lower case. enabled: whether dbt is to read
     it; None, the default, where nobody needs to be told.
     """
+    if found.nameless and len(found.tables) == 1 and format_of(message_format).names_tables:
+        location = _folder_of_table(location, *found.tables.values())
     names = short_names(found.tables)
     tables = [_table_yml(table, names[table.name]) for table in found.tables.values()]
     for name, described in zip(found.tables, tables, strict=True):
@@ -287,6 +292,16 @@ def source_yml(
     switched_off = "" if enabled is None else "# Not read as long as it says `enabled: false`.\n"
     to_do = "".join(f"# {line}\n" for line in map(_printable, _to_do(message_format, found, names, tables)))
     return switched_off + to_do + text
+
+
+def _folder_of_table(location: str, table: FoundTable) -> str:
+    """The location with the folder of its only table as `{table}`: messages that name no table are read as those of a folder's,
+    and of one that may mix tables none is read."""
+    above, slash, folder = location.rstrip("/").rpartition("/")
+    if "{table}" in location or folder in ("", ".", ".."):
+        return location
+    table.folder = folder
+    return f"{above}{slash}{{table}}"
 
 
 def _printable(line: str) -> str:

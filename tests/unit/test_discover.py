@@ -787,6 +787,22 @@ def test_init_says_that_envelopes_without_a_table_are_of_another_format(new_proj
     assert "Note:" not in init(new_project, "g", "goldengate").stdout
 
 
+@pytest.mark.parametrize("in_delta", [False, True], ids=["files", "Delta table"])
+def test_init_has_messages_that_name_no_table_read_as_those_of_their_folder(new_project, in_delta):
+    message = json.dumps({"before": None, "after": {"id": 1}, "op": "c"})  # as Flink writes it
+    (new_project / "landing/orders").mkdir()
+    if in_delta:
+        write_deltalake(new_project / "landing/orders", polars.DataFrame({"value": [message]}))
+    else:
+        (new_project / "landing/orders/1.jsonl").write_text(message + "\n")
+    for location in ("landing/orders", "landing/orders/"):
+        init(new_project, "shop", "debezium", location, "--force")
+        (feed,) = yaml.safe_load((new_project / "models/shop/_sources.yml").read_text())["sources"]
+        assert feed["config"]["meta"]["cdc"]["location"] == "landing/{table}"
+        (table,) = feed["tables"]
+        assert (table["name"], table["config"]["meta"]["cdc"]["source_table"]) == ("shop", "orders")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
