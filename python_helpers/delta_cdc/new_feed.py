@@ -53,6 +53,7 @@ def begin(
     else:
         found, where = discover.of_database(dbt.ask("tables_of_database", database, private=True)), location
     given, left_out = None, []
+    silent = _without_table(project.root / location, found) if database is None else []
     if table_list is not None:
         given = read_table_list(table_list, found.tables)
         left_out = [name for name in found.tables if name not in given]
@@ -67,6 +68,11 @@ def begin(
         yield f"Note: {location} holds messages of the format `{other}`, which may tell more: `--format {other} --force`."
     for said in _passed_over(project.root / location, change_sets, location) if database is None else ():
         yield f"Note: {said}"
+    if silent:
+        yield (
+            f"Note: {location} holds folders that told no table, so none is configured for them: {some_of(silent)}. Of a table's "
+            "folder what lies in it was looked at, and nothing deeper."
+        )
     for folder in delta_tables.without_feed(deltas):
         yield (
             f"{folder} has no change data feed, by which a run reads it: `alter table … set tblproperties "
@@ -142,6 +148,13 @@ def _passed_over(folder: Path, change_sets: Mapping[str, Sequence[Path]], locati
                 f"{location} holds folders too, not looked into: {some_of(beside)}. "
                 f"If each is a table's, say `--location '{where}'`."
             )
+
+
+def _without_table(folder: Path, found: discover.Discovery) -> list[str]:
+    """The folders in a folder that told no table, where those beside them did."""
+    told = {table.folder for table in found.tables.values()} - {None}
+    beside = (each.name for each in folder.iterdir() if told and each.is_dir() and each.name[0] not in "._")
+    return sorted(name for name in beside if name not in told)
 
 
 def _told_by_files(

@@ -569,6 +569,16 @@ def test_init_says_which_folders_it_does_not_look_into(new_project):
     assert "location: landing\n" in (new_project / "models/h/_sources.yml").read_text()
 
 
+def test_init_says_which_folders_told_no_table(new_project):
+    for path, text in {"invoice/1.jsonl": '{"id": 1}\n', "customer/2026/1.jsonl": '{"id": 1}\n', "event/1.jsonl": ""}.items():
+        (new_project / "landing" / path).parent.mkdir(parents=True)
+        (new_project / "landing" / path).write_text(text)
+    said = "Note: landing holds folders that told no table, so none is configured for them: customer, event. Of a table's folder "
+    assert said in init(new_project, "f", "rows").stdout
+    (new_project / "sheet.csv").write_text("table,keys,sequence_by\ninvoice,id,id\n")
+    assert said in init(new_project, "g", "rows", "landing", "--from-csv", str(new_project / "sheet.csv")).stdout
+
+
 def test_init_passes_over_hidden_folders(new_project):
     for table in ("one", "_archive", ".tmp"):
         (new_project / "landing" / table).mkdir()
