@@ -279,7 +279,10 @@ def source_yml(
     tables = [_table_yml(table, names[table.name]) for table in found.tables.values()]
     for name, described in zip(found.tables, tables, strict=True):
         settings = described["config"]["meta"]["cdc"]
-        settings.update((given or {}).get(name, {}))
+        said = (given or {}).get(name, {})
+        if said.get("keyless", "none") != "none" and "keys" not in said:  # of a key that was told there is to be none
+            settings.pop("keys", None)
+        settings.update(said)
         if f"final_{described['name']}".lower() in taken:
             settings.setdefault("final_name", _free(f"final_{feed}_{described['name']}", {*taken}))
     switch = {} if enabled is None else {"enabled": enabled}

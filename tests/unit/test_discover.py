@@ -1023,6 +1023,17 @@ def test_init_takes_settings_from_a_csv_file_with_a_row_a_table(new_project):
     assert event["config"]["meta"]["cdc"] == {"sequence_by": ["at"], "insert_only": True}
 
 
+def test_a_sheet_may_say_that_a_table_whose_messages_tell_a_key_has_none(new_project):
+    (new_project / "landing/1.jsonl").write_text(wal2json("visit", 1) + "\n" + wal2json("invoice", 1) + "\n")
+    sheet = new_project / "tables.csv"
+    sheet.write_text("table,keyless,max_errors\nvisit,multiset,\ninvoice,,10\n")
+    done = init(new_project, "f", "wal2json_v2", "landing", "--from-csv", str(sheet))
+    assert done.exit_code == 0, done.output
+    visit, invoice = yaml.safe_load((new_project / "models/f/_sources.yml").read_text())["sources"][0]["tables"]
+    assert visit["config"]["meta"]["cdc"] == {"keyless": "multiset"}
+    assert invoice["config"]["meta"]["cdc"] == {"keys": ["id"], "max_errors": 10}
+
+
 def test_init_tells_all_that_is_wrong_with_a_csv_file(new_project):
     (new_project / "landing/t").mkdir()
     (new_project / "landing/t/1.jsonl").write_text('{"id": 1}\n')
