@@ -319,6 +319,7 @@ class TableCheck:
     def partitions(self) -> None:
         settings, table = self.settings, self.table
         seen: set[str] = set()
+        types = {name.lower(): self.types.get(name, "") for name in (*settings.expressions, *self.names)}
         for partition in table.partition_columns:
             name = partition.name
             if not partition.derived:
@@ -332,9 +333,13 @@ class TableCheck:
                     remedy = f"Partition by a text made of it, e.g. [hex({name}) as {name}_hex]."
                     message = f"`partition_by` names `{name}`, which is binary. Delta names partitions by text. {remedy}"
                     self.problem(message, "partition_by")
-            elif IDENTIFIER.fullmatch(partition.expression) and self.names:
+            elif IDENTIFIER.fullmatch(partition.expression) and self.names and partition.expression.lower() not in types:
                 hint = did_you_mean(partition.expression, self.names)
                 message = f"`partition_by` names `{partition.expression}`, which is no column. {hint}"
+                self.problem(message, "partition_by")
+            elif re.match(r"\s*(array|map|struct|variant|binary)\b", types.get(partition.expression.lower(), ""), re.IGNORECASE):
+                given = types[partition.expression.lower()]
+                message = f"`partition_by` names `{partition.expression}`, which is {given}. Spark takes simple types there."
                 self.problem(message, "partition_by")
             elif not name or name[0].isdigit():
                 message = f"`partition_by`: `{partition.expression}` needs a name: {partition.expression} as part."

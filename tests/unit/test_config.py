@@ -132,6 +132,17 @@ def test_a_partition_made_of_a_column_may_have_another_one_s_name_in_its_own(tmp
     assert "is made from `created op `day``, which final does not have" in problem
 
 
+def test_a_partition_may_be_a_column_under_another_name(tmp_path: Path) -> None:
+    table = TABLE | {"partition_by": ["OP as kind", "y as of_year"], "expressions": {"y": "year(created)"}}
+    (invoice,) = loaded(tmp_path, source(tables={"invoice": table})).tables
+    assert [part.name for part in invoice.partition_columns] == ["kind", "of_year"]
+    (problem,) = problems(tmp_path, source(tables={"invoice": table | {"except_columns": ["op"]}}))
+    assert "`OP` is made from `op`, which final does not have" in problem
+    columns = [*COLUMNS, {"name": "body", "data_type": "BINARY"}]
+    (problem,) = problems(tmp_path, source(tables={"invoice": TABLE | {"partition_by": ["body as b"]}}, columns=columns))
+    assert "`partition_by` names `body`, which is BINARY. Spark takes simple types there." in problem
+
+
 def test_a_column_may_be_called_except(tmp_path: Path) -> None:
     columns = [*COLUMNS, {"name": "EXCEPT", "data_type": "string"}]
     table = TABLE | {"track_columns": {"except": ["Op", "except"]}}
