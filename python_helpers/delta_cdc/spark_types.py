@@ -31,11 +31,11 @@ def by_word(words_of: Mapping[str, str]) -> dict[str, str]:
 # What people write out of habit, and Spark's word for it.
 _FOREIGN = by_word({
     "boolean": "bit, bool",
-    "smallint": "int2",
-    "int": "int4, mediumint, serial",
+    "smallint": "int2, int16",
+    "int": "int4, int32, mediumint, serial",
     "bigint": "int8, int64, int unsigned, bigserial",
-    "float": "float4",
-    "double": "double precision, float8",
+    "float": "float4, float32",
+    "double": "double precision, float8, float64",
     "decimal(19,4)": "money",
     "decimal(20,0)": "bigint unsigned",
     "decimal(38,10)": "number",
@@ -145,6 +145,9 @@ def why_not_a_type(text: str) -> str | None:
         return f"`{text}` is not one. Did you mean `decimal({size[1]},{size[2] or 0})`?"
     if words in _FOREIGN:
         return f"`{text}` is not one. Did you mean `{_FOREIGN[words]}`?"
+    if words in SIMPLE - set(_SIZED) and size:  # MySQL's widths; a float of more than 24 bits is no float of Spark's
+        better = "double" if words == "float" and size[2] is None and int(size[1]) > 24 else words
+        return f"`{text}` is not one. Did you mean `{better}`?"
     if words.startswith("timestamp") and "(" in text:
         return f"`{text}` is not one. Did you mean `{words}`?"
     if words == "varchar" and "(" in text and size is None:

@@ -1361,6 +1361,8 @@ def test_templates_make_values_as_dbt_does(tmp_path: Path, monkeypatch: pytest.M
         ("datetime2", "timestamp"), ("number(10)", "decimal(10,0)"), ("NUMBER(12, 2)", "decimal(12,2)"), ("longtext", "string"),
         ("double precision", "double"), ("timestamp(3) with time zone", "timestamp"), ("timestamp(6)", "timestamp"),
         ("varchar(max)", "string"), ("character varying(20)", "string"), ("bigint unsigned", "decimal(20,0)"),
+        ("float64", "double"), ("Float32", "float"), ("int(11)", "int"), ("tinyint(1)", "tinyint"), ("double(10, 2)", "double"),
+        ("float(24)", "float"), ("float(53)", "double"), ("float(7,4)", "float"), ("string(20)", "string"),
     ],
 )
 def test_types_of_other_databases(text: str, better: str) -> None:
