@@ -131,6 +131,9 @@ class _Reader:
         name = source["name"]
         named = [each for each in _list(source.get("tables")) if isinstance(each, Lined) and isinstance(each.get("name"), str)]
         tables = [table for table in named if not self.is_disabled(table)]
+        if named and not tables and len(named) == len(source["tables"]):  # to dbt, nothing is left of the source
+            self.disabled += [name] if next(blocks_in(source), None) else []
+            return
         feed_block = self.cdc_block(source, file, name, None)
         table_blocks = [self.cdc_block(table, file, name, table["name"]) for table in tables]
         for node, table in ((source, None), *((table, table["name"]) for table in tables)):

@@ -853,6 +853,13 @@ def test_feed_without_tables(tmp_path: Path) -> None:
     ]
 
 
+def test_a_feed_of_whose_tables_each_is_disabled_stops_no_other(tmp_path: Path) -> None:
+    off = source("off", tables={"t": TABLE})
+    off["tables"][0]["config"]["enabled"] = False
+    found = loaded(tmp_path, source(tables={"invoice": TABLE}), off)
+    assert ([feed.name for feed in found.feeds], found.disabled) == (["shop"], ("off",))
+
+
 def test_settings_given_twice(tmp_path: Path) -> None:
     both = source()
     both["meta"] = {"cdc": FEED}
