@@ -246,7 +246,10 @@ class TableCheck:
             if [(unquoted(part) or part).lower() for part in settings.sequence_by] == [settings.operation.lower()]:
                 message = f"`operation` and `sequence_by` both name `{settings.operation}`: what a change does is not when."
                 self.problem(f"{message} Give `sequence_by` what grows with each change.", "sequence_by")
-        elif settings.operation_codes and self.format is not None and "operation" not in self.broken:
+        elif (  # a table without the feed's column has no use for its codes
+            settings.operation_codes and self.format is not None and "operation" not in self.broken
+            and self.level("operation_codes") >= self.level("operation")
+        ):
             message = "`operation_codes` is given without `operation`, the column that holds the codes. Add it."
             self.problem(message, "operation_codes")
 
@@ -418,7 +421,8 @@ class TableCheck:
             if name in settings.keys:
                 message = f"`set_on_insert` names `{name}`, which is one of `keys`. A key is always the row's own."
                 self.problem(message, "set_on_insert")
-        if settings.soft_delete_nulls and settings.delete_mode == "hard" and "delete_mode" not in self.broken:
+        is_default = self.level("soft_delete_nulls") < self.level("delete_mode")  # of the feed, for its other tables
+        if settings.soft_delete_nulls and settings.delete_mode == "hard" and not is_default and "delete_mode" not in self.broken:
             message = "`soft_delete_nulls` is for `delete_mode: soft`. Add that, or take it out."
             self.problem(message, "soft_delete_nulls")
 

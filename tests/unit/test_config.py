@@ -860,6 +860,21 @@ def test_a_feed_of_whose_tables_each_is_disabled_stops_no_other(tmp_path: Path) 
     assert ([feed.name for feed in found.feeds], found.disabled) == (["shop"], ("off",))
 
 
+@pytest.mark.parametrize(
+    ("feed", "table"),
+    [
+        ({"delete_mode": "soft", "soft_delete_nulls": True}, {"delete_mode": "hard"}),
+        ({"operation": "op", "operation_codes": {"x": "I"}}, {"operation": None}),
+    ],
+)
+def test_what_a_feed_says_beside_a_setting_that_a_table_takes_back_is_for_its_other_tables(
+    tmp_path: Path, feed: dict[str, Any], table: dict[str, Any]
+) -> None:
+    loaded(tmp_path, source(feed=FEED | feed, tables={"invoice": TABLE, "other": TABLE | table}))
+    beside = {name: value for name, value in feed.items() if name not in table}
+    assert problems(tmp_path, source(feed=FEED | feed, tables={"invoice": TABLE | table | beside}))
+
+
 def test_settings_given_twice(tmp_path: Path) -> None:
     both = source()
     both["meta"] = {"cdc": FEED}
