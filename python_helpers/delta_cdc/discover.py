@@ -193,10 +193,14 @@ def lines_of(paths: Iterable[Path], remedy: str = "Take it away, or name others.
             raise OperationError(why) from None
 
 
+# of a folder: 2026-11-27, 20261127T0900, dt=2026-11-27
+_OF_TIME = re.compile(r"(?:\w+=)?\d{4}(?:[-_.T]?\d\d)+|\w+=\d+")
+
+
 def change_sets_in(folder: Path, *, deep: bool, by_table: bool = False) -> dict[str, list[Path]]:
     """The files that a run would take from a folder: of the folder itself under the name "", else those of each folder in it.
-    deep: where these hold none either, all that are deeper, as `sub_folders` takes them. by_table: those of each
-    folder go before its own. Raises OperationError where there are none."""
+    deep: where these hold none either, all that are deeper, as `sub_folders` takes them; and so where these are called after a
+    time. by_table: those of each folder go before its own. Raises OperationError where there are none."""
 
     def files(of: Path) -> list[Path]:
         return [path for path in listed(of) if path.is_file()]
@@ -210,6 +214,8 @@ def change_sets_in(folder: Path, *, deep: bool, by_table: bool = False) -> dict[
 
     flat = files(folder)
     by_folder = {each.name: paths for each in listed(folder) if (paths := files(each))} if by_table or not flat else {}
+    if by_folder and not by_table and all(map(_OF_TIME.fullmatch, by_folder)):
+        return {"": [*below(folder)]}
     if found := by_folder or ({"": flat} if flat else {}):
         return found
     deeper = list(below(folder))

@@ -630,6 +630,26 @@ def test_init_does_not_take_folders_of_change_sets_for_those_of_tables(new_proje
 
 
 @pytest.mark.parametrize(
+    ("days", "marker", "setting"),
+    [
+        (["2026-11-27"], False, {"sub_folders": True}), (["20261127", "20261128"], False, {"sub_folders": True}),
+        (["dt=2026-11-27"], True, {"unit": "folder"}), (["hour=09", "hour=10"], True, {"unit": "folder"}),
+    ],
+)
+def test_init_does_not_take_folders_of_a_time_for_those_of_tables(new_project, days, marker, setting):
+    for day in days:
+        (new_project / f"landing/{day}").mkdir()
+        (new_project / f"landing/{day}/1.jsonl").write_text(wal2json("invoice", 1) + "\n")
+        if marker:
+            (new_project / f"landing/{day}/_SUCCESS").touch()
+    for feed, message_format, name in (("shop", "wal2json_v2", "invoice"), ("flat", "rows", "flat")):
+        init(new_project, feed, message_format)
+        (source,) = yaml.safe_load((new_project / f"models/{feed}/_sources.yml").read_text())["sources"]
+        assert source["config"]["meta"]["cdc"] == {"format": message_format, "location": "landing"} | setting
+        assert [table["name"] for table in source["tables"]] == [name]
+
+
+@pytest.mark.parametrize(
     ("name", "content"),
     [("1.jsonl", "{\"a\": \"\xfc\"}\n".encode("latin-1")), ("1.gz", b"plain"), ("1.gz", gzip.compress(b'{"a": 1}\n' * 99)[:-12])],
     # by name: gzip writes the time, and pytest's processes must collect the same tests
