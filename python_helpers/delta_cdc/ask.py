@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 
 from delta_cdc.operations import plain
 from delta_cdc.project import Project, Table
@@ -16,6 +17,7 @@ from delta_cdc.screen import as_text, grid, tell
 
 Row = Mapping[str, Any]
 _TOLD = ("batch_id", "change_set", "changes", "newest", "final_rows", "final_rows_are_exact", "files")
+_NARROWEST = 6  # a column of a table has this much of a screen at least
 _OPERATIONS = {"I": "insert", "U": "update", "D": "delete", "R": "read", "T": "truncate"}
 
 
@@ -264,10 +266,17 @@ def _counted(number: int, what: str) -> str:
 
 
 def _show_records(rows: Sequence[Mapping[str, str]], console: Console) -> None:
+    """As a table; where the screen has no room for its columns, a line a value: rich would leave columns out and not say so."""
     table = grid(*(rows[0] if rows else ()))
     for row in rows:
         table.add_row(*(as_text(each) for each in row.values()))
-    console.print(table)
+    is_wide = Measurement.get(console, console.options.update(width=1_000_000), table).maximum > console.width
+    if not is_wide or len(table.columns) * _NARROWEST <= console.width:
+        console.print(table)
+        return
+    for place, row in enumerate(rows):
+        for name, value in row.items():
+            tell(console, f"{chr(10) if place and name == next(iter(row)) else ''}{name}: {value}")
 
 
 def _pairs(text: str | None) -> str:

@@ -130,6 +130,16 @@ def test_versions_are_shown_with_columns_whose_names_have_brackets() -> None:
     assert screen.getvalue().splitlines()[0].split("  ") == ["id", "weight [kg]", "speed [/h]"]
 
 
+@pytest.mark.parametrize("number", [12, 40, 200])
+def test_no_column_of_a_wide_row_is_lost_on_a_narrow_screen(number: int) -> None:
+    screen = io.StringIO()
+    rows = [json.dumps({f"c{each}": f"v{each} {version}" for each in range(number)}) for version in "ab"]
+    show_history(rows, Console(file=screen, width=80))
+    folded = "".join(screen.getvalue().split())
+    assert all(f"v{each}{version}" in folded for each in range(number) for version in "ab")
+    assert ("c1: v1 a\n" in screen.getvalue(), f"v{number - 1} a\n\nc0: v0 b\n" in screen.getvalue()) == (number > 13,) * 2
+
+
 def test_a_value_of_a_feed_steers_no_terminal() -> None:
     screen = io.StringIO()
     row = json.dumps({"a\x1b]0;x\x07": "\x1b[2Jgone\r\u202e", "text": "ä\n\ttab"})
