@@ -8,7 +8,7 @@
   {%- for table in delta_cdc._staging_tables(names=models, setting='compact_after_days') -%}
     {%- do delta_cdc._compact_by_policy(table) -%}
   {%- endfor -%}
-  {%- set tables, policies, done = delta_cdc.written_tables(models), delta_cdc._policies(), [] -%}
+  {%- set tables, policies, done = delta_cdc._maintained(models), delta_cdc._policies(), [] -%}
   {%- for name, relation in tables.items() if adapter.table_state(relation).exists -%}
     {%- set policy = policies.get(name, {}) -%}
     {%- set kept = policy.properties and delta_cdc._announce(relation, policy.properties) -%}
@@ -27,6 +27,19 @@
     {%- endif -%}
   {%- endfor -%}
   {%- do print(tables | length ~ ' tables looked at, ' ~ done | length ~ ' had something to be done.') -%}
+{% endmacro %}
+
+
+{#- `written_tables`, and of all `cdc_table_log` too, which dbt knows nothing of where its variable is not given. -#}
+{% macro _maintained(models) %}
+  {%- set out = delta_cdc.written_tables(models) -%}
+  {%- if models is none -%}
+    {%- set nodes = graph.nodes.values() | selectattr('name', 'equalto', 'cdc_table_log')
+          | selectattr('resource_type', 'equalto', 'model') | list -%}
+    {%- set log = delta_cdc._relation_of(nodes[0]) if nodes else delta_cdc._control_relation('cdc_table_log') -%}
+    {%- if adapter.table_state(log).exists %}{% do out.update({'cdc_table_log': log}) %}{% endif -%}
+  {%- endif -%}
+  {{ return(out) }}
 {% endmacro %}
 
 

@@ -1278,6 +1278,37 @@ def test_Q1_the_view_of_bad_rows_fits_the_metastore_however_many_tables() -> Non
     assert whole.splitlines()[1::2] == [f"select * from {view}" for view in views]
 
 
+@pytest.mark.parametrize("is_on", [True, False])
+def test_maintain_looks_at_the_log_of_tables_also_where_its_variable_is_not_given(is_on: bool) -> None:
+    looked_at: list[str] = []
+    names = ["cdc_change_sets", "stg_f__t", "final_t", *(["cdc_table_log"] if is_on else [])]
+    nodes = [
+        SimpleNamespace(name=name, alias=name, resource_type="model", database=None, schema="s",
+                        config=SimpleNamespace(materialized="incremental"))
+        for name in names
+    ]
+    adapter = SimpleNamespace(
+        table_state=lambda relation: SimpleNamespace(exists=True),
+        table_statistics=lambda relation: SimpleNamespace(files=96, bytes=96),
+        optimize=lambda relation, order: looked_at.append(relation.identifier) or True,
+    )
+    macros = load(
+        delta_cdc=(namespace := SimpleNamespace()), adapter=adapter, print=lambda text: None,
+        graph=SimpleNamespace(nodes={f"model.delta_cdc.{node.name}": node for node in nodes},
+                              sources={"source.p.f.t": feed_table("f", "t")}),
+        api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
+    )
+    for name, macro in macros.items():
+        setattr(namespace, name, macro)
+    namespace._staging_tables = lambda **_: []
+    namespace._policies = lambda: SimpleNamespace(get=lambda *_: SimpleNamespace(properties={}, order=""))
+    macros["maintain"](vacuum=False)
+    assert looked_at == ["cdc_change_sets", "stg_f__t", "final_t", "cdc_runs", "cdc_holds", "cdc_table_log"]
+    looked_at.clear()
+    macros["maintain"](["stg_f__t"], vacuum=False)
+    assert looked_at == ["stg_f__t"]
+
+
 @pytest.mark.parametrize(
     ("feed", "is_raw"),
     [
