@@ -129,10 +129,10 @@ def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:
         notes = []
         if change["error"]:
             notes.append(change["error"] if change["error"] == "retracted" else f"quarantined: {change['error']}")
-        elif change["op"] == "T":
-            notes.append("ends every row")
         elif change["is_held"]:
             notes.append("held: `delta-cdc status` says why")
+        elif change["op"] == "T":
+            notes.append("ends every row")
         elif change["is_last"]:
             notes.append("last word: the row is gone" if change["op"] == "D" else "last word: what final shows")
         else:

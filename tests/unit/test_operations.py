@@ -171,6 +171,16 @@ def test_explain_says_all_of_a_row_that_comes_again(tmp_path: Path) -> None:
     assert [change["says"] for change in told] == ["name = Ada", "", "", "name = Ada"]
 
 
+def test_Q4_explain_says_of_a_truncate_that_it_is_held(tmp_path: Path) -> None:
+    table = load_project(two_feeds(tmp_path)).tables[0]
+    unsaid = dict.fromkeys((
+        "error", "is_late", "is_last", "origin", "missing", "entity", "key", "key_before", "sequence", "occurred_at",
+        "batch_id", "change_set", "row", "staged_at", "values",
+    ))  # fmt: skip
+    told = explained(table, {"changes": [unsaid | {"op": "T", "is_held": is_held} for is_held in (True, False)]})
+    assert [change["became"] for change in told] == ["held: `delta-cdc status` says why", "ends every row"]
+
+
 def test_as_of_wants_a_value_for_each_key_column_or_none(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["as-of", "customer", "now", "1", "2", "--project-dir", str(two_feeds(tmp_path))])
     assert (result.exit_code, result.stderr) == (1, "table shop.customer: as-of takes a value for each of id; 2 given.\n")
