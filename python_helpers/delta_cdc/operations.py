@@ -89,7 +89,9 @@ class Dbt:
 
 def operation(macro: str, arguments: Mapping[str, Any]) -> list[str]:
     """dbt's command that runs a macro of this package."""
-    return ["run-operation", f"delta_cdc.{macro}", "--args", json.dumps(dict(arguments))]
+    # dbt reads YAML, in which the two halves that JSON makes of a sign above U+FFFF are none
+    given = re.sub(r"[^ -~]", lambda sign: f"\\U{ord(sign[0]):08x}", json.dumps(dict(arguments), ensure_ascii=False))
+    return ["run-operation", f"delta_cdc.{macro}", "--args", given]
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from dbt.clients.yaml_helper import load_yaml_text
 from rich.console import Console
 from tests.projects import FEED, TABLE, project, source
 from tests.unit.macros import load
@@ -22,7 +23,7 @@ from delta_cdc.ask import explained, show_history, show_status, status_rows
 from delta_cdc.cli import main
 from delta_cdc.config_reader import load_project
 from delta_cdc.errors import OperationError
-from delta_cdc.operations import Dbt, error_of, find_table, plain, with_file
+from delta_cdc.operations import Dbt, error_of, find_table, operation, plain, with_file
 from delta_cdc.project import Project
 from delta_cdc.run import Busy, Summary, TableReport, locked, summarize
 
@@ -179,6 +180,12 @@ def test_Q4_explain_says_of_a_truncate_that_it_is_held(tmp_path: Path) -> None:
     ))  # fmt: skip
     told = explained(table, {"changes": [unsaid | {"op": "T", "is_held": is_held} for is_held in (True, False)]})
     assert [change["became"] for change in told] == ["held: `delta-cdc status` says why", "ends every row"]
+
+
+@pytest.mark.parametrize("name", ["𠮷野/0001.jsonl", "é\u2028\x85", "\\ud83d\\", "now", "1100"])
+def test_dbt_reads_each_argument_as_it_was_given(name: str) -> None:
+    given = {"change_set": name, "staging": [name], "limit": 1, "moment": None}
+    assert load_yaml_text(operation("retract", given)[-1]) == given
 
 
 def test_as_of_wants_a_value_for_each_key_column_or_none(tmp_path: Path) -> None:
