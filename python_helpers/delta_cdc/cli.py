@@ -341,7 +341,11 @@ def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
             f"table {found.full_name}: rows of an `insert_only` table do not change, so it has no history. `delta-cdc explain` "
             "tells what came of a row."
         )
-    ask.show_history(dbt.ask("history_of_key", {"staging": found.staging_name}, key=key), _console())
+    versions = dbt.ask("history_of_key", {"staging": found.staging_name}, key=key)
+    if versions:
+        ask.show_history(versions, _console())
+    else:
+        say(f"{found.history_name} has no version there.")
 
 
 @main.command("as-of", context_settings=NEGATIVE_KEYS)
@@ -371,6 +375,8 @@ def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
     """What Delta's logs tell of the commits to staging, keys, history and final of TABLE; exit code 1 if something is wrong."""
     found = operations.find_table(dbt.project(), table)
     logs = dbt.ask("table_logs", {"models": list(found.models), "limit": limit})
+    if not logs:
+        raise OperationError(f"There is no table {found.staging_name} yet: nothing was loaded. Run `dbt run` first.")
     if as_json:
         sys.stdout.write(json.dumps(logs, indent=1, ensure_ascii=False) + "\n")
     else:
@@ -425,7 +431,11 @@ def late(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
     """How late changes come: of TABLE, or of all tables."""
     project = dbt.project()
     found = operations.find_tables(project, tables) or project.tables
-    ask.show_late(dbt.ask("late", {"staging": [table.staging_name for table in found]}), _console())
+    told = dbt.ask("late", {"staging": [table.staging_name for table in found]})
+    ask.show_late(told, _console())
+    loaded = {row["name"] for row in told}
+    if waiting := [table.full_name for table in found if table.full_name not in loaded]:
+        say(f"Not loaded yet: {', '.join(waiting)}")
 
 
 @main.command("export-snapshot")

@@ -188,6 +188,22 @@ def test_dbt_reads_each_argument_as_it_was_given(name: str) -> None:
     assert load_yaml_text(operation("retract", given)[-1]) == given
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer", "code", "said"),
+    [
+        (["history", "customer", "1"], [], 0, "hist_shop__customer has no version there."),
+        (["log", "customer"], {}, 1, "There is no table stg_shop__customer yet: nothing was loaded. Run `dbt run` first."),
+        (["late", "customer"], [], 0, "Not loaded yet: shop.customer"),
+    ],
+)
+def test_a_command_that_finds_nothing_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str], answer: Any, code: int, said: str
+) -> None:
+    monkeypatch.setattr(Dbt, "ask", lambda *_, **__: answer)
+    done = CliRunner().invoke(main, [*asked, "--project-dir", str(two_feeds(tmp_path))])
+    assert (done.exit_code, done.output.splitlines()[-1]) == (code, said)
+
+
 def test_as_of_wants_a_value_for_each_key_column_or_none(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["as-of", "customer", "now", "1", "2", "--project-dir", str(two_feeds(tmp_path))])
     assert (result.exit_code, result.stderr) == (1, "table shop.customer: as-of takes a value for each of id; 2 given.\n")
