@@ -120,9 +120,10 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
 {% endmacro %}
 
 
-{#- Where a text cannot be read as that type. of: what the type is of. -#}
+{#- Where a text cannot be read as that type; as in a feed, `202607` is no year and `12:30` not that of today. of: what the type
+    is of. -#}
 {% macro _refuse_no_moment(table, text, type, of='the time of its changes') %}
-  {%- if adapter.query_rows('select try_cast(' ~ delta_cdc.literal(text) ~ ' as ' ~ type ~ ') is null as bad')[0].bad -%}
+  {%- if adapter.query_rows('select ' ~ delta_cdc._cast_text(delta_cdc.literal(text), type) ~ ' is null as bad')[0].bad -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': `' ~ text ~ '` is no ' ~ type
           ~ ', which is the type of ' ~ of ~ '. Give one, e.g. 2026-01-31, or a number where the time is one.') -%}
   {%- endif -%}

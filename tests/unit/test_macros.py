@@ -316,6 +316,28 @@ def test_text_to_be_reconciled_with_what_is_no_text_is_its_json() -> None:
     assert "try_parse_json(v)" in MACROS["_their_value"]("v", "string", "variant", "v")
 
 
+@pytest.mark.parametrize(
+    ("text", "type_", "is_refused"),
+    [
+        ("202607", "timestamp", True), ("202607", "timestamp_ntz", True), ("202607", "date", True), ("12:30", "timestamp", True),
+        ("2026", "timestamp", False), ("2026-07-01 12:30", "timestamp", False), ("202607", "bigint", False),
+    ],
+)  # fmt: skip
+def test_H4_a_number_is_no_year_that_spark_makes_of_it(text: str, type_: str, is_refused: bool) -> None:
+    """As of the year 202607 each change counts, and a compaction before it folds all of them."""
+
+    def query_rows(sql: str) -> list[dict]:
+        none_such = re.findall("rlike r'(.*?)'", sql)
+        return [{"bad": any(re.search(pattern, text) for pattern in none_such)}]
+
+    macros = load(adapter=SimpleNamespace(query_rows=query_rows))
+    if not is_refused:
+        macros["_refuse_no_moment"](SimpleNamespace(name="f.t"), text, type_)
+        return
+    with pytest.raises(CompilerError, match=f"table f.t: `{text}` is no {type_}, which is the type of"):
+        macros["_refuse_no_moment"](SimpleNamespace(name="f.t"), text, type_)
+
+
 @pytest.mark.parametrize("insert_only", [False, True])
 def test_N2_where_rows_are_only_added_each_row_at_a_key_is_compared(insert_only: bool) -> None:
     """Else one of the other side stood for all of them, and a table differed from itself."""
