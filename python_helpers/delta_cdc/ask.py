@@ -158,7 +158,7 @@ def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:
         elif not change["error"]:
             before.update(values)
         out.append({
-            "position": ", ".join(str(v) for v in _parsed(change["sequence"] or "{}").values()),
+            "position": ", ".join(map(_value, _parsed(change["sequence"] or "{}").values())),
             **({"source time": short(change["occurred_at"])} if table.settings.occurred_at else {}),
             "operation": _OPERATIONS.get(change["op"], str(change["op"] or "?")),
             "key": "" if change["op"] == "T" else key,
@@ -289,11 +289,21 @@ def _said(values: Mapping[str, Any]) -> str:
 
 def _parsed(text: str) -> Any:
     """A JSON text, numbers with a point as they are written: 19.90 stays 19.90."""
-    return json.loads(text, parse_float=str)
+    return json.loads(text, parse_float=_Written)
 
 
-def _value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+class _Written(str):
+    """A number with a point."""
+
+
+def _value(value: Any, inside: bool = False) -> str:
+    """A value as text; inside of another one as JSON."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_value(name, True)}: {_value(each, True)}' for name, each in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(_value(each, True) for each in value)}]"
+    is_plain = isinstance(value, _Written) or (isinstance(value, str) and not inside)
+    return value if is_plain else json.dumps(value, ensure_ascii=False)
 
 
 def short(moment: Any) -> str:

@@ -141,6 +141,12 @@ def test_no_column_of_a_wide_row_is_lost_on_a_narrow_screen(number: int) -> None
     assert ("c1: v1 a\n" in screen.getvalue(), f"v{number - 1} a\n\nc0: v0 b\n" in screen.getvalue()) == (number > 13,) * 2
 
 
+def test_a_number_inside_of_a_value_is_no_text() -> None:
+    screen = io.StringIO()
+    show_history(['{"n": 19.90, "s": {"a": 19.90, "é": ["1.5", 1.50, 2, null, true, "\\""]}}'], Console(file=screen, width=200))
+    assert screen.getvalue().splitlines()[1].split("  ") == ["19.90", '{"a": 19.90, "é": ["1.5", 1.50, 2, null, true, "\\""]}']
+
+
 def test_a_value_of_a_feed_steers_no_terminal() -> None:
     screen = io.StringIO()
     row = json.dumps({"a\x1b]0;x\x07": "\x1b[2Jgone\r\u202e", "text": "ä\n\ttab"})
