@@ -298,7 +298,7 @@ from (
   {%- if moment is not none %}{% do delta_cdc._refuse_no_moment(table, moment, delta_cdc._time_type(table.staging)) %}{% endif -%}
   {%- set final = delta_cdc._final_of(table) -%}
   {%- set rows = '(' ~ delta_cdc.as_of(final, moment) ~ ')' if moment is not none else final -%}
-  {%- set written = adapter.write_files('select ' ~ delta_cdc.column_list(delta_cdc._columns_of_final(table.settings, final))
+  {%- set written = adapter.write_files('select ' ~ delta_cdc.column_list(delta_cdc._columns_of_final(table, final))
         ~ ' from ' ~ delta_cdc._live_rows(table.settings, rows), to, file_format) -%}
   {%- do print(tojson(written)) -%}
 {% endmacro %}

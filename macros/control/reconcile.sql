@@ -24,7 +24,7 @@
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': ' ~ against ~ ' has no column ' ~ lost | join(', ')
           ~ ', by which its rows are told. It has: ' ~ theirs | join(', ') ~ '.') -%}
   {%- endif -%}
-  {%- set ours = delta_cdc._columns_of_final(settings, final) -%}
+  {%- set ours = delta_cdc._columns_of_final(table, final) -%}
   {%- set compared, left_out = [], [] -%}
   {%- for column in ours if column not in keys -%}
     {%- do (compared if column | lower in spelled else left_out).append(column) -%}
@@ -89,7 +89,7 @@
   {%- set later = '(' ~ delta_cdc.as_of(final, until) ~ ')' if until is not none else final -%}
   {%- set earlier = '(' ~ delta_cdc.as_of(final, since) ~ ')' if since is not none else final -%}
   {%- do print(tojson(delta_cdc._differences(settings,
-        delta_cdc._columns_of_final(settings, final) | reject('in', settings['keys']) | list,
+        delta_cdc._columns_of_final(table, final) | reject('in', settings['keys']) | list,
         delta_cdc._live_rows(settings, later), delta_cdc._live_rows(settings, earlier), limit))) -%}
 {% endmacro %}
 
@@ -103,11 +103,13 @@
   {{ return(final) }}
 {% endmacro %}
 
-{#- The published columns that final has: with `on_schema_change: ignore` not all of them, and
-    before the next run not a new one. -#}
-{% macro _columns_of_final(settings, final) %}
-  {%- set there, out = adapter.get_columns_in_relation(final) | map(attribute='name') | map('lower') | list, [] -%}
-  {%- for column in settings['columns'] if column | lower in there %}{% do out.append(column) %}{% endfor -%}
+{#- The published columns that final has: with `on_schema_change: ignore` not all of them, before the next run not a new one, and
+    those that are no longer listed where they were published (E3). -#}
+{% macro _columns_of_final(table, final) %}
+  {%- set settings, out, there = table.settings, [], adapter.get_columns_in_relation(final) | map(attribute='name') | list -%}
+  {%- set retired = delta_cdc._retired_columns(settings, adapter.table_state(table.staging).columns) -%}
+  {%- do delta_cdc._publish_retired(settings, retired, there) -%}
+  {%- for column in settings['columns'] if column | lower in there | map('lower') | list %}{% do out.append(column) %}{% endfor -%}
   {{ return(out) }}
 {% endmacro %}
 

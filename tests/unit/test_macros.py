@@ -1082,6 +1082,17 @@ def test_E3_columns_that_are_no_longer_listed_stay_where_they_were_published() -
     assert MACROS["_retired_columns"]({**settings, "on_schema_change": "sync_all_columns"}, ["gone"]) == []
 
 
+@pytest.mark.parametrize(("policy", "columns"), [("append_new_columns", ["id", "a", "gone"]), ("sync_all_columns", ["id", "a"])])
+def test_E3_columns_of_final_that_are_no_longer_listed_are_exported_and_compared(policy: str, columns: list[str]) -> None:
+    adapter = SimpleNamespace(
+        get_columns_in_relation=lambda _: [SimpleNamespace(name=name) for name in ("ID", "a", "gone", "_cdc_is_deleted")],
+        table_state=lambda _: SimpleNamespace(columns=["id", "a", "gone", "never_published", "_cdc_op"]),
+    )
+    settings = {**SETTINGS, "on_schema_change": policy, "columns": ["id", "a", "of_the_next_run"], "tracked": ["id"]}
+    table = SimpleNamespace(settings=settings, staging="stg")
+    assert load(adapter=adapter)["_columns_of_final"](table, "final") == columns
+
+
 def test_E3_H3_a_column_that_is_no_longer_listed_begins_no_versions_where_the_feed_does_not_track_it() -> None:
     settings = {**SETTINGS, "columns": ["id"], "tracked": ["id"], "track_columns": {"except": ["Seen"]}}
     MACROS["_publish_retired"](settings, ["seen", "gone"], ["id", "seen", "gone"])
