@@ -320,7 +320,8 @@ where not exists (  -- only late and quarantined changes can have been staged be
 {%- set types = settings.column_types -%}
 {%- set of_deletes = delta_cdc._needed_by_deletes(settings, keys) -%}
 {%- set named = keys + (settings.get('alternate_keys') or []) | sum(start=[]) | unique | reject('in', keys) | list -%}
-{%- set before, is_told, is_whole, unmoved = [], [], [], [] -%}  {#- the old key: what is not told of it is as in the new one #}
+{%- set unnamed, is_told, is_whole = [], [], [] -%}
+{%- set before, unmoved = [], [] -%}  {#- the old key: what is not told of it is as in the new one #}
 {%- for key in keys -%}
   {%- set i, new = loop.index, delta_cdc.quoted(key) -%}
   {%- do before.append('if(_cdc_told_' ~ i ~ ', _cdc_before_' ~ i ~ ', ' ~ new ~ ')'
@@ -328,6 +329,8 @@ where not exists (  -- only late and quarantined changes can have been staged be
   {%- do unmoved.append(before[-1] ~ ' <=> ' ~ new) -%}
   {%- do is_whole.append('(_cdc_told_' ~ i ~ ' is true or array_contains(_cdc_absent, ' ~ delta_cdc.literal(key) ~ '))') -%}
   {%- do is_told.append('_cdc_told_' ~ i ~ ' is true' if key in may_be_null else '_cdc_before_' ~ i ~ ' is not null') -%}
+  {%- do unnamed.append('coalesce(' ~ delta_cdc._text_of(key, settings) ~ ', ' ~ delta_cdc._text_of(key, settings, 'before')
+        ~ ') is null') -%}
 {%- endfor -%}
 {%- set is_moved = 'not (' ~ unmoved | join(' and ') ~ ')' -%}
 lines as (
@@ -400,7 +403,7 @@ typed as (  -- text to types
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings), column, settings) }} then {{ delta_cdc.literal(column) }}
       {%- if column in named %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings, 'before'), column, settings) }}
-        then {{ delta_cdc.literal(column) }}
+        {{- '' if column in keys else ' and ' ~ unnamed | join(' and ') }} then {{ delta_cdc.literal(column) }}
       {%- endif %}
   {%- else %}
       when false then ''
@@ -557,10 +560,11 @@ checked as (
       else 'if(' ~ whole ~ ' = try_cast(' ~ given ~ ' as double), ' ~ whole ~ ', null)') }}
 {% endmacro %}
 
-{#- The columns of which a delete needs the values: its key, and what its place and time are made of. -#}
+{#- The columns of which a delete needs the values: its key, and what its place and time are made of; then those by which one that
+    does not tell its key names the row. -#}
 {% macro _needed_by_deletes(settings, keys) %}
-  {{ return((keys + (settings.get('alternate_keys') or []) | sum(start=[])
-        + delta_cdc._needed_by_any(settings, settings.get('deleted_when'))) | unique | list) }}
+  {{ return((keys + delta_cdc._needed_by_any(settings, settings.get('deleted_when'))
+        + (settings.get('alternate_keys') or []) | sum(start=[])) | unique | list) }}
 {% endmacro %}
 
 {#- The columns that a change's place, time and operation are made of. condition: the SQL that tells the operation. -#}
@@ -575,7 +579,10 @@ checked as (
   {%- set out = ["case _cdc_op when 'T' then "
         ~ ('_cdc_misfit in (' ~ delta_cdc._literals(of_truncates) ~ ')' if of_truncates else 'false')] -%}
   {%- if keys and settings.keyless == 'none' -%}
-    {%- do out.append("when 'D' then _cdc_misfit in (" ~ delta_cdc._literals(of_deletes) ~ ')') -%}
+    {%- set always = keys + delta_cdc._needed_by_any(settings, settings.get('deleted_when')) -%}
+    {%- set of_nameless = of_deletes | reject('in', always) | list -%}
+    {%- do out.append("when 'D' then _cdc_misfit in (" ~ delta_cdc._literals(always | unique) ~ ')'
+          ~ (' or (_cdc_is_nameless and _cdc_misfit in (' ~ delta_cdc._literals(of_nameless) ~ '))' if of_nameless else '')) -%}
   {%- endif -%}
   {{ return(out | join(' ') ~ ' else true end') }}
 {% endmacro %}
