@@ -418,7 +418,7 @@ class TableCheck:
             if name in self.names and name not in self.published and self.level("set_on_insert") == 2:
                 message = f"`set_on_insert` names `{name}`, which final does not have: {self.why_left_out(name)}."
                 self.problem(message, "set_on_insert")
-            if name in settings.keys:
+            if name in settings.keys and self.level("set_on_insert") == 2:
                 message = f"`set_on_insert` names `{name}`, which is one of `keys`. A key is always the row's own."
                 self.problem(message, "set_on_insert")
         is_default = self.level("soft_delete_nulls") < self.level("delete_mode")  # of the feed, for its other tables

@@ -723,9 +723,13 @@ def test_what_cannot_be_compacted_keeps_no_days(tmp_path: Path, other: dict[str,
     assert loaded(tmp_path, source(feed=FEED | {"compact_after_days": 30}, tables={"t": TABLE | other, "u": TABLE})).tables
 
 
-def test_a_feed_wide_default_is_no_contradiction_of_an_insert_only_table(tmp_path: Path) -> None:
+def test_a_feed_wide_default_is_no_contradiction_of_a_table_that_is_otherwise(tmp_path: Path) -> None:
     feed = FEED | {"track_columns": {"except": ["op"]}, "delete_mode": "soft", "created_at": "born"}
     assert loaded(tmp_path, source(feed=feed, tables={"t": TABLE | {"insert_only": True}, "u": TABLE}))
+    lives = FEED | {"set_on_insert": ["id", "op"], "delete_mode": "soft", "soft_delete_nulls": True}
+    assert loaded(tmp_path, source(feed=lives, tables={"t": TABLE | {"delete_mode": "hard"}, "u": TABLE | {"keys": ["op"]}}))
+    (problem,) = problems(tmp_path, source(feed=lives | {"delete_mode": "hard"}, tables={"t": TABLE}))
+    assert "`soft_delete_nulls` is for `delete_mode: soft`" in problem
     both = FEED | {"track_columns": {"except": ["op"]}, "insert_only": True}
     (problem,) = problems(tmp_path, source(feed=both, tables={"t": TABLE}))
     assert "`track_columns` has no meaning" in problem
