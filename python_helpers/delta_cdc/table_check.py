@@ -361,7 +361,8 @@ class TableCheck:
             if name.lower() in seen:
                 self.problem(f"`partition_by` names `{name}` twice. Take one out.", "partition_by")
             seen.add(name.lower())
-        if settings.apply == "replace_partitions" and not settings.partition_by and "partition_by" not in self.broken:
+        rewrites = settings.apply == "replace_partitions" and table.has_entities  # of others a feed does not mean it
+        if rewrites and not settings.partition_by and "partition_by" not in self.broken:
             remedy = "Say by what final is partitioned, e.g. [year(created_at) as created_year]."
             self.problem(f"`apply` is replace_partitions, and `partition_by` is missing. {remedy}", "apply")
 

@@ -726,6 +726,8 @@ def test_what_cannot_be_compacted_keeps_no_days(tmp_path: Path, other: dict[str,
 def test_a_feed_wide_default_is_no_contradiction_of_a_table_that_is_otherwise(tmp_path: Path) -> None:
     feed = FEED | {"track_columns": {"except": ["op"]}, "delete_mode": "soft", "created_at": "born"}
     assert loaded(tmp_path, source(feed=feed, tables={"t": TABLE | {"insert_only": True}, "u": TABLE}))
+    tables = {"t": TABLE | {"insert_only": True}, "u": TABLE | {"partition_by": ["op"]}}
+    assert loaded(tmp_path, source(feed=FEED | {"apply": "replace_partitions"}, tables=tables))
     lives = FEED | {"set_on_insert": ["id", "op"], "delete_mode": "soft", "soft_delete_nulls": True}
     assert loaded(tmp_path, source(feed=lives, tables={"t": TABLE | {"delete_mode": "hard"}, "u": TABLE | {"keys": ["op"]}}))
     (problem,) = problems(tmp_path, source(feed=lives | {"delete_mode": "hard"}, tables={"t": TABLE}))
