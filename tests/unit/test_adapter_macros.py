@@ -108,15 +108,36 @@ def refuse(message: str) -> None:
 
 def constrained(*of_the_model: dict[str, Any], **of_columns: list[dict[str, Any]]) -> list[str]:
     """The checks that a new table gets."""
+    return [sql.partition(" check ")[2] for sql in altered({}, *of_the_model, **of_columns)]
+
+
+def altered(there: dict[str, str], *of_the_model: dict[str, Any], **of_columns: list[dict[str, Any]]) -> list[str]:
+    """The statements of a table that has some checks already."""
     WARNED.clear()
     columns = {name: {"name": name, "constraints": given} for name, given in of_columns.items()}
-    properties = SimpleNamespace(columns=[SimpleNamespace(values=lambda: ("delta.minReaderVersion",))])
-    done = statements_of(
+    properties = [("delta.minReaderVersion", "1"), *((f"delta.constraints.{name}", check) for name, check in there.items())]
+    return statements_of(
         "sparkdelta__persist_constraints", "s.t", {"constraints": of_the_model, "columns": columns},
         config=Config(contract=SimpleNamespace(enforced=True)), answers={"show tblproperties": properties},
         exceptions=SimpleNamespace(warn=WARNED.append, raise_compiler_error=refuse),
     )
-    return [sql.partition(" check ")[2] for sql in done]
+
+
+@pytest.mark.parametrize(
+    ("there", "statements"),
+    [
+        ({}, ["add constraint `Positive` check (id>0 /* it's so */)"]),
+        ({"positive": "id > 0"}, []),
+        ({"positive": "*********(redacted)"}, []),
+        ({"positive": "id > 10"}, ["drop constraint `Positive`", "add constraint `Positive` check (id>0 /* it's so */)"]),
+    ],
+)
+def test_a_named_check_whose_condition_has_changed_takes_the_place_of_the_old_one(
+    there: dict[str, str], statements: list[str]
+) -> None:
+    """The table kept the old one, and the new one was not enforced."""
+    check = {"name": "Positive", "type": "check", "expression": "id>0 /* it's so */"}
+    assert [sql.removeprefix("alter table s.t ") for sql in altered(there, id=[check])] == statements
 
 
 def test_a_check_that_two_columns_tell_is_asked_for_once() -> None:
