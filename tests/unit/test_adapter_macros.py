@@ -47,6 +47,19 @@ def test_a_snapshot_inserts_the_columns_of_its_query_alone() -> None:
     assert macros["sparkdelta__snapshot_merge_sql"]("t", "s", columns) == "t s `a`, `dbt_scd_id`"
 
 
+def test_a_column_has_changed_its_type_whatever_the_case_of_its_name() -> None:
+    """It was not widened, and a decimal was rounded to what the table has."""
+
+    def columns(**types: str) -> list[SimpleNamespace]:
+        return [SimpleNamespace(name=name, dtype=dtype) for name, dtype in types.items()]
+
+    compare = load_adapter()["sparkdelta__diff_column_data_types"]
+    there = columns(id="int", Amount="decimal(10,2)", Word="string")
+    wanted = [{"column_name": "amount", "new_type": "decimal(12,4)"}]
+    assert compare(columns(ID="int", amount="decimal(12,4)", word="string", more="int"), there) == wanted
+    assert compare(columns(id="int"), there) == []
+
+
 class Relation(str):
     is_view = False
 

@@ -47,6 +47,17 @@
 {% endmacro %}
 
 
+{#- dbt's own compares columns of one spelling alone: one that is spelled in another case was not widened. -#}
+{% macro sparkdelta__diff_column_data_types(source_columns, target_columns) %}
+  {%- set there, retyped = {}, [] -%}
+  {%- for column in target_columns %}{% do there.update({column.name | lower: column.dtype}) %}{% endfor -%}
+  {%- for column in source_columns if there.get(column.name | lower, column.dtype) != column.dtype -%}
+    {%- do retyped.append({'column_name': column.name, 'new_type': column.dtype}) -%}
+  {%- endfor -%}
+  {{ return(retyped) }}
+{% endmacro %}
+
+
 {#- {name: type} -#}
 {% macro sparkdelta_types(columns) %}
   {%- set types = {} -%}
