@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from tests.unit.macros import CompilerError, load_adapter
 
+from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter, SparkdeltaColumn
+
 
 class Config(dict[str, Any]):
     """A model's."""
@@ -45,6 +47,23 @@ def test_a_snapshot_inserts_the_columns_of_its_query_alone() -> None:
     macros = load_adapter(default__snapshot_merge_sql=lambda target, source, columns: f"{target} {source} {', '.join(columns)}")
     columns = ["`a`", "`dbt_unique_key_1`", "`DBT_UNIQUE_KEY_2`", "`dbt_scd_id`"]
     assert macros["sparkdelta__snapshot_merge_sql"]("t", "s", columns) == "t s `a`, `dbt_scd_id`"
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"), [("all", (False, ["`Amount`", "`a b`"])), (["amount", "word"], (True, ["`Amount`"]))]
+)
+def test_a_snapshot_knows_a_column_whatever_the_case_of_its_name(asked: Any, wanted: tuple[bool, list[str]]) -> None:
+    """It was new in every run, and every row a new version."""
+    there = [SparkdeltaColumn(column=name, dtype="int") for name in ("Amount", "a b", "dbt_scd_id")]
+    adapter = SimpleNamespace(
+        get_relation=lambda **_: "s.t", get_columns_in_relation=lambda _: there,
+        columns_within=lambda columns, others: SparkdeltaAdapter.columns_within(None, columns, others),  # type: ignore[arg-type]
+    )
+    queries = {"select 1": ["amount", "A B"], "select amount, word from (\nselect 1\n) subq": ["amount", "word"]}
+    compare = load_adapter(adapter=adapter, get_columns_in_query=queries.__getitem__)["snapshot_check_all_get_existing_columns"]
+    node = SimpleNamespace(database=None, schema="s", alias="t", compiled_code="select 1")
+    assert compare(node, True, asked) == wanted
+    assert compare(node, False, asked) == (False, [])
 
 
 def test_a_column_has_changed_its_type_whatever_the_case_of_its_name() -> None:
