@@ -66,6 +66,13 @@ def test_a_snapshot_knows_a_column_whatever_the_case_of_its_name(asked: Any, wan
     assert compare(node, False, asked) == (False, [])
 
 
+def test_a_snapshot_is_told_the_names_of_its_columns() -> None:
+    """dbt looks for each column of the query among them: of a row that its source deleted all were null."""
+    columns = [SparkdeltaColumn(column="id", dtype="int")]
+    macros = load_adapter(adapter=SimpleNamespace(get_columns_in_relation={"s.t": columns}.__getitem__))
+    assert [column.name for column in macros["sparkdelta__get_columns_in_relation"]("s.t")] == ["id"]
+
+
 def test_a_column_has_changed_its_type_whatever_the_case_of_its_name() -> None:
     """It was not widened, and a decimal was rounded to what the table has."""
 

@@ -47,6 +47,13 @@
 {% endmacro %}
 
 
+{#- dbt-spark's gives the rows of `describe`, which have no names: a snapshot with `hard_deletes: new_record` finds none of its
+    columns among them. -#}
+{% macro sparkdelta__get_columns_in_relation(relation) %}
+  {{ return(adapter.get_columns_in_relation(relation)) }}
+{% endmacro %}
+
+
 {#- dbt's own compares columns of one spelling alone: one that is spelled in another case was not widened. -#}
 {% macro sparkdelta__diff_column_data_types(source_columns, target_columns) %}
   {%- set there, retyped = {}, [] -%}
