@@ -120,11 +120,12 @@ class TestConnection:
             cursor = handle.cursor()
             cursor.execute(
                 "select timestamp'2024-01-01 10:00:00Z' as at, 1 as n, timestamp'9999-12-31 23:59:59.999999' as at, "
-                "timestamp'0001-01-01' as `the.first`"
+                "timestamp'0001-01-01' as `the.first`, array(timestamp'2024-01-01 10:00:00Z') as some"
             )
-            wanted = (datetime.datetime(2024, 1, 1, hour), 1, datetime.datetime.max, datetime.datetime.min)
-            assert [tuple(row) for row in cursor.fetchall()] == [wanted]
-            assert [column[1] for column in cursor.description] == ["timestamp", "int", "timestamp", "timestamp"]
+            at = datetime.datetime(2024, 1, 1, hour)
+            assert [tuple(row) for row in cursor.fetchall()] == [(at, 1, datetime.datetime.max, datetime.datetime.min, [at])]
+            types = ["timestamp", "int", "timestamp", "timestamp", "array<timestamp>"]
+            assert [column[1] for column in cursor.description] == types
         finally:
             monkeypatch.undo()
             time.tzset()

@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 from dbt.adapters.sparkdelta.columns import Merged, _described, evolved, folded, merge, misfits, sql_of, statements
 from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter, SparkdeltaColumn
 from dbt.adapters.sparkdelta.row_messages import columns_of_files
+from dbt.adapters.sparkdelta.session import without_zone
 from delta_cdc.spark_types import why_not_a_type
 
 INT, LONG, STRING = T.IntegerType(), T.LongType(), T.StringType()
@@ -186,3 +187,18 @@ def test_columns_of_files_have_types_that_a_source_takes() -> None:
     (types,) = columns_of_files(session, ["1.parquet"], "parquet")
     assert types == {"id": "bigint", "at": "array<struct<`post code`:string,town:string>>"}
     assert [why_not_a_type(each) for each in types.values()] == [None, None]
+
+
+def test_a_moment_inside_of_another_value_is_shown_as_the_session_shows_it_too() -> None:
+    """pyspark gave it in the time zone of this process."""
+    moments = T._parse_datatype_json_value(_nested("timestamp"))
+    assert without_zone(moments) == T._parse_datatype_json_value(_nested("timestamp_ntz"))
+    assert without_zone(T.ArrayType(T.DateType(), False)) == T.ArrayType(T.DateType(), False)
+
+
+def _nested(moment: str) -> dict[str, Any]:
+    """{at, all: [moments], by: {text: moment}} as Delta's log writes it."""
+    all_ = {"type": "array", "elementType": moment, "containsNull": True}
+    by = {"type": "map", "keyType": "string", "valueType": moment, "valueContainsNull": False}
+    fields = {"at": moment, "all": all_, "by": by}
+    return {"type": "struct", "fields": [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in fields.items()]}

@@ -28,6 +28,7 @@ from dbt.adapters.sparkdelta.settings import spark_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
 _lock = threading.Lock()
 _root: SparkSession | None = None
@@ -255,14 +256,28 @@ def as_shown(frame: DataFrame) -> DataFrame:
     model makes of them (a watermark, say) is read by the session. It fails, too, at those that have no year there: the end of
     9999 east of Greenwich, the beginning of year 1 anywhere."""
     from pyspark.sql.functions import col
-    from pyspark.sql.types import TimestampType
 
-    is_moment = [isinstance(field.dataType, TimestampType) for field in frame.schema.fields]
-    if not any(is_moment):
+    types = [(field.dataType, without_zone(field.dataType)) for field in frame.schema.fields]
+    if all(given == shown for given, shown in types):
         return frame
-    places = [f"c{place}" for place in range(len(is_moment))]  # two columns may have one name
-    shown = [col(name).cast("timestamp_ntz") if moment else col(name) for name, moment in zip(places, is_moment, strict=True)]
-    return frame.toDF(*places).select(*shown).toDF(*frame.columns)
+    places = [f"c{place}" for place in range(len(types))]  # two columns may have one name
+    columns = [col(name) if given == shown else col(name).cast(shown) for name, (given, shown) in zip(places, types, strict=True)]
+    return frame.toDF(*places).select(*columns).toDF(*frame.columns)
+
+
+def without_zone(data_type: DataType) -> DataType:
+    """The type with times without a zone in place of moments, at any depth."""
+    from pyspark.sql import types as T
+
+    if isinstance(data_type, T.TimestampType):
+        return T.TimestampNTZType()
+    if isinstance(data_type, T.StructType):
+        return T.StructType([T.StructField(f.name, without_zone(f.dataType), f.nullable, f.metadata) for f in data_type.fields])
+    if isinstance(data_type, T.ArrayType):
+        return T.ArrayType(without_zone(data_type.elementType), data_type.containsNull)
+    if isinstance(data_type, T.MapType):
+        return T.MapType(without_zone(data_type.keyType), without_zone(data_type.valueType), data_type.valueContainsNull)
+    return data_type
 
 
 class SparkdeltaConnectionWrapper(SessionConnectionWrapper):
