@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -84,6 +85,28 @@ def test_a_column_has_changed_its_type_whatever_the_case_of_its_name() -> None:
     wanted = [{"column_name": "amount", "new_type": "decimal(12,4)"}]
     assert compare(columns(ID="int", amount="decimal(12,4)", word="string", more="int"), there) == wanted
     assert compare(columns(id="int"), there) == []
+
+
+def merge(**config: Any) -> str:
+    """The statement of a merge by `id` of a table with one column more."""
+    columns = [SparkdeltaColumn(column=name, dtype="int") for name in ("id", "n")]
+    within, without = (partial(of, None) for of in (SparkdeltaAdapter.columns_within, SparkdeltaAdapter.columns_without))
+    adapter = SimpleNamespace(columns_within=within, columns_without=without)
+    arguments = {"target_relation": "t", "temp_relation": "s", "unique_key": "id", "dest_columns": columns,
+                 "delete_unmatched": False, "incremental_predicates": []}  # fmt: skip
+    macros = load_adapter(config=Config(config), adapter=adapter)
+    return " ".join(macros["sparkdelta__get_incremental_merge_sql"](arguments).split())
+
+
+@pytest.mark.parametrize("action", ["delete", "Update set n = 0", "update set\n  n = 0", " update  set n = 0"])
+def test_an_action_on_what_the_source_lacks_may_have_lines(action: str) -> None:
+    assert merge(not_matched_by_source_action=action).endswith(f"when not matched by source then {' '.join(action.split())}")
+
+
+@pytest.mark.parametrize("action", ["drop", "update n = 0", "deleted", "update settings"])
+def test_another_action_is_refused(action: str) -> None:
+    with pytest.raises(CompilerError, match="wants 'delete' or 'update set"):
+        merge(not_matched_by_source_action=action)
 
 
 class Relation(str):

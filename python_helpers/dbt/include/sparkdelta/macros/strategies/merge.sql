@@ -32,7 +32,7 @@
   {%- endif -%}
 
   {%- set by_source_action = 'delete' if arg_dict['delete_unmatched'] else config.get('not_matched_by_source_action') -%}
-  {%- if by_source_action and not (by_source_action | lower | trim).startswith(('delete', 'update set ')) -%}
+  {%- if by_source_action and not modules.re.match('(?i)\\s*(delete|update\\s+set)\\b', by_source_action) -%}
     {{ exceptions.raise_compiler_error(
         "not_matched_by_source_action is '" ~ by_source_action ~ "'; it wants 'delete' or 'update set …'.") }}
   {%- endif -%}
