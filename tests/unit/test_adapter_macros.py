@@ -141,6 +141,14 @@ def test_a_column_that_is_described_in_another_case_is_not_told_again() -> None:
     assert commented(Config(), there, {"CUSTOMERID": "other"}) == ["alter table s.t alter column `CUSTOMERID` comment 'other'"]
 
 
+def test_a_view_s_column_may_be_described_in_another_case() -> None:
+    comment = load_adapter(adapter=SimpleNamespace(quote=lambda name: f"`{name}`"))["get_column_comment_sql"]
+    told = {"CustomerID": {"description": "the key"}, "day": {"description": "it"}, "Day": {"description": ""}}
+    assert [comment(name, told).strip() for name in ("customerId", "day", "Day", "n")] == [
+        "`customerId` comment 'the key'", "`day` comment 'it'", "`Day`", "`n`",
+    ]  # fmt: skip
+
+
 def test_columns_whose_names_begin_with_a_hash_end_no_list_of_columns() -> None:
     there = [("# sold", "int", "how many"), ("Comment", "string", "a text"), ("day", "date", "")]
     there += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment"), ("day", "date", "another's")]

@@ -51,9 +51,11 @@
 {% endmacro %}
 
 
-{#- A view's column with its description: dbt-spark's own doubles no backslash. -#}
+{#- A view's column with its description, which may spell it in another case. dbt-spark's own doubles no backslash. -#}
 {% macro get_column_comment_sql(column_name, column_dict) -%}
-  {%- set description = (column_dict.get(column_name) or {}).get('description') -%}
+  {%- set by_lower_name = {} -%}
+  {%- for name, column in column_dict.items() %}{% do by_lower_name.update({name | lower: column}) %}{% endfor -%}
+  {%- set description = (column_dict.get(column_name) or by_lower_name.get(column_name | lower) or {}).get('description') -%}
   {{ adapter.quote(column_name) }}{{ ' comment ' ~ sparkdelta_string(description) if description }}
 {%- endmacro %}
 
