@@ -1,5 +1,5 @@
 {#- With `keep_unchanged: true` a view whose SQL is still the same is left as it is: creating one costs its whole analysis.
-    Not for a view with `select *`: it would not see new columns. -#}
+    Not for a view with `select *`: it would not see new columns; nor over columns that may be widened: Spark casts them back. -#}
 {% materialization view, adapter='sparkdelta' -%}
   {%- set existing = load_cached_relation(this) -%}
   {%- if config.get('keep_unchanged', false) and existing is not none and existing.is_view
