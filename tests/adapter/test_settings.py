@@ -8,7 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
+import click
 import pytest
+import yaml
+from dbt.task.init import InitTask
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.sparkdelta import Write, catalog, class_archive, delta_log, jars, session, settings, statements
@@ -18,6 +21,7 @@ from dbt.adapters.sparkdelta.seeds import literal
 from dbt.adapters.sparkdelta.server import short
 from dbt.adapters.sparkdelta.settings import spark_settings
 from dbt.adapters.sparkdelta.write_plan import WritePlan
+from dbt.include import sparkdelta
 
 ROOT = Path("/lake")
 
@@ -26,6 +30,16 @@ def test_five_lines_of_profile_are_enough() -> None:
     credentials = SparkdeltaCredentials(schema="main", database=None)
     assert credentials.method == "session"
     assert credentials.root == "lake"
+
+
+def test_dbt_init_asks_for_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(click, "prompt", lambda text, default, **_: default)
+    told = yaml.safe_load(Path(sparkdelta.PACKAGE_PATH, "profile_template.yml").read_text())
+    target = InitTask.generate_target_from_input(InitTask, told["prompts"], told["fixed"])  # type: ignore[arg-type]
+    assert target.pop("type") == "sparkdelta"
+    assert target.pop("threads") == 4
+    SparkdeltaCredentials.validate({**target, "database": None})
+    assert SparkdeltaCredentials(**target, database=None).root == target["root"]
 
 
 def test_a_statement_whose_connection_was_lost_is_not_sent_again() -> None:
