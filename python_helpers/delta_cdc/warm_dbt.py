@@ -30,6 +30,7 @@ class WarmDbt:
         self._options = ["--project-dir", str(project_dir), *options]
         self._anew = frozenset(anew)
         self._manifest: Any = None
+        self._foreign_keys: list[tuple[Any, str]] = []  # each with the model that it names, as the project does
         self._parsed: Files = {}
 
     def run(
@@ -70,6 +71,9 @@ class WarmDbt:
             for node in self._manifest.nodes.values() if self._anew else ():
                 if node.resource_type == "model" and node.name in self._anew:
                     node.config.full_refresh = True
+            constraints = (each for node in self._nodes for each in getattr(node, "all_constraints", ()))
+            self._foreign_keys = [(each, each.to) for each in constraints if each.to]
+        self._forget_compiled()
         result = dbtRunner(manifest=self._manifest, callbacks=[on_event]).invoke([*QUIET, *command, *self._options])
         progress.update(task, now="")
         if progress.disable and not progress.live.transient:
@@ -80,8 +84,21 @@ class WarmDbt:
     @property
     def models(self) -> list[str]:
         """Names of the project's models, as they were parsed last."""
-        nodes = self._manifest.nodes.values() if self._manifest else ()
-        return [node.name for node in nodes if node.resource_type == "model"]
+        return [node.name for node in self._nodes if node.resource_type == "model"]
+
+    @property
+    def _nodes(self) -> Collection[Any]:
+        return self._manifest.nodes.values() if self._manifest else ()
+
+    def _forget_compiled(self) -> None:
+        """Nodes as they were parsed. dbt leaves in them what a run compiled, and takes it for done in the next one: a model would
+        lack the CTEs of ephemeral models, and where a foreign key names a model a relation would stand."""
+        for node in self._nodes:
+            if getattr(node, "extra_ctes_injected", False):
+                node.compiled = node.extra_ctes_injected = False
+                node.extra_ctes, node._pre_injected_sql = [], None
+        for constraint, to in self._foreign_keys:
+            constraint.to = to
 
     def ask(self, progress: Progress, title: str, macro: str, arguments: Mapping[str, Any] = MappingProxyType({})) -> Any:
         """What a macro of this package prints as JSON; None if it prints nothing. Raises OperationError with what it says."""

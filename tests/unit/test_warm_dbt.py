@@ -69,6 +69,47 @@ def test_models_that_are_to_be_made_anew_are_whatever_their_configuration_says(m
     assert seen == [{"a": True, "b": False, "c": False}]
 
 
+def test_each_run_compiles_the_nodes_as_they_were_parsed(monkeypatch, tmp_path):
+    """dbt itself adds the CTEs of ephemeral models to a model once, and takes what a foreign key names for a model."""
+    from dbt.compilation import Compiler, InjectedCTE
+
+    def node(name, **more):
+        told = {"extra_ctes_injected": False, "extra_ctes": [], "compiled": False, "_pre_injected_sql": None}
+        return SimpleNamespace(name=name, identifier=name, cte_name=name, **told, **more)
+
+    key = SimpleNamespace(to="ref('other')")
+    nodes = {"e": node("e", is_ephemeral_model=True), "m": node("m", is_ephemeral_model=False, all_constraints=[key])}
+    seen = []
+
+    def render(_compiler, of, *_):
+        of.compiled, of.compiled_code = True, "select 1 as one" if of is nodes["e"] else "select * from __dbt__cte__e"
+        if of is nodes["m"] and not of.extra_ctes:
+            of.extra_ctes.append(InjectedCTE(id="e", sql=None))
+        return of
+
+    monkeypatch.setattr(Compiler, "_compile_code", render)
+    monkeypatch.setattr(Compiler, "_write_node", lambda *_: None)
+    monkeypatch.setattr(Compiler, "add_ephemeral_prefix", lambda _, name: f"__dbt__cte__{name}")
+
+    class Compiling:
+        def __init__(self, manifest=None, callbacks=()):
+            self.manifest = manifest
+
+        def invoke(self, arguments):
+            if self.manifest:
+                compiler = Compiler(SimpleNamespace(args=SimpleNamespace()))
+                seen.append((compiler.compile_node(nodes["m"], self.manifest, {}, write=False).compiled_code, key.to))
+                key.to = "`x`.`other`"
+            return SimpleNamespace(success=True, result=SimpleNamespace(nodes=nodes))
+
+    monkeypatch.setattr(dbt.cli.main, "dbtRunner", Compiling)
+    with progress_on(Console(file=StringIO())) as progress:
+        ticks = WarmDbt(tmp_path)
+        ticks.run(progress, "first", "run")
+        ticks.run(progress, "second", "run")
+    assert seen[0] == seen[1] == ("with __dbt__cte__e as (\nselect 1 as one\n) select * from __dbt__cte__e", "ref('other')")
+
+
 def test_a_transient_bar_leaves_nothing(dbt_of_two):
     told = StringIO()
     with progress_on(Console(file=told), transient=True) as progress:
