@@ -38,7 +38,8 @@ class WarmDbt:
         tell: Callable[[str], None] = lambda _: None, complain: Callable[[str], None] = lambda _: None,
         miss: Callable[[str], None] = lambda _: None,
     ) -> Any:
-        """A dbt command (`run`, `--select`, …) with a bar; returns dbt's result, whatever became of it.
+        """A dbt command (`run`, `--select`, …) with a bar; returns dbt's result, whatever became of it. Raises KeyboardInterrupt
+        where that ended it.
 
         tell: gets what macros print. complain: gets what went wrong. miss: gets what was selected and is not there.
         """
@@ -64,7 +65,7 @@ class WarmDbt:
 
         files = self._files()
         if self._manifest is None or files != self._parsed:
-            parsed = dbtRunner(callbacks=[refuse_other_adapter]).invoke([*QUIET, "parse", *self._options])
+            parsed = _invoked(dbtRunner(callbacks=[refuse_other_adapter]), "parse", *self._options)
             if not parsed.success:
                 return parsed
             self._manifest, self._parsed = parsed.result, files
@@ -74,7 +75,7 @@ class WarmDbt:
             constraints = (each for node in self._nodes for each in getattr(node, "all_constraints", ()))
             self._foreign_keys = [(each, each.to) for each in constraints if each.to]
         self._forget_compiled()
-        result = dbtRunner(manifest=self._manifest, callbacks=[on_event]).invoke([*QUIET, *command, *self._options])
+        result = _invoked(dbtRunner(manifest=self._manifest, callbacks=[on_event]), *command, *self._options)
         progress.update(task, now="")
         if progress.disable and not progress.live.transient:
             done = next(each for each in progress.tasks if each.id == task)
@@ -135,6 +136,14 @@ class WarmDbt:
                         continue
                     found[path] = (told.st_mtime_ns, told.st_size)
         return found
+
+
+def _invoked(runner: Any, *command: str) -> Any:
+    """dbt's result. What ended it by a signal it hands back like any failure, after which the next command would begin."""
+    result = runner.invoke([*QUIET, *command])
+    if isinstance(interrupted := getattr(result, "exception", None), KeyboardInterrupt):
+        raise interrupted
+    return result
 
 
 def _paths_of(project_file: str) -> list[str]:

@@ -163,6 +163,30 @@ def test_a_run_notes_a_feed_of_which_nothing_can_be_found(tmp_path: Path, monkey
     assert said() == []  # its others may begin later
 
 
+def test_a_second_signal_during_a_landing_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """dbt hands an interruption back like any failure, and a landing that fails holds up no run."""
+    import dbt.cli.main
+
+    began: list[str] = []
+
+    class Interrupted:
+        def __init__(self, manifest: Any = None, callbacks: Any = ()) -> None:
+            self.manifest = manifest
+
+        def invoke(self, arguments: list[str]) -> SimpleNamespace:
+            if self.manifest is None:
+                return SimpleNamespace(success=True, exception=None, result=SimpleNamespace(nodes={}))
+            began.append(next(each for each in arguments if each in ("run", "run-operation")))
+            return SimpleNamespace(success=False, exception=KeyboardInterrupt(), result=None)
+
+    kafka = {"bootstrap_servers": "kafka:9092", "topics": ["shop.{table}"]}
+    project(tmp_path, source(feed={"format": "rows", "file_format": "delta", "location": "landing/{table}", "kafka": kafka}))
+    monkeypatch.setattr(dbt.cli.main, "dbtRunner", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        runs.run(load_project(tmp_path), [], console=Console(file=io.StringIO()))
+    assert began == ["run-operation"]
+
+
 def test_the_handler_of_ctrl_c_outlives_the_start_of_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A landing starts it in the main thread, where pyspark puts its own in that place."""
     import pyspark
