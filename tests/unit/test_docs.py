@@ -6,6 +6,7 @@ And every macro says above itself what it is, those of users with their argument
 from __future__ import annotations
 
 import ast
+import configparser
 import re
 from functools import cache
 from pathlib import Path
@@ -85,6 +86,14 @@ def test_a_line_of_cron_has_five_fields_and_a_command_that_exists(block):
         *fields, command = line.split(maxsplit=5)
         assert all(re.fullmatch(r"[\d*/,-]+", field) for field in fields)
         assert re.search(r"\.venv/bin/(delta-cdc|dbt) \w+", command)
+
+
+@pytest.mark.parametrize("block", [each for each in blocks("ini") if "[Service]" in each.values[0]])
+def test_a_service_that_is_stopped_ends_its_run_first(block):
+    """By itself systemd sends SIGTERM to each of its processes: Java ends, with what it is at."""
+    unit = configparser.ConfigParser()
+    unit.read_string(block)
+    assert unit["Service"]["KillMode"] == "mixed"
 
 
 class Macro(NamedTuple):
