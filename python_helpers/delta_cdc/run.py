@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -142,13 +142,15 @@ def run(
                 for note in empty_folders(now, whole_feeds=True):
                     tell(console, f"Note: {note}", "yellow")
                 code = summary.exit_code
-            except CdcError as error:
+            except (CdcError, OSError) as error:  # a full disk may be the one that takes what is told
                 if every is None:
                     raise
-                code = error.exit_code
-                said = "\n".join(error.lines())
-                said += f"\n{time.strftime('%H:%M:%S')}  No run; the next is tried in {every} s."
-                tell(console, said, "red")
+                failed = error if isinstance(error, CdcError) else RunFailed(f"What was done cannot be told: {error}.")
+                code = failed.exit_code
+                said = "\n".join(failed.lines()) + f"\n{time.strftime('%H:%M:%S')}  "
+                said += f"{'No run; the' if failed is error else 'The'} next is tried in {every} s."
+                with suppress(OSError):
+                    tell(console, said, "red")
             if session_is_gone():
                 console.print(Text("The process's Spark is gone (see spark.log). Start this command again.", style="red"))
                 return FAILED
@@ -406,7 +408,8 @@ def _stopped_by_signals(stop: threading.Event, console: Console) -> Iterator[Non
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        console.print("Stopping when this run is through; once more to stop at once.")
+        with suppress(OSError):
+            console.print("Stopping when this run is through; once more to stop at once.")
 
     if threading.current_thread() is not threading.main_thread():
         yield

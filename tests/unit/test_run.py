@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import shutil
 import signal
@@ -161,6 +162,30 @@ def test_a_run_notes_a_feed_of_which_nothing_can_be_found(tmp_path: Path, monkey
     assert said() == ["Note: feed shop: there is no folder landing/invoice yet."]
     (tmp_path / "landing/orders").mkdir(parents=True)
     assert said() == []  # its others may begin later
+
+
+def test_a_process_that_stays_outlives_a_disk_that_takes_no_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    class Enough(Exception):
+        pass
+
+    ticks: list[int] = []
+
+    def tick(*_: Any) -> runs.Summary:
+        ticks.append(1)
+        if len(ticks) == 2:
+            raise runs.RunFailed("the disk is full")
+        if len(ticks) == 3:
+            raise Enough
+        return runs.Summary([], [], 0.0)
+
+    monkeypatch.setattr("dbt.adapters.sparkdelta.session.process_stays", lambda: None)
+    monkeypatch.setattr(runs, "run_once", tick)
+    with pytest.raises(Enough):
+        runs.run(load_project(project(tmp_path, source())), [], every=0, console=Console(file=Full()))
 
 
 def test_a_second_signal_during_a_landing_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
