@@ -227,3 +227,18 @@ def test_the_handler_of_ctrl_c_outlives_the_start_of_spark(tmp_path: Path, monke
         assert signal.getsignal(signal.SIGINT) is ours
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_what_a_java_that_died_said_outlives_the_start_of_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyspark
+    import pyspark.java_gateway
+
+    from dbt.adapters.sparkdelta.session import start_java
+
+    monkeypatch.setattr(pyspark.java_gateway, "launch_gateway", lambda *_: None)
+    monkeypatch.setattr(pyspark, "SparkContext", lambda **_: None)
+    (tmp_path / "spark.log").write_text("java.lang.OutOfMemoryError")
+    for _ in range(2):  # the second finds that the first had nothing to say
+        start_java({"spark.master": "local[1]"}, tmp_path)
+        assert (tmp_path / "spark.log").read_text() == ""
+        assert (tmp_path / "spark.log.1").read_text() == "java.lang.OutOfMemoryError"

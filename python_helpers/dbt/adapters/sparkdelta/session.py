@@ -144,6 +144,8 @@ def start_java(conf: Mapping[str, str], root: Path) -> None:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
     log = root / "spark.log"
+    if log.exists() and log.stat().st_size:  # why the one before died, where a service has started this one in its place
+        log.replace(root / "spark.log.1")
     with open(log, "w", encoding="utf-8") as file:
         try:
             gateway = launch_gateway(spark_conf, {"stderr": file})  # type: ignore[no-untyped-call]
