@@ -252,4 +252,7 @@ def _minutes(seconds: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("Interrupted. `make demo` begins anew.")
