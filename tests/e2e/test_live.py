@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from deltalake import DeltaTable
 
-from delta_cdc.cli import main
 from tests.e2e.capture import Audit, Capture, LandedAudit, Slot
 from tests.e2e.postgres import JDBC_DRIVER, Postgres
 from tests.e2e.source import CLIENTS, TABLES, Source, Table
@@ -69,8 +67,7 @@ class Live:
         if not isinstance(self.capture, LandedAudit):
             self.project.dbt("run", quiet=True)
             return
-        folder = str(self.project.path)
-        result = CliRunner().invoke(main, ["run", "--project-dir", folder, "--profiles-dir", folder])
+        result = self.project.command("run")
         assert result.exit_code == 0, result.output
 
     def write_and_run(self, errors: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from click.testing import CliRunner, Result
 from pyspark.sql import types as T
 
 from delta_cdc import scaffold
@@ -135,6 +136,13 @@ class UserProject:
                 return parsed
             self._manifest = parsed.result
         return dbtRunner(manifest=self._manifest).invoke([*(["--quiet"] if quiet else []), *args, *where])
+
+    def command(self, *arguments: object, catch_exceptions: bool = True) -> Result:
+        """What came of a command of delta-cdc."""
+        from delta_cdc.cli import main
+
+        given = [*map(str, arguments), "--project-dir", str(self.path), "--profiles-dir", str(self.path)]
+        return CliRunner().invoke(main, given, catch_exceptions=catch_exceptions)
 
     @staticmethod
     def failures(result: Any) -> list[str]:

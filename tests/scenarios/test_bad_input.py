@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from deltalake import DeltaTable
 
-from delta_cdc.cli import main
 from tests import NIGHTLY
 from tests.scenarios.project import UserProject
 
@@ -256,8 +254,7 @@ def test_K8_other_keys_stop_the_table_until_what_is_made_by_key_is_rebuilt(feed:
     assert rows == kept | {(11, 7)}
     marked = feed.project.rows("select id, _cdc_error from {schema}.stg_odd__two where _cdc_error is not null")
     assert marked == [{"id": 8, "_cdc_error": "null_key"}]
-    where = ["--project-dir", str(feed.project.path), "--profiles-dir", str(feed.project.path)]
-    assert "null_key" in CliRunner().invoke(main, ["status", *where]).output
+    assert "null_key" in feed.project.command("status").output
 
 
 @pytest.mark.nightly  # a final that is worked out anew: S8 below; its shapes: test_rows, SHAPED
@@ -283,8 +280,7 @@ def test_S8_what_was_made_of_a_staging_table_that_is_gone_says_so(feed: Feed) ->
     failed = feed.project.failures(feed.project.try_dbt("run", "--select", "stg_odd__two+", quiet=True))
     said = "was made of stg_odd__two, which was dropped and made anew since. Where that holds all, make it anew: delta-cdc"
     assert [said in message for message in failed] == [True, True]
-    where = ["--project-dir", str(feed.project.path), "--profiles-dir", str(feed.project.path)]
-    rebuilt = CliRunner().invoke(main, ["rebuild", "odd.two", *where])
+    rebuilt = feed.project.command("rebuild", "odd.two")
     assert rebuilt.exit_code == 0, rebuilt.output
     assert feed.final("two") == before
     feed.project.dbt("test", "--select", "final_two", "hist_odd__two", quiet=True)

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from delta_cdc.cli import main
 from tests.scenarios.project import UserProject
 
 TABLE = {"name": "t", "cdc": {"keys": ["id"], "sequence_by": ["seq"]}, "columns": {"id": "int", "seq": "int"}}
@@ -114,8 +112,7 @@ def test_R1_maintain_folds_what_is_older_than_a_table_keeps(feeds: UserProject) 
     feeds.dbt("run", "--select", "source:aged+", "cdc_change_sets", quiet=True)
     before = feeds.rows("select * from {schema}.final_dated")
 
-    where = ["--project-dir", str(feeds.path), "--profiles-dir", str(feeds.path)]
-    said = CliRunner().invoke(main, ["maintain", "aged.dated", "aged.counted", *where])
+    said = feeds.command("maintain", "aged.dated", "aged.counted")
     assert said.exit_code == 0, said.output
     assert "table aged.dated: 3 changes folded away, 1 stay, up to the horizon" in said.stdout
     assert "aged.counted has `compact_after_days`, and is not compacted: the time of its changes is a int" in said.stdout

@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from deltalake import DeltaTable
 
-from delta_cdc.cli import main
 from tests import NIGHTLY
 from tests.scenarios.project import UserProject
 
@@ -419,8 +417,7 @@ class Columns:
 
     def operation(self, *args: str, exit_code: int = 0) -> str:
         """What a command says."""
-        arguments = [*args, "--project-dir", str(self.project.path), "--profiles-dir", str(self.project.path)]
-        result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+        result = self.project.command(*args, catch_exceptions=False)
         assert result.exit_code == exit_code, result.output
         return result.output
 

@@ -18,12 +18,11 @@ from typing import Any
 import polars
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 from rich.console import Console
 
 from dbt.adapters.sparkdelta.delta_log import _LocalLog
 from delta_cdc import run as runs
-from delta_cdc.cli import main
 from delta_cdc.config_reader import load_project
 from tests.scenarios.project import UserProject
 
@@ -33,7 +32,7 @@ PLAIN = {"keys": ["id"], "sequence_by": ["at"], "operation": "op", "except_colum
 
 class Shop:
     def __init__(self, project: UserProject) -> None:
-        self.project = project
+        self.project, self.command = project, project.command
         self.folder = project.path / "landing"
         moving = {**PLAIN, "old_keys": {"id": "old_id"}, "zorder_by": ["note", "ID"], "keep_versions_days": 40}
         plain = {**PLAIN, "max_delete_share": 0.5, "final_name": "plain", "test_buckets": 2}
@@ -55,10 +54,6 @@ class Shop:
         path = self.folder / table / f"{name}.jsonl"
         path.write_text("".join(lines))
         return path
-
-    def command(self, *arguments: object) -> Result:
-        path = str(self.project.path)
-        return CliRunner().invoke(main, [*map(str, arguments), "--project-dir", path, "--profiles-dir", path])
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from delta_cdc.cli import main
 from tests.scenarios.project import UserProject
 
 COLUMNS = {"op": "string", "lsn": "int", "id": "int", "old_id": "int", "n": "int", "note": "string"}
@@ -46,8 +44,7 @@ class Shop:
         self.done("run")
 
     def done(self, *arguments: str) -> str:
-        where = ["--project-dir", str(self.project.path), "--profiles-dir", str(self.project.path)]
-        result = CliRunner().invoke(main, [*arguments, *where])
+        result = self.project.command(*arguments)
         assert result.exit_code == 0, result.output
         return result.output
 

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from delta_cdc.cli import main
 from tests.scenarios.project import UserProject
 
 EVERYTHING = {
@@ -156,8 +154,7 @@ def test_kafka_records_keep_the_order_of_their_offsets_and_their_headers(project
     unread = project.rows("select message from {schema}.raw_broker where source_table is null")
     assert len(unread) == 1
     assert '"op": "c", cut' in unread[0]["message"]
-    where = ["--project-dir", str(project.path), "--profiles-dir", str(project.path)]
-    assert "Quarantined too, of no table above: broker (1 unparsable)" in CliRunner().invoke(main, ["status", *where]).output
+    assert "Quarantined too, of no table above: broker (1 unparsable)" in project.command("status").output
 
 
 @pytest.mark.nightly  # other spellings of what the test above has

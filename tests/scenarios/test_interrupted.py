@@ -6,11 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from deltalake import DeltaTable
 
 from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter
-from delta_cdc.cli import main
 from tests.scenarios.project import UserProject
 
 # test_operations has them where nobody interrupts; test_kills kills runs
@@ -27,7 +25,7 @@ class Town:
     """A feed that mixes two tables, read through raw_town."""
 
     def __init__(self, project: UserProject) -> None:
-        self.project, self.folder = project, project.path / "town"
+        self.project, self.command, self.folder = project, project.command, project.path / "town"
         self.folder.mkdir()
         self.configure()
 
@@ -49,10 +47,6 @@ class Town:
             }) + "\n")  # fmt: skip
         (self.folder / f"{name}.jsonl").write_text("".join(lines))
         self.done("run")
-
-    def command(self, *arguments: object) -> Any:
-        path = str(self.project.path)
-        return CliRunner().invoke(main, [*map(str, arguments), "--project-dir", path, "--profiles-dir", path])
 
     def done(self, *arguments: object) -> str:
         result = self.command(*arguments)

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import landing
-from delta_cdc.cli import main
 from tests.scenarios.project import UserProject
 
 URL = "jdbc:derby:memory:shop;create=true"
@@ -49,7 +47,7 @@ class Session:
 
 class Shop:
     def __init__(self, project: UserProject) -> None:
-        self.project = project
+        self.project, self.command = project, project.command
         self.spark = project.spark()
         self.one, self.other = Session(self.spark), Session(self.spark)
         self.one.run("create sequence serials start with 1").commit()
@@ -77,10 +75,6 @@ class Shop:
 
     def version(self, place: dict[str, Any]) -> int | None:
         return landing._version(self.spark, place["location"])
-
-    def command(self, *arguments: str) -> Result:
-        path = str(self.project.path)
-        return CliRunner().invoke(main, [*arguments, "--project-dir", path, "--profiles-dir", path])
 
 
 @pytest.fixture(scope="module")

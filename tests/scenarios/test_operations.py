@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 from deltalake import DeltaTable
 
-from delta_cdc.cli import main
 from tests import NIGHTLY
 from tests.scenarios.project import UserProject
 
@@ -38,7 +36,7 @@ MORE_COLUMNS = {
 
 class Feed:
     def __init__(self, project: UserProject, tables: dict[str, dict[str, Any]]) -> None:
-        self.project, self.tables = project, tables
+        self.project, self.command, self.tables = project, project.command, tables
         self.folder = project.path / "landing"
         self.sequence = 0
         for table in tables:
@@ -82,10 +80,6 @@ class Feed:
         """The batch id of a change set, <table>/<name>."""
         ledger = f"select max(batch_id) as b from {{schema}}.cdc_change_sets where change_set like '%/{name}.jsonl'"
         return self.project.rows(ledger)[0]["b"]
-
-    def command(self, *arguments: object) -> Any:
-        path = str(self.project.path)
-        return CliRunner().invoke(main, [*map(str, arguments), "--project-dir", path, "--profiles-dir", path])
 
     def tested(self, *tables: str) -> None:
         """Every generic test of these tables passes."""

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import database, landing, upkeep
-from delta_cdc.cli import main
 from tests.scenarios.project import UserProject
 from tests.services.broker import SPARK_SETTINGS, Broker, Topics
 
@@ -38,7 +36,7 @@ def broker() -> Iterator[Broker]:
 
 class Shop:
     def __init__(self, project: UserProject, broker: Broker) -> None:
-        self.project = project
+        self.project, self.command = project, project.command
         self.broker = broker
         self.topics = Topics(project.spark(), broker)
 
@@ -58,10 +56,6 @@ class Shop:
 
     def version(self, place: dict[str, Any]) -> int | None:
         return landing._version(self.project.spark(), place["location"])
-
-    def command(self, *arguments: str) -> Result:
-        path = str(self.project.path)
-        return CliRunner().invoke(main, [*arguments, "--project-dir", path, "--profiles-dir", path])
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,9 @@ from typing import Any
 
 import boto3
 import pytest
-from click.testing import CliRunner
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta.jars import jar_paths
-from delta_cdc.cli import main
 from tests.scenarios.project import UserProject
 
 pytestmark = [pytest.mark.dbt, pytest.mark.spark]
@@ -130,8 +128,7 @@ def final(project: UserProject, feed: str) -> dict[int, int]:
 
 
 def command(project: UserProject, *arguments: str, code: int = 0) -> str:
-    where = ["--project-dir", str(project.path), "--profiles-dir", str(project.path)]
-    said = CliRunner().invoke(main, [*arguments, *where])
+    said = project.command(*arguments)
     assert said.exit_code == code, said.output
     return said.output
 
