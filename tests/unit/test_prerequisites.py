@@ -251,11 +251,13 @@ def test_old_pythons_of_this_machine_understand_it() -> None:
 
 
 def setup(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """bin/setup on a machine with nothing but what `environment` says."""
+    """bin/setup on a machine with nothing but what `environment` says, Delta's jars and no packages."""
     venv = tmp_path / "venv"
+    there = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path), "PYTHON": sys.executable}
+    there |= {"PIP_NO_INDEX": "1", "SPARKDELTA_JARS": "/usr"}
     return subprocess.run(
         [str(ROOT / "bin" / "setup"), str(venv), str(venv / ".installed-1")],
-        env={"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path), **environment},
+        env=there | environment,
         capture_output=True,
         text=True,
         check=False,
@@ -272,13 +274,7 @@ def test_setup_without_python(tmp_path: Path) -> None:
 
 
 def test_setup_without_java_installs_nothing(tmp_path: Path) -> None:
-    environment = {
-        "PYTHON": sys.executable,
-        "JAVA_HOME": str(tmp_path),
-        "PIP_NO_INDEX": "1",
-        "SPARKDELTA_JARS": "/usr",
-    }
-    done = setup(tmp_path, **environment)
+    done = setup(tmp_path, JAVA_HOME=str(tmp_path))
     assert done.returncode == 1
     assert done.stderr.splitlines()[0].startswith(f"JAVA_HOME is {tmp_path}, and there is no bin/java in it.")
     assert done.stderr.splitlines()[1:] == ["Nothing was installed."]
@@ -289,13 +285,7 @@ def test_setup_leaves_other_folders_alone(tmp_path: Path) -> None:
     home = java(tmp_path / "jdk", 'openjdk version "17.0.1"')
     (tmp_path / "venv").mkdir()
     (tmp_path / "venv" / "thesis.txt").touch()
-    environment = {
-        "PYTHON": sys.executable,
-        "JAVA_HOME": str(home),
-        "PIP_NO_INDEX": "1",
-        "SPARKDELTA_JARS": "/usr",
-    }
-    done = setup(tmp_path, **environment)
+    done = setup(tmp_path, JAVA_HOME=str(home))
     assert done.returncode == 1
     assert "holds something else than a virtual environment" in done.stderr
     assert (tmp_path / "venv" / "thesis.txt").exists()
@@ -303,13 +293,7 @@ def test_setup_leaves_other_folders_alone(tmp_path: Path) -> None:
 
 def test_what_pip_says_becomes_a_sentence(tmp_path: Path) -> None:
     home = java(tmp_path / "jdk", 'openjdk version "17.0.1"')
-    environment = {
-        "PYTHON": sys.executable,
-        "JAVA_HOME": str(home),
-        "PIP_NO_INDEX": "1",
-        "SPARKDELTA_JARS": "/usr",
-    }
-    done = setup(tmp_path, **environment)
+    done = setup(tmp_path, JAVA_HOME=str(home))
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith("The packages could not be installed: Could not find a version that satisfies the")
