@@ -271,16 +271,10 @@ class Source:
 
 
 @st.composite
-def histories(draw, *, min_steps=22, max_steps=34, styles=STYLES, alters=False):
-    """A `History` of at least `min_steps` changes. alters: the table has more columns, which come, change and go."""
+def histories(draw, *, styles=STYLES, alters=False):
+    """A `History` of at least 30 changes. alters: the table has more columns, which come, change and go."""
     number = st.integers(0, 59)
-    steps = draw(
-        st.lists(
-            st.tuples(st.sampled_from(KINDS), number, number, number),
-            min_size=min_steps,
-            max_size=max_steps,
-        )
-    )
+    steps = draw(st.lists(st.tuples(st.sampled_from(KINDS), number, number, number), min_size=22, max_size=34))
     chance = Random(repr(steps))  # for what Hypothesis would draw alike in one history after the other
     shape = {"a": ("a", "string"), "b": ("b", "string")}
     if alters:
@@ -295,7 +289,7 @@ def histories(draw, *, min_steps=22, max_steps=34, styles=STYLES, alters=False):
         if z % 3:
             source.transaction()
         source.step(kind, x, y, z)
-    while len(source.log) < min_steps + 8:
+    while len(source.log) < 30:
         source.transaction()
         source.insert(len(source.log) % KEYS + 1)
 
@@ -336,10 +330,9 @@ def _deliveries(draw, count, in_order, delays):
 
 
 @st.composite
-def wild_changes(draw, *, min_size=30, max_size=45):
-    """Changes that no sound source would give: known keys inserted, unknown ones updated, moved and
-    deleted, key
-    changes onto occupied keys, truncates, ties in every part of the position, reads without position."""
+def wild_changes(draw):
+    """Changes that no sound source would give: known keys inserted, unknown ones updated, moved and deleted, key changes
+    onto occupied keys, truncates, ties in every part of the position, reads without position."""
     key = st.integers(1, 4).map(lambda number: (number,))
     change = st.fixed_dictionaries(
         {
@@ -354,7 +347,7 @@ def wild_changes(draw, *, min_size=30, max_size=45):
             "first": st.booleans(),
         }
     )
-    changes = draw(st.lists(change, min_size=min_size, max_size=max_size))
+    changes = draw(st.lists(change, min_size=30, max_size=45))
     for row, each in enumerate(changes):
         each |= {"row": row, "values": {"n": row}}
         if each["op"] == "T" and each["sequence"][0] % 3:
