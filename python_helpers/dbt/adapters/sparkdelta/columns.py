@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -112,6 +112,22 @@ def sql_of(data_type: DataType) -> str:
     if isinstance(data_type, (T.CharType, T.VarcharType)):
         return "string"
     return data_type.simpleString()
+
+
+def with_leaves(data_type: DataType, change: Callable[[DataType], DataType]) -> DataType:
+    """The type with what is made of each type in it that has no parts, at any depth."""
+    from pyspark.sql import types as T
+
+    def inner(part: DataType) -> DataType:
+        return with_leaves(part, change)
+
+    if isinstance(data_type, T.StructType):
+        return T.StructType([T.StructField(f.name, inner(f.dataType), f.nullable, f.metadata) for f in data_type.fields])
+    if isinstance(data_type, T.ArrayType):
+        return T.ArrayType(inner(data_type.elementType), data_type.containsNull)
+    if isinstance(data_type, T.MapType):
+        return T.MapType(inner(data_type.keyType), inner(data_type.valueType), data_type.valueContainsNull)
+    return change(data_type)
 
 
 def type_of(given: Any) -> DataType:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta.avro_messages import UnreadableFile, frame_of_messages
-from dbt.adapters.sparkdelta.columns import quoted, sql_of
+from dbt.adapters.sparkdelta.columns import quoted, sql_of, with_leaves
 from dbt.adapters.sparkdelta.java import innermost_cause
 from dbt.adapters.sparkdelta.listing import unescaped
 
@@ -162,22 +162,8 @@ def _json_value(value: Column, data_type: DataType, base64_bytes: bool) -> Colum
         return F.base64(value) if base64_bytes else F.hex(value)
     if isinstance(data_type, T.FractionalType):
         return value.cast("string")
-    return value.cast(_with_text_decimals(data_type))
-
-
-def _with_text_decimals(data_type: DataType) -> DataType:
-    """The type with text for decimals at any depth: JSON's numbers would come back as binary floating point."""
-    from pyspark.sql import types as T
-
-    if isinstance(data_type, T.DecimalType):
-        return T.StringType()
-    if isinstance(data_type, T.StructType):
-        return T.StructType([T.StructField(f.name, _with_text_decimals(f.dataType)) for f in data_type])
-    if isinstance(data_type, T.ArrayType):
-        return T.ArrayType(_with_text_decimals(data_type.elementType))
-    if isinstance(data_type, T.MapType):
-        return T.MapType(_with_text_decimals(data_type.keyType), _with_text_decimals(data_type.valueType))
-    return data_type
+    # decimals as texts: JSON's numbers would come back as binary floating point
+    return value.cast(with_leaves(data_type, lambda leaf: T.StringType() if isinstance(leaf, T.DecimalType) else leaf))
 
 
 # CSV

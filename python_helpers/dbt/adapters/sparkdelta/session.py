@@ -20,6 +20,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.sparkdelta import settings as spark_defaults
 from dbt.adapters.sparkdelta import statements
 from dbt.adapters.sparkdelta.class_archive import settings_with_jars
+from dbt.adapters.sparkdelta.columns import with_leaves
 from dbt.adapters.sparkdelta.jars import jar_paths, refuse_other_spark
 from dbt.adapters.sparkdelta.java import short_message, shortly, whole_text
 from dbt.adapters.sparkdelta.response import SparkdeltaResponse, response_of
@@ -271,15 +272,7 @@ def without_zone(data_type: DataType) -> DataType:
     """The type with times without a zone in place of moments, at any depth."""
     from pyspark.sql import types as T
 
-    if isinstance(data_type, T.TimestampType):
-        return T.TimestampNTZType()
-    if isinstance(data_type, T.StructType):
-        return T.StructType([T.StructField(f.name, without_zone(f.dataType), f.nullable, f.metadata) for f in data_type.fields])
-    if isinstance(data_type, T.ArrayType):
-        return T.ArrayType(without_zone(data_type.elementType), data_type.containsNull)
-    if isinstance(data_type, T.MapType):
-        return T.MapType(without_zone(data_type.keyType), without_zone(data_type.valueType), data_type.valueContainsNull)
-    return data_type
+    return with_leaves(data_type, lambda leaf: T.TimestampNTZType() if isinstance(leaf, T.TimestampType) else leaf)
 
 
 class SparkdeltaConnectionWrapper(SessionConnectionWrapper):
