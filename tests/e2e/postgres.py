@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+
+from tests import free_ports
 
 HOME = Path("/usr/lib/postgresql/15")
 PACKAGES = {"postgresql-15": HOME / "bin" / "postgres", "postgresql-15-wal2json": HOME / "lib" / "wal2json.so"}
@@ -39,7 +40,7 @@ class Postgres:
         # short: a socket's path has 107 characters at most
         self.folder = Path(tempfile.mkdtemp(prefix="delta_cdc_e2e_"))
         self.process: subprocess.Popen[bytes] | None = None
-        self.environment = {**os.environ, "PGHOST": str(self.folder), "PGPORT": str(_free_port()), "PGUSER": "postgres"}
+        self.environment = {**os.environ, "PGHOST": str(self.folder), "PGPORT": str(free_ports(1)[0]), "PGUSER": "postgres"}
         # PostgreSQL refuses to run as root
         self._as_server = ["setpriv", "--pdeathsig", "QUIT"]
         if os.geteuid() == 0:
@@ -100,10 +101,3 @@ class Postgres:
         if done.returncode:
             raise RuntimeError(f"{' '.join(map(str, command))[:500]}\n{done.stderr}")
         return done.stdout
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port

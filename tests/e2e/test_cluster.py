@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import fastavro
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
+from tests import free_ports
 from tests.scenarios.project import UserProject
 from tests.scenarios.rows_cases import read_cases, run_cases
 from tests.scenarios.runner import find
@@ -43,9 +43,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         **os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable,
         "SPARK_SCALA_VERSION": "2.13",  # else looked for in folders of Spark's own build
     }  # fmt: skip
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     url, own = f"spark://127.0.0.1:{port}", ["--host", "127.0.0.1", "--webui-port", "0"]
     master = ["org.apache.spark.deploy.master.Master", *own, "--port", str(port)]
     worker = ["org.apache.spark.deploy.worker.Worker", *own, "--cores", "1", "--memory", "1g", "--work-dir", str(folder), url]

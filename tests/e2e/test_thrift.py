@@ -21,6 +21,7 @@ from pyspark.find_spark_home import _find_spark_home
 from dbt.adapters.sparkdelta import session
 from dbt.adapters.sparkdelta.jars import jar_paths
 from dbt.adapters.sparkdelta.settings import spark_settings
+from tests import free_ports
 from tests.scenarios.project import UserProject
 
 hive = pytest.importorskip("pyhive.hive", reason="`method: thrift` needs the extra `thrift` of this package")
@@ -114,9 +115,7 @@ def port(project: UserProject, tmp_path_factory: pytest.TempPathFactory) -> Iter
     settings = spark_settings(project.lake, project.spark_settings)
     options = {name: settings.pop(name) for name in ("spark.driver.memory", "spark.driver.extraJavaOptions")}
     (folder / "server.conf").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
+    (port,) = free_ports(1)
     command = [
         # a process whose parent is killed ends too
         *(["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []),

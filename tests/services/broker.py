@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.find_spark_home import _find_spark_home
 
 from dbt.adapters.sparkdelta import jars
+from tests import free_ports
 
 # One Spark for all tests of a process: they all want these.
 SPARK_SETTINGS = {
@@ -34,7 +35,7 @@ class Broker:
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="delta_cdc_kafka_"))
         self.process: subprocess.Popen[bytes] | None = None
-        port, controller = _free_ports(2)
+        port, controller = free_ports(2)
         self.address = f"127.0.0.1:{port}"
         properties = {
             "process.roles": "broker,controller",
@@ -89,16 +90,6 @@ def _java() -> list[str]:
     # a process whose parent is killed ends too
     bound = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
     return [*bound, java, "-Xmx300m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{folder}/*{os.pathsep}{scala}"]
-
-
-def _free_ports(number: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(number)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports: list[int] = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class Topics:

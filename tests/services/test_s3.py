@@ -19,6 +19,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta.jars import jar_paths
+from tests import free_ports
 from tests.scenarios.project import UserProject
 
 pytestmark = [pytest.mark.dbt, pytest.mark.spark]
@@ -58,9 +59,7 @@ class Bucket:
 @pytest.fixture(scope="module")
 def s3() -> Iterator[Bucket]:
     """The server, with credentials that are in the environment and nowhere else."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     given = {
         "AWS_ACCESS_KEY_ID": f"key{secrets.token_hex(8)}", "AWS_SECRET_ACCESS_KEY": secrets.token_hex(20),
         "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
