@@ -120,9 +120,11 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
 {% endmacro %}
 
 
-{#- Where a text cannot be read as that type; as in a feed, `202607` is no year and `12:30` not that of today. of: what the type
-    is of. -#}
-{% macro _refuse_no_moment(table, text, type, of='the time of its changes') %}
+{#- Where a text, if there is one, cannot be read as that type, by default that of the time of a table's changes; as in a feed,
+    `202607` is no year and `12:30` not that of today. of: what the type is of. -#}
+{% macro _refuse_no_moment(table, text, type=none, of='the time of its changes') %}
+  {%- if text is none %}{{ return('') }}{% endif -%}
+  {%- set type = type or delta_cdc._time_type(table.staging) -%}
   {%- if adapter.query_rows('select ' ~ delta_cdc._cast_text(delta_cdc.literal(text), type) ~ ' is null as bad')[0].bad -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': `' ~ text ~ '` is no ' ~ type
           ~ ', which is the type of ' ~ of ~ '. Give one, e.g. 2026-01-31, or a number where the time is one.') -%}
