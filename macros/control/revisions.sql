@@ -87,14 +87,11 @@
   {#- what a later change set brought once more was dropped as a duplicate of this one: it counts now -#}
   {%- set later = delta_cdc._lines_of_later_sets(ledger, table, batch_id) if some else {'lines': none, 'gone': []} -%}
   {%- if later.lines -%}
+    {%- set staged = 'exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging) ~ ' as t where '
+          ~ delta_cdc.same_content(table.settings, 't', '_cdc_again', young) ~ ' and t._cdc_batch_id ' -%}
     {%- set marked = marked ~ "\nunion all\nselect " ~ columns | join(', ') ~ ", 'restore' from (\n"
           ~ delta_cdc._staging_sql(table.settings, later.lines, true) ~ '\n) as _cdc_again\nwhere ' ~ usable
-          ~ '\n  and exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging)
-          ~ ' as t where t._cdc_batch_id = ' ~ batch_id
-          ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', '_cdc_again', young) ~ ')'
-          ~ '\n  and not exists (select 1 from ' ~ delta_cdc.staged_rows(table.settings, table.staging)
-          ~ ' as t where t._cdc_batch_id <> ' ~ batch_id
-          ~ ' and ' ~ delta_cdc.same_content(table.settings, 't', '_cdc_again', young) ~ ')' -%}
+          ~ '\n  and ' ~ staged ~ '= ' ~ batch_id ~ ')\n  and not ' ~ staged ~ '<> ' ~ batch_id ~ ')' -%}
   {%- endif -%}
   {%- do adapter.create_kept_view('cdc_revision', marked) -%}  {#- Delta's MERGE cannot read its own table in a subquery -#}
   {%- set sql -%}
