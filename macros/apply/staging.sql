@@ -420,8 +420,7 @@ as_before as (  -- the row with its key as it was, for the masks of that
   {%- for key in named %}
     {%- set i, new = loop.index, delta_cdc.quoted(key) %},
     {{ new }} as _cdc_after_{{ i }},
-    {{ 'if(_cdc_told_' ~ i ~ ', _cdc_before_' ~ i ~ ', ' ~ new ~ ')' if key in may_be_null
-        else 'coalesce(_cdc_before_' ~ i ~ ', ' ~ new ~ ')' }} as {{ new }}
+    {{ before[loop.index0] if key in keys else 'coalesce(_cdc_before_' ~ i ~ ', ' ~ new ~ ')' }} as {{ new }}
   {%- endfor %}
   from typed
 ),
