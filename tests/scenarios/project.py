@@ -144,6 +144,12 @@ class UserProject:
         given = [*map(str, arguments), "--project-dir", str(self.path), "--profiles-dir", str(self.path)]
         return CliRunner().invoke(main, given, catch_exceptions=catch_exceptions)
 
+    def done(self, *arguments: object, exit_code: int = 0, catch_exceptions: bool = True) -> str:
+        """What a command of delta-cdc says, which has to end with this exit code."""
+        result = self.command(*arguments, catch_exceptions=catch_exceptions)
+        assert result.exit_code == exit_code, result.output
+        return result.output
+
     @staticmethod
     def failures(result: Any) -> list[str]:
         results = getattr(result.result, "results", None) or []

@@ -280,8 +280,7 @@ def test_S8_what_was_made_of_a_staging_table_that_is_gone_says_so(feed: Feed) ->
     failed = feed.project.failures(feed.project.try_dbt("run", "--select", "stg_odd__two+", quiet=True))
     said = "was made of stg_odd__two, which was dropped and made anew since. Where that holds all, make it anew: delta-cdc"
     assert [said in message for message in failed] == [True, True]
-    rebuilt = feed.project.command("rebuild", "odd.two")
-    assert rebuilt.exit_code == 0, rebuilt.output
+    feed.project.done("rebuild", "odd.two")
     assert feed.final("two") == before
     feed.project.dbt("test", "--select", "final_two", "hist_odd__two", quiet=True)
 

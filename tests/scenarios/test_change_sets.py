@@ -112,10 +112,9 @@ def test_R1_maintain_folds_what_is_older_than_a_table_keeps(feeds: UserProject) 
     feeds.dbt("run", "--select", "source:aged+", "cdc_change_sets", quiet=True)
     before = feeds.rows("select * from {schema}.final_dated")
 
-    said = feeds.command("maintain", "aged.dated", "aged.counted")
-    assert said.exit_code == 0, said.output
-    assert "table aged.dated: 3 changes folded away, 1 stay, up to the horizon" in said.stdout
-    assert "aged.counted has `compact_after_days`, and is not compacted: the time of its changes is a int" in said.stdout
+    said = feeds.done("maintain", "aged.dated", "aged.counted")
+    assert "table aged.dated: 3 changes folded away, 1 stay, up to the horizon" in said
+    assert "aged.counted has `compact_after_days`, and is not compacted: the time of its changes is a int" in said
     assert feeds.rows("select count(*) as n from {schema}.stg_aged__dated") == [{"n": 2}]
     assert feeds.rows("select count(*) as n from {schema}.stg_aged__counted") == [{"n": 5}]
     assert feeds.rows("select * from {schema}.final_dated") == before

@@ -417,9 +417,7 @@ class Columns:
 
     def operation(self, *args: str, exit_code: int = 0) -> str:
         """What a command says."""
-        result = self.project.command(*args, catch_exceptions=False)
-        assert result.exit_code == exit_code, result.output
-        return result.output
+        return self.project.done(*args, exit_code=exit_code, catch_exceptions=False)
 
     def rows(self, table: str, columns: str = "*", *, order: str = "id") -> list[dict[str, Any]]:
         return self.project.rows(f"select {columns} from {{schema}}.{table} order by {order}")

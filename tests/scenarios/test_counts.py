@@ -25,7 +25,7 @@ NONE = dict.fromkeys(NAMES, 0)
 
 class Shop:
     def __init__(self, project: UserProject) -> None:
-        self.project, self.folder = project, project.path / "landing"
+        self.project, self.done, self.folder = project, project.done, project.path / "landing"
         for table in TABLES:
             (self.folder / table).mkdir(parents=True)
         declared = [{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in TABLES.items()]
@@ -42,11 +42,6 @@ class Shop:
             lines.append(json.dumps(row | ({"note": note} if note else {})) + "\n")
         (self.folder / table / f"{name}.jsonl").write_text("".join(lines))
         self.done("run")
-
-    def done(self, *arguments: str) -> str:
-        result = self.project.command(*arguments)
-        assert result.exit_code == 0, result.output
-        return result.output
 
     def counts(self, table: str) -> Any:
         (row,) = json.loads(self.done("status", table, "--counts", "--json"))

@@ -25,7 +25,7 @@ class Town:
     """A feed that mixes two tables, read through raw_town."""
 
     def __init__(self, project: UserProject) -> None:
-        self.project, self.command, self.folder = project, project.command, project.path / "town"
+        self.project, self.done, self.folder = project, project.done, project.path / "town"
         self.folder.mkdir()
         self.configure()
 
@@ -48,11 +48,6 @@ class Town:
         (self.folder / f"{name}.jsonl").write_text("".join(lines))
         self.done("run")
 
-    def done(self, *arguments: object) -> str:
-        result = self.command(*arguments)
-        assert result.exit_code == 0, result.output
-        return str(result.output)
-
     def interrupted(self, before: int, *arguments: object) -> None:
         """Run a command that ends before so manyth of its writes."""
         write, writes = SparkdeltaAdapter.execute_write, []
@@ -65,7 +60,7 @@ class Town:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(SparkdeltaAdapter, "execute_write", written)
-            assert self.command(*arguments).exit_code != 0
+            assert self.project.command(*arguments).exit_code != 0
         assert len(writes) == before
 
     def versions(self) -> dict[str, int]:

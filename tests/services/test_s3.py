@@ -126,12 +126,6 @@ def final(project: UserProject, feed: str) -> dict[int, int]:
     return project.by_id(f"select id, n from {{schema}}.final_{feed}")
 
 
-def command(project: UserProject, *arguments: str, code: int = 0) -> str:
-    said = project.command(*arguments)
-    assert said.exit_code == code, said.output
-    return said.output
-
-
 def test_S6_a_run_that_finds_nothing_new_writes_nothing(project: UserProject, s3: Bucket) -> None:
     assert project.rows("select * from {schema}.colours order by id") == [{"id": 1, "name": "red"}, {"id": 2, "name": None}]
     assert final(project, "files") == final(project, "folders") == {1: 1, 2: 1, 3: 1}
@@ -166,19 +160,19 @@ def test_S4_change_sets_are_taken_once_and_rewritten_ones_again(project: UserPro
 
 @pytest.mark.nightly  # what they ask of local tables: tests/scenarios/test_commands.py
 def test_the_commands_tell_of_tables_in_s3(project: UserProject, s3: Bucket) -> None:
-    told = {found["table"]: found for found in json.loads(command(project, "status", "--json"))}
+    told = {found["table"]: found for found in json.loads(project.done("status", "--json"))}
     assert told["folders.t"]["state"] == "ok"
     assert told["folders.t"]["changes"] == 4
     assert told["folders.t"]["final_rows"] == 3
     assert told["folders.t"]["newest"] == "2024-01-01T00:00:04.500000Z"
     project.rows("alter table {schema}.final_files add columns (extra int)")
-    logs = json.loads(command(project, "log", "files.t", "--json"))
+    logs = json.loads(project.done("log", "files.t", "--json"))
     newest, before, *_ = logs["s3.final_files"]["commits"]
     assert newest["schema_changes"] == ["added extra int"]
     assert (before["operation"], before["app_id"], before["schema_changes"]) == ("MERGE", "final_files@0", None)
     assert f"s3a://{BUCKET}/" in str(logs)
     assert not [found for log in logs.values() for found in log["findings"]]
-    assert "stg_files__t: 2 files, now 1" in command(project, "maintain", "files.t", "--min-files", "2")
+    assert "stg_files__t: 2 files, now 1" in project.done("maintain", "files.t", "--min-files", "2")
     assert final(project, "files") == {20: 7, 3: 1, 4: 9}
 
 
