@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from types import CodeType, SimpleNamespace
+from types import CodeType, MappingProxyType, SimpleNamespace
 from typing import Any
 
 import jinja2
@@ -53,8 +53,9 @@ def _as_macro(test: str) -> str:
     return test.replace("{% test ", "{% macro test_").replace("{% endtest %}", "{% endmacro %}")
 
 
-def load(**context: Any) -> Mapping[str, Callable[..., Any]]:
-    """All macros by name, with `context` beside what dbt gives: `adapter`, `graph`, `this`, …"""
+def load(made: Mapping[str, Callable[..., Any]] = MappingProxyType({}), **context: Any) -> Mapping[str, Callable[..., Any]]:
+    """All macros by name, with `context` beside what dbt gives: `adapter`, `graph`, `this`, … made: what they find in place of
+    macros of these names."""
     environment = _environment()
     namespace = SimpleNamespace()
     environment.globals.update(
@@ -75,7 +76,13 @@ def load(**context: Any) -> Mapping[str, Callable[..., Any]]:
             if isinstance(macro, jinja2.runtime.Macro):
                 macros[name] = _callable_of(macro)
                 setattr(namespace, name, macros[name])
+    vars(namespace).update(made)
     return macros
+
+
+def giving(values: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+    """For `load`: macros of these names, each of which gives its value, whatever it is given."""
+    return {name: partial(lambda value, *_, **__: value, value) for name, value in values.items()}
 
 
 def load_adapter(**context: Any) -> Mapping[str, Callable[..., Any]]:

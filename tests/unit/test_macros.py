@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 from dbt.graph.selector_methods import FileSelectorMethod, QualifiedNameSelectorMethod
-from tests.unit.macros import CompilerError, load
+from tests.unit.macros import CompilerError, giving, load
 
 from dbt.adapters.sparkdelta.columns import evolved
 from dbt.adapters.sparkdelta.delta_log import no_state
@@ -441,9 +441,7 @@ def test_S1_a_model_has_the_settings_of_the_feed_that_it_reads() -> None:
 @pytest.mark.parametrize("macro", ["staging", "history", "final"])
 def test_S2_a_sample_of_what_a_table_is_made_of_is_refused(macro: str) -> None:
     """dbt filters what has an `event_time`; the batches would be noted as done."""
-    macros = load(this="s.t", delta_cdc=(namespace := SimpleNamespace()))
-    for name, value in macros.items():
-        setattr(namespace, name, value if name != "settings" else lambda _: {})
+    macros = load(giving({"settings": {}}), this="s.t")
     sampled = SimpleNamespace(identifier="stg_f__t", event_time_filter="changed_at >= '2026-01-01'")
     with pytest.raises(CompilerError, match=r"--sample shows s\.t a part of the rows of stg_f__t, which has an `event_time`"):
         macros[macro]("source", sampled)
@@ -473,17 +471,13 @@ def test_status_tells_the_newest_moment_as_json_does() -> None:
 
 def test_status_takes_no_run_that_failed_for_a_load() -> None:
     asked: list[str] = []
-    namespace = SimpleNamespace()
-    macros = load(
-        graph=SimpleNamespace(sources={}), delta_cdc=namespace,
+    made = giving({"_ledger": "ledger", "holds_relation": "cdc_holds", "_runs_relation": "cdc_runs", "_control_relation": "q"})
+    made |= {"_loading_tables": lambda: [], "_of_models": lambda sql: asked.append(sql) or []}
+    load(
+        made, graph=SimpleNamespace(sources={}),
         adapter=SimpleNamespace(table_state=lambda relation: {**no_state(), "exists": relation == "cdc_runs"}),
-    )
-    fakes = {"_ledger": "ledger", "holds_relation": "cdc_holds", "_runs_relation": "cdc_runs", "_control_relation": "q"}
-    fakes |= {"_loading_tables": [], "_of_models": []}
-    for name, macro in macros.items():
-        setattr(namespace, name, (lambda value: lambda *sql: asked.extend(sql) or value)(fakes[name]) if name in fakes else macro)
-    namespace._status()
-    sql = next(each for each in asked if each.startswith("select")).replace("`", '"')
+    )["_status"]()
+    (sql,) = (each.replace("`", '"') for each in asked)
     with duckdb.connect() as connection:
         connection.execute(
             """create table cdc_runs as select *, 1 as rows_read, 0 as rows_duplicate, 0 as rows_late, 0 as rows_quarantined
@@ -506,21 +500,17 @@ def test_Q1_status_knows_of_bad_rows_that_no_run_has_counted_and_takes_none_for_
         return [{"feed": "f", "source_table": "t", "error": "cast:n", "n": 1}] if " from s.q " in sql else []
 
     state = SimpleNamespace(exists=True, batch_id=1, properties={}, columns=["_cdc_occurred_at"], notes={"quarantined": marked})
-    namespace = SimpleNamespace()
-    macros = load(
-        graph=SimpleNamespace(sources={"f.t": SimpleNamespace()}), delta_cdc=namespace,
-        adapter=SimpleNamespace(
-            query_rows=rows, get_relation=lambda *_: "q", table_statistics=lambda *_: {"rows": 2, "highest": "2999-01-01"},
-            table_state=lambda relation: {**no_state(), "exists": relation == "cdc_runs"},
-        ),
-    )
     view = Relation(schema="s", identifier="q")
     fakes = {"_ledger": "ledger", "holds_relation": "cdc_holds", "_runs_relation": "cdc_runs", "_control_relation": view,
              "_loading_tables": [], "_of_models": [], "_cdc_meta": {}, "_table_settings": {"feed": "f", "table": "t"},
              "_model_of": "stg", "_names_in_holds": [], "progress": state}
-    for name, macro in macros.items():
-        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
-    told = namespace._status()
+    told = load(
+        giving(fakes), graph=SimpleNamespace(sources={"f.t": SimpleNamespace()}),
+        adapter=SimpleNamespace(
+            query_rows=rows, get_relation=lambda *_: "q", table_statistics=lambda *_: {"rows": 2, "highest": "2999-01-01"},
+            table_state=lambda relation: {**no_state(), "exists": relation == "cdc_runs"},
+        ),
+    )["_status"]()
     assert [table["newest"] for table in told["tables"]] == ["2026-01-01" if marked else "2999-01-01"]
     assert len(told["quarantine"]) == marked
 
@@ -1007,10 +997,8 @@ def test_E2_a_renamed_column_stays_one_where_its_entry_is_taken_out(listed: list
 
 def test_E2_a_column_with_an_expression_in_its_place_is_compared_with_what_it_was_as_it_came() -> None:
     asked: list[str] = []
-    macros = load(this="s.stg", adapter=SimpleNamespace(query_rows=asked.append), run_query=lambda _: None,
-                  delta_cdc=(namespace := SimpleNamespace()))  # fmt: skip
-    for name, value in macros.items():
-        setattr(namespace, name, value if name != "note_property" else lambda *_: "")
+    macros = load(
+        giving({"note_property": ""}), this="s.stg", adapter=SimpleNamespace(query_rows=asked.append), run_query=lambda _: None)
     staged = SimpleNamespace(columns={"a": "string", "b": "string"}, properties={})
     settings = {"staged_types": staged.columns, "renamed_in_staging": {"b": "a"}, "expressions": {"b": "upper(b)"}}
     macros["_note_renaming"](settings, staged)
@@ -1020,12 +1008,10 @@ def test_E2_a_column_with_an_expression_in_its_place_is_compared_with_what_it_wa
 @pytest.mark.parametrize("quarantined", [True, False])
 def test_Q3_a_table_that_has_not_got_its_columns_is_not_replayed_and_told_why(quarantined: bool) -> None:
     said: list[str] = []
-    macros = load(print=said.append, delta_cdc=(namespace := SimpleNamespace()),
-                  adapter=SimpleNamespace(query_rows=lambda _: [{"found": 1}] if quarantined else []))  # fmt: skip
     table = {"name": "f.t", "staging": "s.stg", "grows": ["`b` int"], "settings": {"renamed_columns": {}}}
     fakes = {"_ledger": "ledger", "_staging_tables": [table], "_not_loaded": "table f.t: staging has not got its columns"}
-    for name, value in macros.items():
-        setattr(namespace, name, (lambda fake: lambda *_, **__: fake)(fakes[name]) if name in fakes else value)
+    adapter = SimpleNamespace(query_rows=lambda _: [{"found": 1}] if quarantined else [])
+    macros = load(giving(fakes), print=said.append, adapter=adapter)
     with pytest.raises(CompilerError, match="has not got its columns") if quarantined else nullcontext():
         macros["replay"](["stg_f__t"])
     assert said == ([] if quarantined else ["table f.t: nothing is quarantined."])
@@ -1052,7 +1038,7 @@ def test_Q3_N1_what_is_replayed_without_a_key_is_no_copy_of_a_row_of_its_own_cha
         made = {"_ledger": lambda: "", "_staging_tables": lambda **_: [table], "_staging_sql": lambda *_: "select * from again"}
         adapter = SimpleNamespace(
             create_kept_view=kept, query_rows=lambda sql: [{"n": 0}] if "count(*) as n from cdc" in sql else [])
-        macros_beside(made, adapter=adapter, print=lambda _: None)["replay"](["stg_f__t"])
+        load(made, adapter=adapter, print=lambda _: None)["replay"](["stg_f__t"])
     assert found == replayed
 
 
@@ -1123,7 +1109,7 @@ def test_R1_K6_what_is_folded_is_no_half_of_a_key_change() -> None:
     adapter = SimpleNamespace(query_rows=lambda _: [SimpleNamespace(**asked)], create_kept_view=lambda *_: None)
     settings = {"filled_by_field": ["s"], "joined_after": {}, "set_on_insert": [], "key_changes": False}
     state = SimpleNamespace(batch_id=1, properties={}, notes={})
-    fold = macros_beside(made, adapter=adapter, print=lambda _: "")["_fold"]
+    fold = load(made, adapter=adapter, print=lambda _: "")["_fold"]
     fold(SimpleNamespace(name="f.t", staging="stg", settings=settings), state, 9)
     (operation,) = re.findall(r"_cdc_op = '(\w)',", written[0])
     assert operation not in "ID"  # of these pairs are made
@@ -1258,11 +1244,9 @@ def test_a_plan_leaves_out_a_model_that_is_named_as_a_feed_and_not_the_feed() ->
     relations = SimpleNamespace(create=lambda **parts: Relation(**parts))
     fakes = {name: Relation(schema="s", identifier=name) for name in ("_runs_relation", "holds_relation")}
     macros = load(
-        graph=SimpleNamespace(sources={"f.t": feed_table("shop", "t")}, nodes=nodes), delta_cdc=(namespace := SimpleNamespace()),
+        giving(fakes), graph=SimpleNamespace(sources={"f.t": feed_table("shop", "t")}, nodes=nodes),
         api=SimpleNamespace(Relation=relations), print=said.append,
     )
-    for name, macro in macros.items():
-        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
     macros["plan_tables"]()
     (other,) = json.loads(said[0])["others"]
     method, _, text = other.rpartition(":")
@@ -1325,16 +1309,13 @@ def test_maintain_looks_at_the_log_of_tables_also_where_its_variable_is_not_give
         table_statistics=lambda relation: SimpleNamespace(files=96, bytes=96),
         optimize=lambda relation, order: looked_at.append(relation.identifier) or True,
     )
+    policy = SimpleNamespace(get=lambda *_: SimpleNamespace(properties={}, order=""))
     macros = load(
-        delta_cdc=(namespace := SimpleNamespace()), adapter=adapter, print=lambda text: None,
+        giving({"_staging_tables": [], "_policies": policy}), adapter=adapter, print=lambda text: None,
         graph=SimpleNamespace(nodes={f"model.delta_cdc.{node.name}": node for node in nodes},
                               sources={"source.p.f.t": feed_table("f", "t")}),
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
     )
-    for name, macro in macros.items():
-        setattr(namespace, name, macro)
-    namespace._staging_tables = lambda **_: []
-    namespace._policies = lambda: SimpleNamespace(get=lambda *_: SimpleNamespace(properties={}, order=""))
     macros["maintain"](vacuum=False)
     assert looked_at == ["cdc_change_sets", "stg_f__t", "final_t", "cdc_runs", "cdc_holds", "cdc_table_log"]
     looked_at.clear()
@@ -1694,14 +1675,11 @@ def test_R2_what_erase_looks_at_before_it_asks_is_only_read(batches: list[int], 
         asked.append(sql)
         return [SimpleNamespace(n=known)] if "cdc_named_key" in sql else [SimpleNamespace(n=3)] if "count(*)" in sql else [1]
 
-    namespace = SimpleNamespace()
-    macros = load(delta_cdc=namespace, adapter=SimpleNamespace(query_rows=query_rows), print=printed.append)
     table = SimpleNamespace(name="shop.person", settings={"keys": ["id"]}, staging="stg")
     progress = SimpleNamespace(notes={}, batch_id=1, committed=2 if behind else 1, rebuild=False, columns=[], properties={})
     fakes = {"_ledger": "ledger", "_staging_table": table, "progress": progress, "_not_loaded": "", "view_row": batches,
              "_model_of": "final", "_need_erase_secret": ""}
-    for name, macro in macros.items():
-        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    macros = load(giving(fakes), adapter=SimpleNamespace(query_rows=query_rows), print=printed.append)
     if behind or not (batches or known):
         with pytest.raises(CompilerError, match=r"final has not taken all|there is no change at that key"):
             macros["erasable"]("stg")
@@ -1730,15 +1708,12 @@ def test_S9_a_change_set_is_named_by_its_path_without_the_scheme_too(recorded: s
     (1, "table f.t: batch 7 is recorded and not loaded yet.", "not loaded yet. Run `dbt run`, then replay again."),
 ])  # fmt: skip
 def test_Q3_R2_an_operation_takes_no_run_s_number_and_jumps_over_none(affected: int, waiting: str, refused: str | None) -> None:
-    namespace = SimpleNamespace()
     adapter = SimpleNamespace(
         table_state=lambda _: {}, plan_write=lambda *_: None, take_write_plan=lambda _: None,
         execute_write=lambda sql, plan: SimpleNamespace(rows_affected=affected))
-    macros = load(delta_cdc=namespace, adapter=adapter)
     fakes = {"_highest_recorded_batch": 7, "_highest_batch_of_tables": 7, "progress": SimpleNamespace(batch_id=7),
              "_not_loaded": waiting}
-    for name, macro in macros.items():
-        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    macros = load(giving(fakes), adapter=adapter)
     table = SimpleNamespace(name="f.t", settings={"feed": "f"}, staging="stg")
     with pytest.raises(CompilerError, match=refused) if refused else nullcontext():
         assert macros["_record_revision_of"](SimpleNamespace(identifier="cdc_change_sets"), table, "replay") == 8
@@ -1749,15 +1724,13 @@ def test_Q3_R2_an_operation_takes_no_run_s_number_and_jumps_over_none(affected: 
 ])  # fmt: skip
 def test_an_operation_that_waits_for_a_paused_table_says_so(paused: str | None, said: str) -> None:
     """`dbt run`, which it asks for, loads nothing of it."""
-    namespace = SimpleNamespace()
     adapter = SimpleNamespace(query_rows=lambda sql: [{"batch_id": 7, "change_set": "file:/l/7"}])
     fakes = {"qualified_folder": "file:/l", "progress": SimpleNamespace(batch_id=6), "withheld_until": -1,
              "keys_of_staging": ["id"]}
-    for name, macro in load(delta_cdc=namespace, adapter=adapter).items():
-        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
     settings = {"feed": "f", "keys": ["id"], "paused": paused}
     table = SimpleNamespace(name="f.t", settings=settings, staging="stg", raw=None, grows=[])
-    assert namespace._not_loaded("ledger", table) == f"table f.t: batch 7 (file:/l/7) is recorded and {said}"
+    waiting = load(giving(fakes), adapter=adapter)["_not_loaded"]("ledger", table)
+    assert waiting == f"table f.t: batch 7 (file:/l/7) is recorded and {said}"
 
 
 def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
@@ -1773,16 +1746,13 @@ def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
         for name, alias in (("cdc_change_sets", "cdc_change_sets"), ("stg_f__t", "changes"), ("final_t", "final_t"))
     ]
     source = feed_table("f", "t")
+    settings = {"feed": "f", "table": "t", "max_errors": 0}
     macros = load(
+        giving({"_ledger": "ledger", "_table_settings": settings}),
         graph=SimpleNamespace(sources={"f.t": source}, nodes={node.name: node for node in nodes}),
         adapter=SimpleNamespace(table_state=table_state, query_rows=lambda sql: holds),
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
-        delta_cdc=(namespace := SimpleNamespace()),
     )
-    settings = {"feed": "f", "table": "t", "max_errors": 0}
-    fakes = {"_ledger": "ledger", "_table_settings": settings}
-    for name, macro in macros.items():
-        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
     macros["_staging_tables"](names=["changes"])
     assert asked == []
     macros["_staging_tables"](names=["stg_f__t"])
@@ -1809,12 +1779,10 @@ def test_Q2_a_hold_is_of_one_table_whatever_other_tables_have_its_alias() -> Non
         newest_notes=lambda relation: {"done": {}},
     )
     macros = load(
+        giving({"_about_change_sets": ""}), flags=SimpleNamespace(WHICH="run"),
         graph=SimpleNamespace(nodes={node.name: node for node in nodes}), adapter=adapter, run_query=ran.append,
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
-        flags=SimpleNamespace(WHICH="run"), delta_cdc=(namespace := SimpleNamespace()),
     )
-    for name, macro in macros.items():
-        setattr(namespace, name, macro if name != "_about_change_sets" else lambda *_: "")
     one, two = (Relation(schema=schema, identifier="item") for schema in ("one", "two"))
     settings, state = {"feed": "b", "table": "item", "max_errors": 0}, SimpleNamespace(batch_id=4)
     macros["judge"](settings, one, "", state, {})
@@ -1834,7 +1802,7 @@ def test_Q4_O4_what_comes_again_of_a_row_that_is_gone_brings_it_back_in_no_count
     told = [  # op, key, key before, sequence
         ("I", 5, None, 1), ("T", None, None, 2), ("I", 1, None, 3), ("I", 2, None, 4), ("I", 3, None, 5), ("D", 2, None, 6),
         ("U", 4, 3, 7), ("D", 4, None, 8)]
-    macros = macros_beside(
+    macros = load(
         {"_model_of": lambda *_: "final", "_staging_ctes": lambda *_: "changes as (select * from told_again)"},
         adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True, columns=["id"], notes={})),
     )
@@ -1877,13 +1845,11 @@ def test_tables_of_control_have_their_schema_where_the_ledger_does_not_run() -> 
     adapter = Adapter({}, {}, [])
     adapter.create_schema = lambda relation: said.append(f"schema {relation.schema}")
     macros = load(
+        giving({"_write": None}),
         adapter=adapter, run_query=said.append, flags=SimpleNamespace(WHICH="run"), var=lambda name, default: default,
         graph=SimpleNamespace(nodes={"stg": node, "ledger": ledger}, sources={"f.t": source}), invocation_id="i",
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
-        delta_cdc=(namespace := SimpleNamespace()),
     )
-    for name, macro in macros.items():
-        setattr(namespace, name, macro if name != "_write" else lambda *_: None)
     assert "create table if not exists control.cdc_holds" in macros["prepare_holds"]()
     assert said == ["schema control"]
     result = SimpleNamespace(node=node, adapter_response={"report": {"last_batch_id": 1}}, status="success", execution_time=1,
@@ -1897,18 +1863,15 @@ def test_a_history_that_is_a_view_is_noted_where_it_cannot_be_made_and_once_it_c
     """`status` goes by it: the run had failed, and the table was ok."""
     said: list[str] = []
     noted: dict[str, Any] = {"done": {}, "failed": {}}
-    macros = load(invocation_id="i", adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True)),
-                  delta_cdc=(namespace := SimpleNamespace()))
     fakes = {"_runs_relation": "cdc_runs", "layers": {"hist_f__t": "history"}, "names_in_runs": {"hist": "hist_f__t"},
              "noted_runs": noted, "in_session": True}
-    for name, macro in macros.items():
-        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
 
     def write(_: str, sql: str, options: dict[str, Any]) -> None:
         said.append(sql)
         noted.update(options["notes"])
 
-    namespace._write = write
+    adapter = SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True))
+    macros = load(giving(fakes) | {"_write": write}, invocation_id="i", adapter=adapter)
     node = SimpleNamespace(name="hist_f__t", alias="hist_f__t", unique_id="hist", resource_type="model",
                            config=SimpleNamespace(materialized="view"))
     for status in ("success", "error", "success", "success"):
@@ -1922,14 +1885,11 @@ def test_a_history_that_is_a_view_is_noted_where_it_cannot_be_made_and_once_it_c
 def test_A9_explain_shows_the_row_of_final_that_was_deleted_softly(mode: str, where: str) -> None:
     sources: list[str] = []
     adapter = SimpleNamespace(create_kept_view=lambda *_: None, query_rows=lambda sql: [])
-    macros = load(delta_cdc=(namespace := SimpleNamespace()), adapter=adapter, print=lambda text: None)
     settings = {"keys": ["id"], "columns": ["id"], "delete_mode": mode}
     fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": None, "_model_of": "final"}
     fakes |= {"progress": SimpleNamespace(columns=["id"]), "staged_rows": "cdc_told_of_row"}
-    for name, macro in macros.items():
-        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
-    namespace._rows_at_keys = lambda settings, relation, keys: sources.append(keys) or []
-    macros["explain"]("stg")
+    made = giving(fakes) | {"_rows_at_keys": lambda settings, relation, keys: sources.append(keys) or []}
+    load(made, adapter=adapter, print=lambda text: None)["explain"]("stg")
     assert sources == [f"cdc_told_of_row where {where}"]
 
 
@@ -1938,13 +1898,10 @@ def test_K7_explain_takes_no_displaced_row_for_that_of_final() -> None:
     of which b knows nothing."""
     views: dict[str, str] = {}
     adapter = SimpleNamespace(create_kept_view=views.__setitem__, query_rows=lambda sql: [])
-    macros = load(delta_cdc=(namespace := SimpleNamespace()), adapter=adapter, print=lambda text: None)
     settings = {"keys": ["id"], "columns": ["id"]}
     fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": "keys", "_model_of": "final"}
     fakes |= {"progress": SimpleNamespace(columns=["id"]), "_rows_at_keys": []}
-    for name, macro in macros.items():
-        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
-    macros["explain"]("stg")
+    load(giving(fakes), adapter=adapter, print=lambda text: None)["explain"]("stg")
     sql = views["cdc_told_of_row"]
     for ours, duckdb_s in (
         ("<=>", "="), ("struct(", "row("), (" except (", " exclude ("), ("left semi join", "semi join"), ("`", ""),
@@ -1969,13 +1926,9 @@ def test_K7_explain_takes_no_displaced_row_for_that_of_final() -> None:
 
 def test_H4_rows_of_a_moment_stand_in_the_order_of_their_keys_whatever_these_are_named() -> None:
     asked: list[str] = []
-    namespace = SimpleNamespace()
     adapter = SimpleNamespace(query_rows=lambda sql: asked.append(sql) or [])
-    macros = load(delta_cdc=namespace, adapter=adapter, print=lambda text: None)
     table = SimpleNamespace(settings={"keys": ["row", "k"]}, staging="stg")
-    fakes = {"_staging_table": table, "_final_of": "s.final"}
-    for name, macro in macros.items():
-        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    macros = load(giving({"_staging_table": table, "_final_of": "s.final"}), adapter=adapter, print=lambda text: None)
     macros["final_as_of"]("stg")
     assert asked[0].endswith(" as row from s.final as r order by r.`row`, r.`k` limit 20")
 
@@ -1986,12 +1939,9 @@ def test_H4_rows_of_a_moment_stand_in_the_order_of_their_keys_whatever_these_are
 ])  # fmt: skip
 def test_a_final_that_was_never_loaded_is_told(command: str, given: dict) -> None:
     """Nothing else tells its columns: the moments of a diff were compared by their keys alone."""
-    namespace = SimpleNamespace()
-    macros = load(delta_cdc=namespace, adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=False)))
     table = SimpleNamespace(name="f.t", settings={"keys": ["id"]}, staging="stg")
     fakes = {"_staging_table": table, "_model_of": "s.final", "_time_type": "timestamp", "_refuse_no_moment": None}
-    for name, macro in macros.items():
-        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    macros = load(giving(fakes), adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=False)))
     with pytest.raises(CompilerError, match=r"table f\.t: there is no s\.final yet"):
         macros[command]("stg", **given)
 
@@ -2150,10 +2100,8 @@ def test_A6_of_partitions_that_are_rewritten_the_rows_that_change_are_counted(mo
         names = [each[0] for each in found.description or ()]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
-    macros = load(this="final", adapter=SimpleNamespace(query_rows=rows), delta_cdc=(namespace := SimpleNamespace()))
     fakes = {"_partition_columns": ["day"], "_final_columns": ["id", "day", "n"], "_exact_text": "p1"}
-    for name, macro in macros.items():
-        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
+    macros = load(giving(fakes), this="final", adapter=SimpleNamespace(query_rows=rows))
     winners = """select * from (values (1, 'a', 1, false), (2, 'a', 20, false), (3, 'c', 3, false), (4, null, null, true),
         (5, 'c', 5, false), (6, null, null, true)) as t (id, day, n, _cdc_is_gone)"""
     plan = {"mode": mode}
@@ -2188,14 +2136,6 @@ def test_S4_what_reads_a_folder_knows_which_of_its_files_says_that_it_is_whole()
     assert [each["ready"] for each in told] == ["manifest.json"]
 
 
-def macros_beside(made: dict[str, Any], **context: Any) -> Mapping[str, Callable[..., Any]]:
-    """All macros, which find these in place of their own."""
-    beside = SimpleNamespace()
-    macros = load(delta_cdc=beside, **context)
-    vars(beside).update(macros, **made)
-    return macros
-
-
 @pytest.mark.parametrize("change", [{"insert_only": True}, {"keyless": "append"}, {"keyless": "multiset"}])
 @pytest.mark.parametrize(("mode", "committed"), [("on_time", 10), ("rebuild", 10), ("rebuild", -1)])
 def test_A4_what_is_appended_to_final_is_what_staging_had_when_it_was_planned(
@@ -2224,7 +2164,7 @@ def test_A4_what_is_appended_to_final_is_what_staging_had_when_it_was_planned(
         "_final_appended": rows, "_final_rows": rows,
     }  # fmt: skip
     adapter = SimpleNamespace(plan_write=lambda *_: None)
-    macros_beside(made, this="s.final", adapter=adapter, is_incremental=lambda: True)["final"]("source", "s.stg")
+    load(made, this="s.final", adapter=adapter, is_incremental=lambda: True)["final"]("source", "s.stg")
     assert read == ["(select * from s.stg where _cdc_batch_id <= 10)" if committed >= 0 else "s.stg"]
 
 
@@ -2250,7 +2190,7 @@ def test_S8_S6_partitions_of_a_restored_final_that_is_as_it_should_be_are_worked
     }  # fmt: skip
     planned: list[dict[str, Any]] = []
     adapter = SimpleNamespace(plan_write=lambda _, options: planned.append(options))
-    macros_beside(made, this="s.final", adapter=adapter, is_incremental=lambda: True)["final"]("source", "s.stg")
+    load(made, this="s.final", adapter=adapter, is_incremental=lambda: True)["final"]("source", "s.stg")
     assert [options["skip"] for options in planned] == [skip]
 
 
@@ -2260,7 +2200,7 @@ def test_S2_of_a_mixed_feed_what_raw_had_when_the_load_was_planned_is_staged() -
         "progress": lambda _: SimpleNamespace(batch_id=7, rows=1, notes={}), "reads_files": lambda _: False,
         "_source_names": lambda *_: ["t"], "_retracted_batches": lambda _: [],
     }
-    macros = macros_beside(made, adapter=SimpleNamespace(tune_for=lambda *_, **__: False))
+    macros = load(made, adapter=SimpleNamespace(tune_for=lambda *_, **__: False))
     new = macros["_new_lines"](settings, SimpleNamespace(), SimpleNamespace(batch_id=3, exists=True))
     assert new["last"] == 7
     assert " where batch_id > 3 and batch_id <= 7 and " in new["lines"]
@@ -2279,7 +2219,7 @@ def test_S9_of_a_mixed_feed_a_file_counts_again_as_it_was_loaded_though_it_was_r
     }  # fmt: skip
     adapter = SimpleNamespace(query_rows=lambda _: [])  # of the newest record of each file none counts
     table = SimpleNamespace(settings={"feed": "f", "source_table": "a.t"}, raw=SimpleNamespace(), staging="stg")
-    found = macros_beside(made, adapter=adapter)["_lines_of_later_sets"]("ledger", table, 1)
+    found = load(made, adapter=adapter)["_lines_of_later_sets"]("ledger", table, 1)
     assert found["gone"] == []
     assert found["lines"].endswith(lines) if lines else found["lines"] is None
 
@@ -2290,7 +2230,7 @@ def test_Q4_A2_rows_that_are_gone_are_not_deleted_by_what_comes_again_in_sets_of
     adapter = SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True, notes={}, columns={}))
     settings = {"keys": ["id"], "max_delete_share": 0.5, "key_changes": True, "kept_changes": "kept"}
     state, plan = SimpleNamespace(exists=True, notes={}), SimpleNamespace(late=1, truncates=0)
-    sql = macros_beside(made, adapter=adapter)["_about_change_sets"](settings, "stg", None, state, plan)
+    sql = load(made, adapter=adapter)["_about_change_sets"](settings, "stg", None, state, plan)
     newest = "struct(_cdc_position, _cdc_ends, _cdc_goes)"
     for of_spark, of_duckdb in {
         newest: newest.replace("struct(", "struct_pack("), "struct(": "row(", "<=>": "is not distinct from", "`": '"',

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from dbt.clients.yaml_helper import load_yaml_text
 from rich.console import Console
 from tests.projects import FEED, TABLE, project, source
-from tests.unit.macros import load
+from tests.unit.macros import giving, load
 
 from delta_cdc import run as runs
 from delta_cdc.ask import explained, show_history, show_status, status_rows
@@ -404,14 +404,11 @@ def test_a_late_change_that_a_load_has_twice_is_one(
     (table,) = summarize(shop, [node], 1.0).tables
     assert (table.duplicate, table.late) == told
     said: list[str] = []
-    macros = load(invocation_id="i", adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True)),
-                  delta_cdc=(namespace := SimpleNamespace()))
     fakes = {"_runs_relation": "cdc_runs", "layers": {"stg_shop__invoice": "staging"}, "noted_runs": {"done": {}, "failed": {}},
              "names_in_runs": {"stg": "stg_shop__invoice"}, "in_session": True}
-    for name, macro in macros.items():
-        setattr(namespace, name, (lambda value: lambda *_: value)(fakes[name]) if name in fakes else macro)
-    namespace._write = lambda _, sql, options: said.append(sql)
-    macros["record_run"]([node])
+    made = giving(fakes) | {"_write": lambda _, sql, options: said.append(sql)}
+    adapter = SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True))
+    load(made, invocation_id="i", adapter=adapter)["record_run"]([node])
     assert f"'staging', null, 1, {read}, {told[0]}, {told[1]}, null, {inserted}, " in said[0]
 
 
