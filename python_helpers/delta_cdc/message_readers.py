@@ -209,6 +209,8 @@ def _dms(message: Message) -> Iterator[Sighting]:
     about = message["metadata"]
     table = _joined(about.get("schema-name"), about.get("table-name"))
     definition = (message.get("control") or {}).get("table-def") or {}
+    if definition and str(about.get("table-name")).startswith("awsdms_"):
+        return  # of a control table of its own, which has no key
     if definition:
         types = {name: dms_type(column) for name, column in definition.get("columns", {}).items()}
         yield Sighting(table, types, definition.get("primary-key") or [])

@@ -206,6 +206,15 @@ def test_what_is_of_no_table_or_beside_the_row_is_not_found() -> None:
     assert discovery.discover("debezium", ["null", "{}", "1"]).unread == 1
 
 
+def test_the_definition_of_a_control_table_of_dms_is_none_of_the_feeds() -> None:
+    """crate/commons-codec tests/transform/test_aws_dms.py: DMS wrote it before the rows."""
+    about = {"record-type": "control", "operation": "create-table", "schema-name": "", "table-name": "awsdms_apply_exceptions"}
+    definition = {"columns": {"ERROR": {"type": "STRING", "nullable": False}}}
+    assert found("dms", {"control": {"table-def": definition}, "metadata": about}) == {}
+    of_source = {**about, "schema-name": "public", "table-name": "foo"}
+    assert list(found("dms", {"control": {"table-def": definition}, "metadata": of_source})) == ["public.foo"]
+
+
 def test_goldengate_rows_beside_the_operation_and_types_of_a_connect_schema() -> None:
     """https://docs.oracle.com/en/middleware/goldengate/big-data/19.1/gadbd/pluggable-formatters.html (json_row)"""
     operation = {"table": "O.T", "op_type": "I", "op_ts": "2024-01-15 10:00:00", "pos": "1", "xid": "1.2", "primary_keys": ["ID"]}
