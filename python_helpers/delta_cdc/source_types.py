@@ -128,7 +128,8 @@ def dms_type(column: Mapping[str, Any]) -> str:
     """The type of a column of a DMS table definition."""
     word = str(column.get("type", "")).upper()
     if word == "NUMERIC":
-        return _decimal(f"({column.get('precision', 38)},{column.get('scale', 18)})")
+        # what is 0 is left out, as the length of a text without one
+        return _decimal(f"({column.get('precision', 38)},{column.get('scale', 0 if 'precision' in column else 18)})")
     return _DMS.get(word, "string")
 
 

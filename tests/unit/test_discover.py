@@ -157,6 +157,12 @@ def test_a_column_of_few_or_no_decimal_places_is_a_decimal() -> None:
     assert source_types.mysql_type("decimal(65,30)") == "string"
 
 
+def test_a_number_of_dms_without_a_scale_is_whole() -> None:
+    assert source_types.dms_type({"type": "NUMERIC", "precision": 10}) == "decimal(10,0)"
+    assert source_types.dms_type({"type": "NUMERIC", "precision": 10, "scale": 2}) == "decimal(10,2)"
+    assert source_types.dms_type({"type": "NUMERIC"}) == "decimal(38,18)"
+
+
 SHOP = {"database": "d", "table": "t"}
 MAXWELL = {**SHOP, "type": "insert", "data": {"id": 1}, "ts": 1}
 INSERT = {"kind": "insert", "schema": "d", "table": "t"}
