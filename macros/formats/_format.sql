@@ -147,10 +147,12 @@ select * from {{ lines }} lateral view outer explode(array({{ made }})) as {{ na
 
 
 {#- <format>_tables of messages that name their table: the rows of `_<format>_rows`, with the names joined by dots.
-    readable: SQL, whether a message could be read. -#}
+    readable: SQL, whether a message could be read. A name that is empty is none. -#}
 {% macro _tables_by_name(rows, readable, names) -%}
+{%- set told = [] -%}
+{%- for name in names %}{% do told.append('nullif(' ~ name ~ ", '')") %}{% endfor -%}
 select batch_id, change_set, row_number, message,
-  if({{ readable }}, nullif(concat_ws('.', {{ names | join(', ') }}), ''), null) as source_table
+  if({{ readable }}, nullif(concat_ws('.', {{ told | join(', ') }}), ''), null) as source_table
 from ({{ rows }})
 {%- endmacro %}
 

@@ -38,7 +38,7 @@ from (
 {#- schema.table -#}
 {% macro dms_tables(lines) %}
   {{ return(delta_cdc._tables_by_name(delta_cdc._dms_rows(lines), 'body.metadata.operation is not null',
-      ["nullif(body.metadata.`schema-name`, '')", 'body.metadata.`table-name`'])) }}
+      ['body.metadata.`schema-name`', 'body.metadata.`table-name`'])) }}
 {% endmacro %}
 
 
