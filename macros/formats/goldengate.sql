@@ -5,9 +5,17 @@
   What the trail does not have of a row is absent: no field, or null with <column>_isMissing true.
 -#}
 {% macro goldengate_changes(lines, settings) -%}
-{%- set envelope = ['table', 'op_type', 'op_ts', 'current_ts', 'pos', 'primary_keys', 'tokens', 'csn', 'xid', 'before',
+{%- set fields = ['table', 'op_type', 'op_ts', 'current_ts', 'pos', 'primary_keys', 'tokens', 'csn', 'xid', 'before',
       'after'] -%}
-{%- set envelope = delta_cdc._literals(envelope | reject('in', delta_cdc._known_columns(settings)) | list) -%}
+{%- set listed = fields | select('in', delta_cdc._known_columns(settings)) | list -%}
+{%- set flat = 'map_filter(try_cast(operation as map<string, string>), (name, value) -> name not in ('
+      ~ delta_cdc._literals(fields | reject('in', listed) | list) ~ '))' -%}
+{%- if listed -%}
+  {#- a column of such a name, spelled otherwise, stands beside the field -#}
+  {%- set flat = 'transform(array(' ~ flat ~ '), image -> map_filter(image, (name, value) -> name not in ('
+        ~ delta_cdc._literals(listed)
+        ~ ') or not exists(map_keys(image), other -> other <> name and lower(other) = name)))[0]' -%}
+{%- endif -%}
 select
   batch_id, change_set, row_number, message, parsed, op_code,
   {{ delta_cdc._as_listed('row_values', settings) }} as after, {{ delta_cdc._as_listed('old_values', settings) }} as before,
@@ -15,9 +23,7 @@ select
 from (
   select batch_id, change_set, row_number, message,
     body.op_type is not null as parsed, body.op_type as op_code,
-    {{ delta_cdc._goldengate_present(
-        "coalesce(body.after, body.before, map_filter(try_cast(operation as map<string, string>), (name, value) -> name not in ("
-        ~ envelope ~ ")))") }} as row_values,
+    {{ delta_cdc._goldengate_present('coalesce(body.after, body.before, ' ~ flat ~ ')') }} as row_values,
     {{ delta_cdc._goldengate_present('body.before') }} as old_values,
     -- the trail file's number and the place in it
     try_cast(body.pos as decimal(38, 0)) as _pos, {{ delta_cdc._arrival() }} as _arrival,
