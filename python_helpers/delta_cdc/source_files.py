@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +18,7 @@ from typing import Any
 import jinja2
 import yaml
 from jinja2.nativetypes import NativeEnvironment, NativeTemplate
+from pathspec import PathSpec
 
 from delta_cdc.errors import Problem, ProjectError
 
@@ -126,13 +127,16 @@ def one_line(error: Exception) -> str:
 
 
 def read_source_files(project: DbtProject, problems: list[Problem]) -> list[SourceFile]:
-    """Every yml file under the model paths that has `sources:`. What cannot be read becomes a problem, and so do settings
-    without sources."""
+    """Every yml file under the model paths that dbt reads and that has `sources:`. What cannot be read becomes a problem, and so
+    do settings without sources."""
     files = []
+    passed_over = _passed_over_by_dbt(project.root)
     for folder in project.model_paths:
         base = project.root / folder
         for path in sorted([*base.rglob("*.yml"), *base.rglob("*.yaml")]):
             name = Path(os.path.relpath(path, project.root)).as_posix()
+            if passed_over(name):
+                continue
             try:
                 text = path.read_text(encoding="utf-8")
             except OSError as error:
@@ -162,6 +166,16 @@ def read_source_files(project: DbtProject, problems: list[Problem]) -> list[Sour
                 message += "sources: [{name: …, config: {meta: {cdc: …}}, tables: […]}]."
                 problems.append(Problem(message, file=name, line=holder.lines[key]))
     return files
+
+
+def _passed_over_by_dbt(root: Path) -> Callable[[str], bool]:
+    """Whether dbt does not look at a file, by its path relative to the project: `.#` and `._` before the names of others are what
+    editors and macOS leave beside them, and there is what .dbtignore names."""
+    lines: list[str] = []
+    with suppress(OSError, UnicodeDecodeError):
+        lines = (root / ".dbtignore").read_text(encoding="utf-8").splitlines()
+    ignored = PathSpec.from_lines("gitwildmatch", lines)  # as dbt reads it
+    return lambda name: name.rpartition("/")[2][0] in ".#~" or ignored.match_file(name)
 
 
 def blocks_in(node: Any, but: str = "") -> Iterator[tuple[Lined, Any]]:

@@ -73,6 +73,19 @@ def test_sources_are_found_in_any_yml_file_of_any_model_path(tmp_path: Path) -> 
     assert [feed.name for feed in load_project(tmp_path).feeds] == ["b", "shop"]
 
 
+def test_what_dbt_passes_over_is_not_read(tmp_path: Path) -> None:
+    """What macOS and Emacs leave beside a file, and what .dbtignore names."""
+    project(tmp_path, source())
+    folder = tmp_path / "models" / "shop"
+    (folder / "._sources.yml").write_bytes(b"\x00\x05\x16\x07Mac OS X\x0e\xb0")
+    (folder / ".#_sources.yml").symlink_to("me@host.1234:1760000000")
+    (folder / "~_sources.yml").write_text("sources: [")
+    (tmp_path / "models" / "old").mkdir()
+    (tmp_path / "models" / "old" / "_sources.yml").write_text(yaml.safe_dump({"sources": [source("shop"), source("old")]}))
+    (tmp_path / ".dbtignore").write_text("# not ours any more\nmodels/old/\n")
+    assert [feed.name for feed in load_project(tmp_path).feeds] == ["shop"]
+
+
 def test_env_var_and_var_are_filled_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANDING", "/data")
     feed = {
