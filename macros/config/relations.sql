@@ -3,14 +3,20 @@
   {{ return(api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias)) }}
 {% endmacro %}
 
-{#- By the id that it has in this project or in this package: to look at each of a thousand nodes takes milliseconds. -#}
+{#- By the id that it has in this project or in this package: to look at each of a thousand nodes takes milliseconds. none: there
+    is no such model, or it is switched off, of which dbt shows macros nothing. -#}
+{% macro _model_node(name) %}
+  {{ return(graph.nodes.get('model.' ~ project_name ~ '.' ~ name) or graph.nodes.get('model.delta_cdc.' ~ name)
+      or (graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
+        | selectattr('name', 'equalto', name) | list + [none]) | first) }}
+{% endmacro %}
+
 {% macro _model_relation(name) %}
-  {%- set node = graph.nodes.get('model.' ~ project_name ~ '.' ~ name) or graph.nodes.get('model.delta_cdc.' ~ name)
-        or graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
-          | selectattr('name', 'equalto', name) | list | first -%}
-  {%- if not node -%}
+  {%- set node = delta_cdc._model_node(name) -%}
+  {%- if node is none -%}
     {%- do exceptions.raise_compiler_error('There is no model ' ~ name
-          ~ ' in this project. `delta-cdc generate` writes the models of the feeds.') -%}
+          ~ ' in this project. `delta-cdc generate` writes the models of the feeds; one that is there is switched off (`enabled`,'
+          ~ ' in its file or in dbt_project.yml).') -%}
   {%- endif -%}
   {{ return(delta_cdc._relation_of(node)) }}
 {% endmacro %}
@@ -24,6 +30,11 @@
 {% endmacro %}
 
 {% macro _model_of(settings, layer) %}{{ return(delta_cdc._model_relation(delta_cdc.model_name(settings, layer))) }}{% endmacro %}
+
+{#- Whether dbt has it: of a feed whose models are switched off (`+enabled`, perhaps for this target) the sources are there. -#}
+{% macro _has_model(settings, layer) %}
+  {{ return(delta_cdc._model_node(delta_cdc.model_name(settings, layer)) is not none) }}
+{% endmacro %}
 
 
 {#- The tables of control that are no models stand beside the ledger. -#}

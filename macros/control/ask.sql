@@ -38,10 +38,14 @@
   {%- set ledger, runs, holds = delta_cdc._ledger(), delta_cdc._runs_relation(), delta_cdc.holds_relation() -%}
   {%- set out = {'tables': [], 'runs': [], 'quarantine': [], 'holds': []} -%}
   {%- set untold, with_marks, never_held, models = [], [], [], {} -%}
+  {%- set feeds = [] -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
+    {%- if delta_cdc._has_model(settings, 'staging') %}{% do feeds.append(settings) %}{% endif -%}
+  {%- endfor -%}
+  {%- for settings in feeds -%}
     {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
-    {%- set final = delta_cdc._model_of(settings, 'final') -%}
+    {%- set final = delta_cdc._model_of(settings, 'final') if delta_cdc._has_model(settings, 'final') else none -%}
     {%- for name in delta_cdc._names_in_holds(staging) -%}
       {%- do models.update({name: delta_cdc.model_name(settings, 'staging')}) -%}
       {%- if not delta_cdc.may_be_held(settings) %}{% do never_held.append(name) %}{% endif -%}

@@ -146,7 +146,7 @@
 {% macro _about_change_sets(settings, staging, lines, state, plan) -%}
 {%- set keys = settings['keys'] -%}
 {%- set key_list = delta_cdc.column_list(keys) -%}
-{%- set final = delta_cdc._model_of(settings, 'final') -%}
+{%- set final = delta_cdc._model_of(settings, 'final') if delta_cdc._has_model(settings, 'final') else none -%}
 {%- set position = 'struct(' ~ delta_cdc.order_columns() | join(', ') ~ ')' -%}
 {%- set ended = 'staged._cdc_position' if state.notes.truncates is sameas false else 'greatest(staged._cdc_position, (select max('
       ~ position ~ ') from ' ~ staging ~ " where _cdc_op = 'T' and _cdc_error is null))" -%}

@@ -356,14 +356,15 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 
 
 {#- The staging tables that exist: [{name, settings, staging, raw}]. names: of these models only, whatever their aliases are;
-    setting: of tables that have it; the others are not looked at. -#}
+    setting: of tables that have it; the others are not looked at. Where models are switched off nobody can tell whether theirs
+    does: they are passed over, but for one feed, of which all is asked, that is an error. -#}
 {% macro _staging_tables(feed=none, names=none, setting=none) %}
   {%- set out = [] -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and feed in (none, node.source_name) -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
-    {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
     {%- set wanted = (names is none or delta_cdc.model_name(settings, 'staging') in names)
-          and (setting is none or settings.get(setting)) -%}
+          and (setting is none or settings.get(setting)) and (feed is not none or delta_cdc._has_model(settings, 'staging')) -%}
+    {%- set staging = delta_cdc._model_of(settings, 'staging') if wanted else none -%}
     {%- set state = adapter.table_state(staging) if wanted else {'exists': false} -%}
     {%- if state.exists -%}
       {%- set progress = delta_cdc.progress(staging) -%}
@@ -384,6 +385,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 
 
 {% macro _staging_table(staging) %}
+  {%- do delta_cdc._model_relation(staging) -%}  {#- says so where there is no such model -#}
   {%- set table = delta_cdc._staging_tables(names=[staging]) | first -%}
   {%- if not table -%}
     {%- do exceptions.raise_compiler_error('There is no table ' ~ staging ~ ' yet: nothing was loaded. Run `dbt run` first.') -%}

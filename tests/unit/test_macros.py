@@ -503,7 +503,7 @@ def test_Q1_status_knows_of_bad_rows_that_no_run_has_counted_and_takes_none_for_
     view = Relation(schema="s", identifier="q")
     fakes = {"_ledger": "ledger", "holds_relation": "cdc_holds", "_runs_relation": "cdc_runs", "_control_relation": view,
              "_loading_tables": [], "_of_models": [], "_cdc_meta": {}, "_table_settings": {"feed": "f", "table": "t"},
-             "_model_of": "stg", "_names_in_holds": [], "progress": state}
+             "_model_of": "stg", "_has_model": True, "_names_in_holds": [], "progress": state}
     told = load(
         giving(fakes), graph=SimpleNamespace(sources={"f.t": SimpleNamespace()}),
         adapter=SimpleNamespace(
@@ -1763,6 +1763,34 @@ def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
     assert [hold["table"] for hold in macros["_status"]()["holds"]] == ["of_a_table_that_is_gone"]
 
 
+def test_operations_pass_over_tables_whose_models_are_switched_off() -> None:
+    """By `+enabled` of dbt_project.yml, for this target perhaps: their sources are there, their models not."""
+    asked: list[str] = []
+
+    def table_state(relation: Relation | None) -> dict:
+        asked.extend([relation.identifier] if relation else [])
+        return no_state()
+
+    nodes = [
+        SimpleNamespace(name=name, alias=name, resource_type="model", database=None, schema="s")
+        for name in ("cdc_change_sets", "stg_f__t")
+    ]
+    macros = load(
+        giving({"_ledger": "ledger"}) | {"_table_settings": lambda node: {"feed": node.source_name, "table": node.name}},
+        graph=SimpleNamespace(
+            sources={"f.t": feed_table("f", "t"), "off.u": feed_table("off", "u")}, nodes={node.name: node for node in nodes}),
+        adapter=SimpleNamespace(table_state=table_state, newest_notes=lambda _: {"done": {}}),
+        api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
+    )
+    assert macros["_staging_tables"]() == []
+    assert macros["_status"]()["tables"] == []
+    assert {"stg_f__t"} == {name for name in asked if name.startswith("stg")}
+    with pytest.raises(CompilerError, match=r"no model stg_off__u .* switched off"):
+        macros["_staging_table"]("stg_off__u")
+    with pytest.raises(CompilerError, match=r"no model stg_off__u"):  # a change set is taken back from all tables of its feed
+        macros["_staging_tables"]("off")
+
+
 def test_Q2_a_hold_is_of_one_table_whatever_other_tables_have_its_alias() -> None:
     """Batch 5 of one.item is held. What comes for two.item waits for none, and lets none go."""
     holds: list[dict] = []
@@ -1803,7 +1831,8 @@ def test_Q4_O4_what_comes_again_of_a_row_that_is_gone_brings_it_back_in_no_count
         ("I", 5, None, 1), ("T", None, None, 2), ("I", 1, None, 3), ("I", 2, None, 4), ("I", 3, None, 5), ("D", 2, None, 6),
         ("U", 4, 3, 7), ("D", 4, None, 8)]
     macros = load(
-        {"_model_of": lambda *_: "final", "_staging_ctes": lambda *_: "changes as (select * from told_again)"},
+        {"_model_of": lambda *_: "final", "_has_model": lambda *_: True,
+         "_staging_ctes": lambda *_: "changes as (select * from told_again)"},
         adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True, columns=["id"], notes={})),
     )
     state = SimpleNamespace(exists=True, notes=SimpleNamespace(truncates=True))
@@ -2226,7 +2255,7 @@ def test_S9_of_a_mixed_feed_a_file_counts_again_as_it_was_loaded_though_it_was_r
 
 def test_Q4_A2_rows_that_are_gone_are_not_deleted_by_what_comes_again_in_sets_of_one_load() -> None:
     """1 and 2 were deleted, 3 and 4 truncated, 6 moved to 7 and was deleted. All comes again: inserts, moves, then deletes."""
-    made = {"_model_of": lambda *_: "final"}
+    made = {"_model_of": lambda *_: "final", "_has_model": lambda *_: True}
     adapter = SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True, notes={}, columns={}))
     settings = {"keys": ["id"], "max_delete_share": 0.5, "key_changes": True, "kept_changes": "kept"}
     state, plan = SimpleNamespace(exists=True, notes={}), SimpleNamespace(late=1, truncates=0)
