@@ -119,10 +119,11 @@ class _Reader:
                 message = f"a source's name is {shown(told)}. It takes text: - name: \"{told or 'shop'}\"."
                 self.problems.append(Problem(message, file=file.path, line=block[0].lines.get(block[1])))
 
-    def is_disabled(self, node: Lined) -> bool:
-        config = node.get("config")
+    def is_disabled(self, node: Lined, by_project: Any = None) -> bool:
+        """by_project: what dbt_project.yml says of it, which counts where the node says nothing."""
+        given = _enabled(node)
         try:
-            enabled = self.renderer.render(config.get("enabled")) if isinstance(config, dict) else True
+            enabled = self.renderer.render(by_project if given is None else given)
         except ValueError:  # dbt says what is missing
             return False
         return enabled is False or str(enabled).strip().lower() == "false"
@@ -130,7 +131,8 @@ class _Reader:
     def read_source(self, source: Lined, file: str) -> None:
         name = source["name"]
         named = [each for each in _list(source.get("tables")) if isinstance(each, Lined) and isinstance(each.get("name"), str)]
-        tables = [table for table in named if not self.is_disabled(table)]
+        told = {table["name"]: self.project.enabled(file, name, table["name"]) for table in named if _enabled(source) is None}
+        tables = [table for table in named if not self.is_disabled(table, told.get(table["name"]))]
         if named and not tables and len(named) == len(source["tables"]):  # to dbt, nothing is left of the source
             self.disabled += [name] if next(blocks_in(source), None) else []
             return
@@ -351,6 +353,11 @@ class _Reader:
                         f"Name this one in full too, e.g. `source_table: public.{short}`."
                     )
                     self.problems.append(Problem(message, feed.name, table.name, table.file, table.line))
+
+
+def _enabled(node: Lined) -> Any:
+    config = node.get("config")
+    return config.get("enabled") if isinstance(config, dict) else None
 
 
 def _as_spelled(settings: dict[str, Any], names: list[str]) -> dict[str, Any]:

@@ -77,6 +77,19 @@ class DbtProject:
     model_paths: tuple[str, ...]
     macro_paths: tuple[str, ...]
     variables: dict[str, Any] = field(default_factory=dict)
+    sources: dict[str, Any] = field(default_factory=dict)
+
+    def enabled(self, file: str, source: str, table: str) -> Any:
+        """What its `sources:` say of a table of a source in a file: `enabled` as written; None if nothing."""
+        top = max((path for path in self.model_paths if Path(file).is_relative_to(path)), key=len, default="")
+        found, level = None, self.sources
+        for name in ("", self.name, *Path(file).relative_to(top).parts[:-1], source, table):
+            level = level.get(name) if name else level
+            if not isinstance(level, dict):
+                break
+            told = {str(key).removeprefix("+").strip(): value for key, value in level.items()}.get("enabled")
+            found = found if told is None or isinstance(told, dict) else told
+        return found
 
 
 def read_project(root: Path) -> DbtProject:
@@ -103,6 +116,7 @@ def read_project(root: Path) -> DbtProject:
         model_paths=_folders(content, "model-paths", "models"),
         macro_paths=_folders(content, "macro-paths", "macros"),
         variables=variables,
+        sources=content["sources"] if isinstance(content.get("sources"), dict) else {},
     )
 
 

@@ -627,6 +627,28 @@ def test_a_table_that_dbt_leaves_out_is_left_out(tmp_path: Path, template: Any, 
     assert [table.name for table in loaded(tmp_path, feed).tables] == ["customer", "invoice"][: 1 + there]
 
 
+@pytest.mark.parametrize(
+    ("sources", "there"),
+    [
+        ({"+enabled": False}, []),
+        ({"consumer": {"shop": {"+enabled": False}}}, []),  # the folder
+        ({"consumer": {"shop": {"shop": {"enabled": "{{ var('x', false) }}", "invoice": {"+enabled": True}}}}}, ["invoice"]),
+        ({"consumer": {"shop": {"shop": {"invoice": {"+enabled": False}}}}}, ["customer"]),
+        ({"consumer": {"other": {"+enabled": False}}, "shop": {"+enabled": False}}, ["customer", "invoice"]),
+        ({"consumer": {"+enabled": "{{ target.name == 'prod' }}"}}, ["customer", "invoice"]),
+        (None, ["customer", "invoice"]),
+    ],
+)
+def test_what_dbt_project_yml_switches_off_is_left_out(tmp_path: Path, sources: Any, there: list[str]) -> None:
+    project(tmp_path, source(tables={"invoice": TABLE, "customer": TABLE}), sources=sources)
+    found = load_project(tmp_path)
+    assert ([table.name for table in found.tables], found.disabled) == (there, () if there else ("shop",))
+    on = source()
+    on["config"]["enabled"] = True  # what stands in the file counts more
+    project(tmp_path, on, sources=sources)
+    assert [table.name for table in load_project(tmp_path).tables] == ["invoice"]
+
+
 def test_none_is_a_default_of_a_variable(tmp_path: Path) -> None:
     (table,) = loaded(tmp_path, source(tables={"invoice": TABLE | {"max_errors": "{{ var('x', none) }}"}})).tables
     assert table.settings.max_errors is None
