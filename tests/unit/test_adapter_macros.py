@@ -135,6 +135,31 @@ def test_a_table_of_spark_s_own_takes_one_comment_a_statement(file_format: str, 
     assert commented(config, there, {"c": "z"}) == []
 
 
+@pytest.mark.parametrize(
+    ("description", "column", "persist", "kept"),
+    [
+        ("a view", "the key", (True, True), True),
+        ("a view", "its key", (True, True), False),
+        ("another", "the key", (True, True), False),
+        ("another", "its key", (False, False), True),
+        ("another", "the key", (False, True), True),
+    ],
+)
+def test_a_view_that_is_kept_has_the_descriptions_of_its_model(
+    description: str, column: str, persist: tuple[bool, bool], kept: bool
+) -> None:
+    there = [
+        ("customerId", "int", "the key"), ("n", "int", None), ("", "", ""), ("# Detailed", "", ""), ("Comment", "a view", ""),
+    ]  # fmt: skip
+    model = SimpleNamespace(description=description, columns={
+        name: SimpleNamespace(name=name, description=text) for name, text in (("customerid", column), ("n", ""), ("gone", "x"))
+    })
+    relation_docs, column_docs = persist
+    config = SimpleNamespace(persist_relation_docs=lambda: relation_docs, persist_column_docs=lambda: column_docs)
+    macros = load_adapter(config=config, run_query=lambda _: there)
+    assert macros["sparkdelta_has_its_docs"]("s.v", model) is kept
+
+
 def test_a_column_that_is_described_in_another_case_is_not_told_again() -> None:
     there = [("customerId", "int", "the key"), ("day", "date", "it")]
     assert commented(Config(), there, {"customerid": "the key", "Day": "it"}) == []

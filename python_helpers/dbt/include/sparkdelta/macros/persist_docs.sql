@@ -27,6 +27,21 @@
 {% endmacro %}
 
 
+{#- Whether a view has the comments of its model, as far as they are wanted: it gets them when it is created. -#}
+{% macro sparkdelta_has_its_docs(view, model) %}
+  {%- set columns = model.columns.values() if config.persist_column_docs() else [] -%}
+  {%- set description = model.description if config.persist_relation_docs() else '' -%}
+  {%- if not description and not columns %}{{ return(true) }}{% endif -%}
+  {%- set is = sparkdelta_comments(view) -%}
+  {%- if description and is.table != description %}{{ return(false) }}{% endif -%}
+  {%- for column in columns -%}
+    {%- set told = column.description or '' -%}
+    {%- if is.by_lower_name.get(column.name | lower, told) != told %}{{ return(false) }}{% endif -%}
+  {%- endfor -%}
+  {{ return(true) }}
+{% endmacro %}
+
+
 {#- {table: comment or none, columns: {name: comment}, by_lower_name: the same} as the catalog has them. -#}
 {% macro sparkdelta_comments(relation) %}
   {%- set columns, by_lower_name = {}, {} -%}
