@@ -84,6 +84,11 @@ from newest_at_key where _cdc_newest_at_key = 1
     {%- endfor -%}
     {%- if found.source is not none and found.staging is not none -%}{{ return(found) }}{%- endif -%}
   {%- endfor -%}
+  {%- for node in graph.nodes.values() if table.identifier is defined and node.resource_type == 'model'
+        and node.alias == table.identifier and layers.get(node.name) == 'final' -%}
+    {%- do exceptions.raise_compiler_error('delta_cdc.as_of: ' ~ table ~ ' is the final of another target (`--defer`), and where '
+          ~ 'its staging is, this one does not know. Load ' ~ node.relation_name ~ ' first, or leave out what asks for it.') -%}
+  {%- endfor -%}
   {%- do exceptions.raise_compiler_error("delta_cdc.as_of: " ~ table
         ~ " is not a final model of this project. Pass ref('final_<table>').") -%}
 {% endmacro %}

@@ -282,6 +282,7 @@ def test_H4_as_of_finds_what_final_is_made_from() -> None:
             "model.p.stg_shop__t": model("stg_shop__t"),
             "model.p.int_shop__t_keys": model("int_shop__t_keys", "model.p.stg_shop__t"),
             "model.p.invoice": model("invoice", "source.p.shop.t", "model.p.stg_shop__t", "model.p.int_shop__t_keys"),
+            "model.p.final_t": model("final_t", "source.p.shop.t", "model.p.stg_shop__t"),
         },
     )
     relations = SimpleNamespace(create=lambda **parts: parts["identifier"])
@@ -290,6 +291,8 @@ def test_H4_as_of_finds_what_final_is_made_from() -> None:
     assert (found["source"], found["staging"], found["keys"]) == (source, "s.stg_shop__t", "s.int_shop__t_keys")
     with pytest.raises(CompilerError, match="is not a final model of this project"):
         macros["_parents_of_final"]("s.int_shop__t_keys")
+    with pytest.raises(CompilerError, match=r"is the final of another target \(`--defer`\)"):
+        macros["_parents_of_final"](Relation(schema="prod", identifier="final_t"))
 
 
 @pytest.mark.parametrize(
