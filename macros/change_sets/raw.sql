@@ -62,7 +62,7 @@ where false
 {% macro _refuse_restored(relation, state) %}
   {%- if state.rebuild -%}
     {%- do exceptions.raise_compiler_error(
-        relation ~ " was restored, replaced or filled by somebody else: it no longer tells which change sets it holds. "
+        relation ~ " was restored, replaced, cloned or filled by somebody else: it does not tell which change sets it holds. "
         ~ "RESTORE it to its newest version (DESCRIBE HISTORY shows it), or drop it, and the tables that are made of it, to load it again from the change sets that are still there.") -%}
   {%- endif -%}
 {% endmacro %}

@@ -1766,6 +1766,16 @@ def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
     assert [hold["table"] for hold in macros["_status"]()["holds"]] == ["of_a_table_that_is_gone"]
 
 
+def test_S5_a_clone_of_staging_is_not_gone_on_from() -> None:
+    """`dbt clone` makes a new log, without our transactions."""
+    runs = {"done": {"stg_f__t": 7}, "failed": {}}
+    state = {**no_state(), "exists": True, "id": "of the clone", "version": 0}
+    macros = load(giving({"noted_runs": runs}), adapter=SimpleNamespace(table_state=lambda _: state))
+    staging = Relation(schema="ci", identifier="stg_f__t")
+    with pytest.raises(CompilerError, match=r"ci\.stg_f__t was restored, replaced, cloned or filled by somebody else"):
+        macros["_refuse_restored"](staging, SimpleNamespace(**macros["progress"](staging)))
+
+
 def test_operations_pass_over_tables_whose_models_are_switched_off() -> None:
     """By `+enabled` of dbt_project.yml, for this target perhaps: their sources are there, their models not."""
     asked: list[str] = []
