@@ -82,7 +82,8 @@ class DbtProject:
     def enabled(self, file: str, source: str, table: str) -> Any:
         """What its `sources:` say of a table of a source in a file: `enabled` as written; None if nothing."""
         top = max((path for path in self.model_paths if Path(file).is_relative_to(path)), key=len, default="")
-        found, level = None, self.sources
+        found: Any = None
+        level: Any = self.sources
         for name in ("", self.name, *Path(file).relative_to(top).parts[:-1], source, table):
             level = level.get(name) if name else level
             if not isinstance(level, dict):
