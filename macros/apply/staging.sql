@@ -652,7 +652,9 @@ checked as (
   {%- if read %}{{ return('cast(' ~ delta_cdc.format_value(text, read, settings, column) ~ ' as ' ~ type ~ ')') }}{% endif -%}
   {%- set given = delta_cdc._given_type(column, settings) -%}
   {%- if given -%}
-    {{ return(delta_cdc._recast(delta_cdc.format_value(text, given, settings, column), given, type)) }}
+    {%- set value = delta_cdc.format_value(text, given, settings, column) -%}
+    {{ return('if(' ~ value ~ ' is null, null, ' ~ delta_cdc.format_value(text, type, settings, column) ~ ')'
+        if delta_cdc._stays_text(column, settings) else delta_cdc._recast(value, given, type)) }}
   {%- endif -%}
   {{ return(delta_cdc.format_value(text, type, settings, column)) }}
 {% endmacro %}
@@ -661,7 +663,7 @@ checked as (
 {% macro _misfits(text, column, settings) %}
   {%- set value = delta_cdc._value_of(text, column, settings) -%}
   {%- set given = delta_cdc._given_type(column, settings) -%}
-  {%- if given -%}
+  {%- if given and not delta_cdc._stays_text(column, settings) -%}
     {%- set wanted = delta_cdc.format_value(text, given, settings, column) -%}
     {{ return(text ~ ' is not null and ('
         ~ value ~ ' is null or not ' ~ delta_cdc._recast(value, settings.column_types[column], given) ~ ' <=> ' ~ wanted ~ ')') }}
@@ -678,6 +680,14 @@ checked as (
   {%- set given, nested = settings.get('given_types', {}).get(column), ('struct', 'array', 'map', 'variant') -%}
   {{ return(none if given is none or (given | lower).startswith(nested)
       or (settings.column_types[column] | lower).startswith(nested) else given) }}
+{% endmacro %}
+
+{#- Whether a text of staging that is listed as another type stays as it comes: by another spelling a row would not be known again
+    (7 for 007), or be older than it is (2026-01-01 12:00 is below 2026-01-01T10:00). -#}
+{% macro _stays_text(column, settings) %}
+  {%- set telling = (settings.get('values') or settings.get('keys') or [])
+        + (settings.get('alternate_keys') or []) | sum(start=[]) + delta_cdc._needed_by_any(settings, none) -%}
+  {{ return(settings.column_types[column] | lower | trim == 'string' and column in telling) }}
 {% endmacro %}
 
 {#- A value of one type as another; by way of a text where Spark has no cast, as from a number to a day. -#}

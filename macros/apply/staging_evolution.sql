@@ -166,8 +166,9 @@
   {%- endif -%}
   {%- for column, type in settings.get('given_types', {}).items() -%}
     {%- do exceptions.warn(about ~ 'column ' ~ column ~ ' is ' ~ settings.column_types[column] ~ ' in staging and ' ~ type
-          ~ ' in the configuration. Delta cannot widen it: values are cast, and those that do not fit are quarantined (cast:'
-          ~ column ~ ').') -%}
+          ~ ' in the configuration. Delta cannot widen it: values '
+          ~ ('stay as they come' if delta_cdc._stays_text(column, settings) else 'are cast')
+          ~ ', and those that do not fit are quarantined (cast:' ~ column ~ ').') -%}
   {%- endfor -%}
 {% endmacro %}
 

@@ -934,10 +934,23 @@ def test_E2_E6_what_a_struct_was_called_before_has_not_the_fields_that_joined_si
 
 
 def test_E4_a_text_that_is_listed_as_another_type_is_looked_at_as_that() -> None:
-    settings = {**SETTINGS, "column_types": {"id": "int", "seq": "bigint", "a": "string"}, "given_types": {"a": "int"}}
+    settings = {**SETTINGS, "sequence_by": ["seq"], "column_types": {"id": "int", "seq": "bigint", "a": "string"}}
+    settings["given_types"] = {"a": "int"}
     sql = " ".join(MACROS["_staging_ctes"](settings, "lines_view").split())
     assert "when after['a'] is not null and (try_cast(try_cast(after['a'] as int) as string) is null or " in sql
     assert "after['a'] is not null" not in MACROS["_staging_ctes"]({**settings, "given_types": {}}, "lines_view")
+
+
+@pytest.mark.parametrize(
+    "telling",
+    [{"keys": ["a"]}, {"alternate_keys": [["a"]]}, {"sequence_by": ["seq", "a"]}, {"occurred_at": "a"}, {"keys": [], "values": ["a"]}],
+)
+def test_E4_a_text_that_tells_rows_apart_or_orders_them_stays_as_it_comes(telling: dict) -> None:
+    settings = {**SETTINGS, "sequence_by": ["seq"], "column_types": {"id": "int", "seq": "bigint", "a": "string"}}
+    settings |= {"given_types": {"a": "int"}, **telling}
+    value = MACROS["_value_of"]("x", "a", settings)
+    assert value == "if(try_cast(x as int) is null, null, x)"
+    assert MACROS["_misfits"]("x", "a", settings) == f"x is not null and {value} is null"
 
 
 def test_P1_a_placeholder_in_hexadecimal_digits_is_what_they_tell() -> None:
