@@ -5,8 +5,8 @@
   {%- if not state.exists -%}
     {{ return({'types': {}, 'new': [], 'add': [], 'widen': [], 'rewrite': [], 'widened': [], 'cast': {}}) }}
   {%- endif -%}
-  {%- do delta_cdc._refuse_other_order(settings, state) -%}
   {%- do delta_cdc._spell_as_staged(settings, state.columns) -%}
+  {%- do delta_cdc._refuse_other_order(settings, state) -%}
   {%- set wanted = {} -%}
   {%- do wanted.update(settings.column_types) -%}
   {%- do wanted.update({'_cdc_undeclared': 'map<string,string>'}) -%}
@@ -48,9 +48,9 @@
 
 {#- The columns that tell rows apart and have another mask than staging was loaded with: a row would not be known again. -#}
 {% macro _masked_otherwise(settings, state) %}
-  {%- set now, out = delta_cdc._masks(settings), [] -%}
-  {%- set were = state.notes.get('masked', now) -%}
-  {%- set telling = settings['keys'] + (settings.get('alternate_keys') or []) | sum(start=[]) -%}
+  {%- set now, out = delta_cdc._by_lower(delta_cdc._masks(settings)), [] -%}
+  {%- set were = delta_cdc._by_lower(state.notes.get('masked', now)) -%}
+  {%- set telling = (settings['keys'] + (settings.get('alternate_keys') or []) | sum(start=[])) | map('lower') | list -%}
   {%- for column in (now.keys() | list + were.keys() | list) | unique
         if (column in telling or settings.keyless == 'multiset') and now.get(column) != were.get(column) -%}
     {%- do out.append(column) -%}
@@ -257,6 +257,9 @@ select {{ as_new | join(', ') }} from (
     {%- do settings.update(delta_cdc._as_spelled(settings, known)) -%}
     {%- do settings.update({'column_types': types, 'tracked': delta_cdc._tracked_columns(settings),
           'filled_by_field': delta_cdc._filled_by_field(settings)}) -%}
+    {%- for name in ('key_fields', 'values') if settings.get(name) -%}  {#- the fields of the key before -#}
+      {%- do settings.update({name: delta_cdc._spelled(settings[name], delta_cdc._spelling_of(known))}) -%}
+    {%- endfor -%}
   {%- endif -%}
 {% endmacro %}
 

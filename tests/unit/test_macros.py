@@ -799,6 +799,7 @@ BAG = {**KEYED, "keys": [], "keyless": "multiset"}
     (KEYED, {**KEYED, "mask": {"id": "id % 2"}}, True, r"columns that tell rows apart \(id\)"),
     ({**BAG, "mask": {"a": "1"}}, BAG, True, r"columns that tell rows apart \(a\)"),
     (KEYED, {**KEYED, "alternate_keys": [["a", "b"]], "mask": {"a": "1"}}, True, r"columns that tell rows apart \(a\)"),
+    ({**KEYED, "mask": {"id": "1"}}, {**KEYED, "keys": ["ID"], "mask": {"ID": "1"}}, True, None),
     ({**KEYED, "mask": {"id": "1", "a": "1"}}, {**KEYED, "keys": ["a"], "mask": {"id": "1", "a": "1"}}, True, None),
     ({**KEYED, "mask": {"id": "1"}}, {**KEYED, "keys": ["a"], "mask": {}}, True, None),
 ])  # fmt: skip
@@ -871,6 +872,29 @@ def test_N1_the_values_of_a_multiset_keep_their_places() -> None:
     assert settings["values"] == ["a", "b", "new"]
     with pytest.raises(CompilerError, match="gone would no longer be one"):
         refuse(settings, {"columns": {"_cdc_key_before": struct("a", "gone")}})
+
+
+@pytest.mark.parametrize(
+    ("told_by", "before"),
+    [
+        ({"keys": ["A"]}, "struct(null as `id`, coalesce(_cdc_before_1, `a`) as `a`)"),  # the key was `id` once
+        (
+            {"keys": [], "keyless": "multiset"},
+            "struct(coalesce(_cdc_before_1, `id`) as `id`, coalesce(_cdc_before_2, `a`) as `a`)",
+        ),
+    ],
+)
+def test_K8_N1_the_row_before_is_told_where_columns_are_listed_in_another_case(told_by: dict, before: str) -> None:
+    macros = load(adapter=SimpleNamespace(evolved=evolved), this="s.stg")
+    settings = {**KEYED, "sequence_by": ["seq"], "old_keys": {}, "operation": None, "partition_by": [], "nullable_keys": []}
+    settings |= {"columns": ["ID", "A"], "column_types": {"ID": "int", "A": "int", "seq": "bigint"}, **told_by}
+    columns = {"id": "integer", "a": "integer", "_cdc_key_before": struct("id", "a"), "_cdc_sequence": struct("seq")}
+    state = {"exists": True, "columns": columns, "notes": {"keys": ["a"]}, "properties": {}}
+    macros["_adopt_keys"](settings, state)
+    macros["read_as_multiset"](settings)
+    macros["_staged_columns"](settings, state)
+    sql = re.sub("if\\(_cdc_told_., (.*?), (.*?)\\)", r"coalesce(\1, \2)", macros["_staging_ctes"](settings, "lines_view"))
+    assert f"then {before} end as _cdc_key_before" in sql
 
 
 def test_E7_the_raw_text_of_a_bad_row_is_what_may_be_stored() -> None:
