@@ -163,8 +163,10 @@ class TableCheck:
         for alternate in settings.alternate_keys:
             self.known_columns("alternate_keys", alternate)
             self.comparable("alternate_keys", alternate)
-            if set(alternate) == set(settings.keys):
-                self.problem(f"`alternate_keys` names [{', '.join(alternate)}], which are `keys`. Take it out.", "alternate_keys")
+            if set(alternate) <= set(settings.keys):  # an event that tells no key tells none of these
+                which = "are" if set(alternate) == set(settings.keys) else "are part of"
+                message = f"`alternate_keys` names [{', '.join(alternate)}], which {which} `keys`. Take it out."
+                self.problem(message, "alternate_keys")
 
     def why_left_out(self, name: str) -> str:
         """Why history and final do not have a column."""

@@ -358,6 +358,10 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ({"alternate_keys": [["opp"]]}, "`alternate_keys` names `opp`, which is no column. Did you mean `op`?"),
         ({"alternate_keys": [["id"]]}, "`alternate_keys` names [id], which are `keys`. Take it out."),
         (
+            {"keys": ["id", "created"], "alternate_keys": [["created"]]},
+            "`alternate_keys` names [created], which are part of `keys`. Take it out.",
+        ),
+        (
             {"delete_mode": "sof"},
             "`delete_mode` is 'sof'. It takes `hard` or `soft`. Did you mean `soft`?",
         ),
