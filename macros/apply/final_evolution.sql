@@ -22,7 +22,10 @@
   {%- set gone = [] -%}
   {%- for column in state.columns if column | lower not in stay %}{% do gone.append(column) %}{% endfor -%}
   {%- set to_make = made.keys() | reject('in', state.columns) | list -%}
-  {%- set retyped = evolved.widen + evolved.rewrite + evolved.cast.keys() | list + evolved.add[evolved.new | length:] -%}
+  {%- set new_columns = [] -%}  {#- the rest of what is added are fields of structs, in the order of the columns -#}
+  {%- for column in evolved.new %}{% do new_columns.append(delta_cdc.quoted(column) ~ ' ' ~ evolved.types[column]) %}{% endfor -%}
+  {%- set retyped = evolved.widen + evolved.rewrite + evolved.cast.keys() | list
+        + evolved.add | reject('in', new_columns) | list -%}
   {%- if wish == 'fail' and (evolved.new or to_make or gone or retyped) and is_incremental() -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ "the columns of " ~ this
           ~ " would change, and `on_schema_change` is fail. New: " ~ ((evolved.new + to_make) | join(', ') or 'none')

@@ -2215,6 +2215,27 @@ def test_S4_what_reads_a_folder_knows_which_of_its_files_says_that_it_is_whole()
     assert [each["ready"] for each in told] == ["manifest.json"]
 
 
+def final_evolved(wish: str, **settings: Any) -> dict[str, Any]:
+    """What becomes of a final whose staging has a new column and a new field of a struct."""
+    struct = {"type": "struct", "fields": [{"name": "x", "type": "integer"}]}
+    grown = {"type": "struct", "fields": [{"name": "x", "type": "integer"}, {"name": "y", "type": "integer"}]}
+    columns = {"id": "integer", "s": grown, "new": "integer"}
+    settings = {**KEYED, "sequence_by": ["seq"], "columns": list(columns), "tracked": list(columns), "partition_by": [],
+                "column_types": {"id": "int", "s": "struct<x:int,y:int>", "new": "int"}, "on_schema_change": wish, **settings}
+    of_staging = SimpleNamespace(exists=True, columns=columns, properties={}, notes={})
+    state = SimpleNamespace(exists=True, columns={"id": "integer", "s": struct}, properties={}, notes={}, batch_id=1)
+    adapter = SimpleNamespace(evolved=evolved, query_rows=lambda _: [])
+    macros = load(this="s.final", adapter=adapter, is_incremental=lambda: True)
+    found: dict[str, Any] = macros["_final_evolution"](settings, "s.stg", of_staging, state)
+    return {**found, "published": settings["columns"]}
+
+
+def test_E1_final_names_what_would_change() -> None:
+    with pytest.raises(CompilerError, match=r"New: new; gone: none; of another type: `s`\.`y` int\. Set another"):
+        final_evolved("fail")
+    assert final_evolved("ignore")["published"] == ["id", "s"]
+
+
 @pytest.mark.parametrize("change", [{"insert_only": True}, {"keyless": "append"}, {"keyless": "multiset"}])
 @pytest.mark.parametrize(("mode", "committed"), [("on_time", 10), ("rebuild", 10), ("rebuild", -1)])
 def test_A4_what_is_appended_to_final_is_what_staging_had_when_it_was_planned(
