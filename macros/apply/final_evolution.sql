@@ -38,6 +38,11 @@
     {%- for column in evolved.new if settings.renamed_in_staging.get(column) not in state.columns -%}
       {%- do ignored.append(column) -%}
     {%- endfor -%}
+    {%- for column in delta_cdc.columns_named(ignored, settings.partition_by) -%}  {#- final is built anew for it, without it -#}
+      {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`partition_by` names `' ~ column ~ '`, which '
+            ~ this ~ ' does not have, and `on_schema_change` is ignore. Set another on_schema_change, or rebuild it: dbt run'
+            ~ ' --full-refresh --select ' ~ this.identifier) -%}
+    {%- endfor -%}
     {%- do settings.update({'columns': settings['columns'] | reject('in', ignored) | list}) -%}
     {%- for column in ignored %}{% do evolved.types.pop(column) %}{% endfor -%}
   {%- else -%}

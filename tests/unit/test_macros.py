@@ -2225,7 +2225,7 @@ def final_evolved(wish: str, **settings: Any) -> dict[str, Any]:
     of_staging = SimpleNamespace(exists=True, columns=columns, properties={}, notes={})
     state = SimpleNamespace(exists=True, columns={"id": "integer", "s": struct}, properties={}, notes={}, batch_id=1)
     adapter = SimpleNamespace(evolved=evolved, query_rows=lambda _: [])
-    macros = load(this="s.final", adapter=adapter, is_incremental=lambda: True)
+    macros = load(this=Relation(schema="s", identifier="final"), adapter=adapter, is_incremental=lambda: True)
     found: dict[str, Any] = macros["_final_evolution"](settings, "s.stg", of_staging, state)
     return {**found, "published": settings["columns"]}
 
@@ -2234,6 +2234,13 @@ def test_E1_final_names_what_would_change() -> None:
     with pytest.raises(CompilerError, match=r"New: new; gone: none; of another type: `s`\.`y` int\. Set another"):
         final_evolved("fail")
     assert final_evolved("ignore")["published"] == ["id", "s"]
+
+
+@pytest.mark.parametrize("part", ["new", "new div 10 as tens"])
+def test_E1_final_has_what_it_is_partitioned_by(part: str) -> None:
+    with pytest.raises(CompilerError, match="`partition_by` names `new`, which s.final does not have"):
+        final_evolved("ignore", partition_by=[part])
+    assert final_evolved("append_new_columns", partition_by=[part])["published"] == ["id", "s", "new"]
 
 
 @pytest.mark.parametrize("change", [{"insert_only": True}, {"keyless": "append"}, {"keyless": "multiset"}])
