@@ -81,8 +81,10 @@
 {#- Those of the columns that stand in SQL expressions: texts, types, aliases, functions and units of time name no
     column. expressions: each SQL or none. -#}
 {% macro columns_named(columns, expressions) %}
-  {%- set no_column = "(?i)(`(?:[^`]|``)*`)|'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\bas\\s+\\w+|::\\s*\\w+|\\bextract\\s*\\(\\s*\\w+\\s+from\\b|\\w+\\s*\\(" -%}
-  {%- set sql = modules.re.sub(no_column, '\\1 ; ', expressions | select | join(' ; ')) -%}
+  {%- set no_column = "(`(?:[^`]|``)*`)|'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\bas\\s+\\w+|::\\s*\\w+|\\bextract\\s*\\(\\s*\\w+\\s+from\\b|\\w+\\s*\\(" -%}
+  {%- set of_time = "\\binterval(?:\\s+[-+]?\\s*(?:[\\d.]+|'[^']*')\\s+\\w+(?:\\s+to\\s+\\w+)?)+"
+        ~ "|\\btimestamp(?:add|diff)\\s*\\(\\s*\\w+\\s*," -%}
+  {%- set sql = modules.re.sub('(?i)' ~ of_time ~ '|' ~ no_column, '\\1 ; ', expressions | select | join(' ; ')) -%}
   {%- set ticked = '`(?:[^`]|``)*`' -%}
   {%- set in_ticks, without = modules.re.findall(ticked, sql | lower), modules.re.sub(ticked, ';', sql) -%}
   {%- set out = [] -%}

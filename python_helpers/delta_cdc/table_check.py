@@ -469,7 +469,8 @@ class TableCheck:
 
 
 _NO_COLUMN = re.compile(
-    r"""(`(?:[^`]|``)*`)|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\bas\s+\w+|::\s*\w+|\bextract\s*\(\s*\w+\s+from\b|\w+\s*\(""",
+    r"""\binterval(?:\s+[-+]?\s*(?:[\d.]+|'[^']*')\s+\w+(?:\s+to\s+\w+)?)+|\btimestamp(?:add|diff)\s*\(\s*\w+\s*,"""
+    r"""|(`(?:[^`]|``)*`)|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\bas\s+\w+|::\s*\w+|\bextract\s*\(\s*\w+\s+from\b|\w+\s*\(""",
     re.IGNORECASE,
 )
 

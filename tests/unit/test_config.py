@@ -453,6 +453,8 @@ def test_Q5_a_mistake_in_a_table(tmp_path: Path, settings: dict[str, Any], expec
         ("date(d)", None), ("extract(month from d)", None), ("date_format(d, 'op')", None), ('date_format(d, "op")', None),
         ("a div `op`", "op"), ("month + 1", "month"), ("extract(month from op)", "op"), ("opp", None),
         ("ts::date", None), ("op :: date", "op"), ("address.month", None),
+        ("d + interval 1 month", None), ("d - Interval '1-2' year to month", None), ("d + interval op month", "month"),
+        ("timestampadd(month, 1, d)", None), ("timestampdiff(year, op, d)", "op"), ("d - interval -1 day * op", "op"),
     ],
 )
 def test_E7_the_columns_that_an_expression_names(expression: str, found: str | None) -> None:

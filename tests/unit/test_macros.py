@@ -853,6 +853,7 @@ def test_E4_another_order_than_staging_s_is_refused() -> None:
         ({"sequence_by": ["date(seq)", "`a b`"]}, ["n", "date", "at"]),
         ({"sequence_by": ["seq", "`a b`", "`n (utc)`"]}, ["n", "date", "at"]),
         ({"sequence_by": ["extract(date from seq)", 'concat("n", \'a\\\'s at\')']}, ["n", "date", "a b", "at"]),
+        ({"sequence_by": ["timestampadd(date, 1, seq) + interval '1' n"]}, ["n", "date", "a b", "at"]),
         ({"sequence_by": ["seq"], "deleted_when": "n = 0 and date <> 'at'"}, ["a b", "at"]),
         ({"sequence_by": ["seq"], "operation": "n", "occurred_at": "at.date"}, ["date", "a b"]),
     ],
