@@ -38,14 +38,18 @@
 
 {#- `key_changes` was taken back since the last load. Where keys did change, rows would come back at keys that they left. -#}
 {% macro _refuse_moved_keys(settings) %}
-  {%- if adapter.query_rows('select 1 as found from ' ~ this
-        ~ " where _cdc_op = 'U' and _cdc_error is null and _cdc_key_before is not null and not ("
-        ~ delta_cdc.same_columns(settings['keys'], '_cdc_key_before', this.identifier) ~ ') limit 1') -%}
+  {%- if delta_cdc._has_moved_keys(settings, this) -%}
     {%- do exceptions.raise_compiler_error(
         delta_cdc.about_table(settings)
         ~ '`key_changes` is false, and changes of keys were staged before: their rows would come back at the keys'
         ~ ' that they left. Nothing was loaded. Put `key_changes` or `old_keys` back as they were and run `delta-cdc generate`.') -%}
   {%- endif -%}
+{% endmacro %}
+
+{% macro _has_moved_keys(settings, staging) %}
+  {{ return(adapter.query_rows('select 1 as found from ' ~ staging
+      ~ " as s where _cdc_op = 'U' and _cdc_error is null and _cdc_key_before is not null and not ("
+      ~ delta_cdc.same_columns(settings['keys'], '_cdc_key_before', 's') ~ ') limit 1') | length > 0) }}
 {% endmacro %}
 
 

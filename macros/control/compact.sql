@@ -207,6 +207,14 @@ from {{ below }} where _cdc_op = 'T'
       {%- do problems.append('staging has not got its columns from the configuration yet (' ~ table.grows | join(', ')
             ~ '): run `dbt run` first') -%}
     {%- endif -%}
+    {#- a run stops there, and they may be put back: what is folded by others cannot -#}
+    {%- set keys = delta_cdc.keys_of_staging(settings, state) -%}
+    {%- if delta_cdc._are_other_keys(keys, settings['keys']) -%}
+      {%- do problems.append('staging was loaded with other `keys` (' ~ keys | join(', ') ~ ')') -%}
+    {%- elif state.notes.get('key_changes') and not settings.key_changes
+          and delta_cdc._has_moved_keys(settings, table.staging) -%}
+      {%- do problems.append('`key_changes` is false, and changes of keys were staged before') -%}
+    {%- endif -%}
     {%- if settings.get('alternate_keys') -%}
       {%- do problems.append('`alternate_keys` needs every change of a row') -%}
     {%- endif -%}

@@ -1157,6 +1157,22 @@ def test_R1_K6_what_is_folded_is_no_half_of_a_key_change() -> None:
     assert operation != "U"
 
 
+@pytest.mark.parametrize(("keys", "key_changes", "moved", "why"), [
+    (["id"], True, [], []), (["ID"], True, [], []), (["id"], False, [], []),
+    (["a"], True, [], ["staging was loaded with other `keys` (id)"]),
+    (["id"], False, [{"found": 1}], ["`key_changes` is false, and changes of keys were staged before"]),
+])  # fmt: skip
+def test_R1_K8_nothing_is_folded_by_keys_at_which_a_run_stops(
+    keys: list[str], key_changes: bool, moved: list, why: list[str]
+) -> None:
+    """Once they are put back, rows of other keys would be gone, and those that moved would be back where they left."""
+    settings = {**SETTINGS, "keys": keys, "key_changes": key_changes, "renamed_in_staging": {}}
+    state = SimpleNamespace(properties={}, notes={"keys": ["id"], "key_changes": True}, committed=7)
+    fakes = {"_model_of": "final", "progress": SimpleNamespace(batch_id=7)}
+    macros = load(giving(fakes), adapter=SimpleNamespace(query_rows=lambda _: moved))
+    assert macros["_against_compaction"](SimpleNamespace(settings=settings, staging="stg", grows=[]), state) == why
+
+
 def test_R2_what_comes_again_of_an_erased_key_is_blanked() -> None:
     macros = load(env_var=lambda name, default: "secret")
     sql = macros["_staging_ctes"]({**SETTINGS, "erased_in": "s.staging"}, "lines_view")
