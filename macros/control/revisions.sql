@@ -41,7 +41,8 @@
   {%- for table in tables if found.change_set.startswith(delta_cdc.qualified_folder(table.settings) ~ '/') -%}
     {%- do homes.append(table.name) -%}
   {%- endfor -%}
-  {%- for table in tables if batch_id <= table.compacted and (table.raw is not none or table.name in homes or not homes) -%}
+  {%- for table in tables if batch_id <= table.compacted
+        and (delta_cdc._may_be_in_raw(table, batch_id) if table.raw is not none else table.name in homes or not homes) -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': batch ' ~ batch_id
           ~ ' was loaded before the table was compacted. Its changes are folded into others and cannot be taken back.') -%}
   {%- endfor -%}
@@ -71,6 +72,15 @@
   {%- do delta_cdc._end_hold(batch_id) -%}
   {%- do print('batch ' ~ batch_id ~ ' (' ~ found.change_set
         ~ ') is taken back, as batch ' ~ revision ~ '. The next `dbt run` works out its keys without it.') -%}
+{% endmacro %}
+
+
+{#- Whether a change set of a mixed feed brought anything of a table, as far as raw can tell: what it did not take while the table
+    was private, it cannot. -#}
+{% macro _may_be_in_raw(table, batch_id) %}
+  {{ return(delta_cdc.withheld_until(delta_cdc.progress(table.raw), table.settings) >= batch_id
+      or adapter.query_rows('select 1 as found from ' ~ table.raw ~ ' where batch_id = ' ~ batch_id ~ ' and '
+        ~ delta_cdc._is_of_table(table.settings) ~ ' limit 1') | length > 0) }}
 {% endmacro %}
 
 

@@ -1748,6 +1748,24 @@ def test_R2_what_erase_looks_at_before_it_asks_is_only_read(batches: list[int], 
     assert all(sql.startswith("select ") for sql in asked)
 
 
+@pytest.mark.parametrize(("in_raw", "withheld", "refused"), [(True, {}, True), (False, {}, False), (False, {"pet": 5}, True)])
+def test_S9_R1_of_a_mixed_feed_a_compacted_table_keeps_only_change_sets_with_rows_of_it(
+    in_raw: bool, withheld: dict, refused: bool
+) -> None:
+    """As every night by `compact_after_days`: no older change set of the feed could be taken back, whichever tables it is of."""
+    said: list[str] = []
+    settings = {"feed": "f", "table": "pet", "source_table": "pet"}
+    table = SimpleNamespace(name="f.pet", settings=settings, staging="s.stg", raw="s.raw_f", compacted=7)
+    found = SimpleNamespace(batch_id=5, feed="f", change_set="file:/l/5.jsonl", status="recorded")
+    fakes = {"_ledger": "ledger", "_named_change_set": found, "_staging_tables": [table], "qualified_folder": "file:/l",
+             "progress": SimpleNamespace(notes={"withheld": withheld}), "_record_revision": 9, "_end_hold": ""}
+    where = "from s.raw_f where batch_id = 5 and split_part(source_table, '.', -1) = 'pet' limit 1"
+    adapter = SimpleNamespace(query_rows=lambda sql: [SimpleNamespace(n=0)] * (in_raw if where in sql else "s.stg" in sql))
+    with pytest.raises(CompilerError, match="batch 5 was loaded before the table was compacted") if refused else nullcontext():
+        load(giving(fakes), adapter=adapter, print=said.append)["retract"](5)
+    assert len(said) == (not refused)
+
+
 @pytest.mark.parametrize(("recorded", "given"), [
     ("file:/srv/landing/x/1.jsonl", "/srv/landing/x/1.jsonl"), ("hdfs://nn:8020/srv/x/1.jsonl", "/srv/x/1.jsonl"),
     ("s3a://bucket/x/a:b.jsonl", "/x/a:b.jsonl"),
