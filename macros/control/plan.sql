@@ -17,7 +17,6 @@
 {#- Run with other schemas than `plan_tables`: they get a clone of each of these tables. tables: as it prints them. -#}
 {% macro plan_prepare(tables) %}
   {%- set here = delta_cdc.written_tables() -%}
-  {%- set nodes = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | list -%}
   {%- set clones = [] -%}
   {%- for table in tables -%}
     {%- set source = api.Relation.create(schema=table.schema, identifier=table.identifier) -%}
@@ -27,15 +26,7 @@
             ~ ' the schema ' ~ table.schema ~ ' whatever the schema of the profile is. A plan needs schemas '
             ~ 'of its own: let the macro generate_schema_name begin with target.schema.') -%}
     {%- endif -%}
-    {%- set state = adapter.table_state(source) -%}
-    {%- if state.exists -%}
-      {%- do clones.append({'source': source, 'target': target}) -%}
-    {%- elif (nodes | selectattr('name', 'equalto', table.name) | map(attribute='config') | list | first or {})
-          .get('location_root') -%}
-      {%- do exceptions.raise_compiler_error('run --plan: ' ~ table.name
-            ~ ' is not there yet, and its `location_root` would have a plan make it at the place that it is to have. Run once '
-            ~ 'without --plan.') -%}
-    {%- endif -%}
+    {%- if adapter.table_state(source).exists %}{% do clones.append({'source': source, 'target': target}) %}{% endif -%}
   {%- endfor -%}
   {%- do delta_cdc.plan_drop() -%}
   {%- for schema in here.values() | map(attribute='schema') | unique -%}

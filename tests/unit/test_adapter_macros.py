@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.macros import CompilerError, load_adapter
 
+from dbt.adapters.sparkdelta.connections import PLAN_SUFFIX
 from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter, SparkdeltaColumn
 
 
@@ -42,6 +43,13 @@ def statements_of(macro: str, *arguments: Any, config: Config, answers: dict[str
         validate_doc_columns=lambda relation, told, there: told, **context,
     )[macro](*arguments)
     return done
+
+
+@pytest.mark.parametrize(("schema", "clause"), [("main", "location '/lake/t'"), (f"main{PLAN_SUFFIX}", "")])
+def test_a_plan_makes_no_table_at_the_place_of_the_real_one(schema: str, clause: str) -> None:
+    """Delta refuses to make a clone anew in another place than it has."""
+    macros = load_adapter(target=SimpleNamespace(schema=schema), spark__location_clause=lambda: "location '/lake/t'")
+    assert macros["sparkdelta__location_clause"]() == clause
 
 
 def test_a_snapshot_inserts_the_columns_of_its_query_alone() -> None:

@@ -18,7 +18,8 @@ from dbt.adapters.spark.connections import (
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 ANSI = "spark.sql.ansi.enabled"
-PLAN_SUFFIX = "__plan"  # of the schemas that `delta-cdc run --plan` writes to; the macro `_plan_suffix` has it too
+# of the schemas that `delta-cdc run --plan` writes to; the macros `_plan_suffix` and `sparkdelta__location_clause` have it too
+PLAN_SUFFIX = "__plan"
 
 
 @dataclass

@@ -24,6 +24,12 @@ as
 {%- endmacro %}
 
 
+{#- `location_root`, but for the tables of a plan (PLAN_SUFFIX): the real ones stand at that place. -#}
+{% macro sparkdelta__location_clause() -%}
+  {%- if not target.schema.endswith('__plan') -%}{{ spark__location_clause() }}{%- endif -%}
+{%- endmacro %}
+
+
 {#- `tblproperties`, with whatever quotes are in them. -#}
 {% macro sparkdelta__tblproperties_clause() -%}
   {%- set properties = config.get('tblproperties') -%}
