@@ -130,12 +130,13 @@ when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(',
   {%- set tables = [] -%}
   {%- for table in delta_cdc._staging_tables(names=staging) -%}
     {%- set why_not = delta_cdc._why_not_replayed(table.settings) -%}
-    {%- if why_not %}{% do print('table ' ~ table.name ~ ': not replayed, for ' ~ why_not ~ '. Deliver the change sets again.') %}
-    {%- elif not table.grows %}{% do tables.append(table) %}
+    {%- if not why_not and not table.grows %}{% do tables.append(table) %}
+    {%- elif not adapter.query_rows('select 1 as found from ' ~ delta_cdc._to_replay(table) ~ ' limit 1') -%}
+      {%- do print('table ' ~ table.name ~ ': nothing is quarantined.') -%}
+    {%- elif why_not -%}
+      {%- do print('table ' ~ table.name ~ ': not replayed, for ' ~ why_not ~ '. Deliver the change sets again.') -%}
     {#- what is read again cannot be compared with rows that lack columns -#}
-    {%- elif adapter.query_rows('select 1 as found from ' ~ delta_cdc._to_replay(table) ~ ' limit 1') -%}
-      {%- do problems.append(delta_cdc._not_loaded(ledger, table)) -%}
-    {%- else %}{% do print('table ' ~ table.name ~ ': nothing is quarantined.') %}{% endif -%}
+    {%- else %}{% do problems.append(delta_cdc._not_loaded(ledger, table)) %}{% endif -%}
   {%- endfor -%}
   {%- for table in tables -%}
     {%- set read -%}

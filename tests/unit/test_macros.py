@@ -1058,6 +1058,16 @@ def test_Q3_a_table_that_has_not_got_its_columns_is_not_replayed_and_told_why(qu
     assert said == ([] if quarantined else ["table f.t: nothing is quarantined."])
 
 
+@pytest.mark.parametrize("quarantined", [True, False])
+def test_Q3_who_cannot_replay_a_table_is_asked_to_deliver_again_only_what_is_quarantined(quarantined: bool) -> None:
+    said: list[str] = []
+    table = {"name": "f.t", "staging": "s.stg", "grows": [], "settings": {"mask": {"name": "sha2(name, 256)"}}}
+    adapter = SimpleNamespace(query_rows=lambda _: [{"found": 1}] if quarantined else [])
+    load(giving({"_ledger": "ledger", "_staging_tables": [table]}), print=said.append, adapter=adapter)["replay"](["stg_f__t"])
+    (text,) = said
+    assert ("Deliver the change sets again." in text, "nothing is quarantined" in text) == (quarantined, not quarantined)
+
+
 @pytest.mark.parametrize(("keys", "replayed"), [([], [(1, 2), (2, 2)]), (["n"], [])])
 def test_Q3_N1_what_is_replayed_without_a_key_is_no_copy_of_a_row_of_its_own_change_set(keys: list[str], replayed: list) -> None:
     """Batch 1: an equal row beside it; 2: no position; 3: told again at the position of another change set's row."""
