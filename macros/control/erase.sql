@@ -57,6 +57,11 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
     {%- do print('not looked into: ' ~ unread
           ~ ' quarantined rows of the table that do not tell all of their keys (see cdc_quarantine)') -%}
   {%- endif -%}
+  {%- set nameless = 0 if raw is none
+        else adapter.query_rows('select count(*) as n from ' ~ raw ~ ' where source_table is null')[0].n -%}
+  {%- if nameless -%}
+    {%- do print('not looked into: ' ~ nameless ~ ' messages in ' ~ raw ~ ' that name no table (see cdc_quarantine)') -%}
+  {%- endif -%}
   {%- do print(
           'out of reach: landed files that repeat these changes, the source itself, copies that other readers made, backups') -%}
 {% endmacro %}

@@ -1776,6 +1776,23 @@ def test_S9_R1_of_a_mixed_feed_a_compacted_table_keeps_only_change_sets_with_row
     assert len(said) == (not refused)
 
 
+@pytest.mark.parametrize(("raw", "told"), [(None, False), ("s.raw_f", True)])
+def test_R2_erase_tells_of_messages_that_name_no_table(raw: str | None, told: bool) -> None:
+    """They may be the person's, and stay in raw and in cdc_quarantine."""
+    said: list[str] = []
+    settings = {"feed": "f", "keys": ["id"], "key_changes": True, "insert_only": False}
+    table = SimpleNamespace(name="f.t", settings=settings, staging="s.stg")
+    fakes = {"_look_at_erasure": SimpleNamespace(ledger="s.ledger", table=table, batches=[1]), "raw_of": raw,
+             "_erase_from_raw": "", "_record_revision_of": 9, "_announce": "", "_revise": SimpleNamespace(rows_deleted=3)}
+
+    def query_rows(sql: str) -> list[Any]:
+        return [] if "s.ledger" in sql else [SimpleNamespace(n=2 if "s.raw_f where source_table is null" in sql else 0)]
+
+    adapter = SimpleNamespace(create_kept_view=lambda *_: "", query_rows=query_rows)
+    load(giving(fakes), adapter=adapter, print=said.append)["erase"]("stg")
+    assert ("not looked into: 2 messages in s.raw_f that name no table (see cdc_quarantine)" in said) == told
+
+
 @pytest.mark.parametrize(("recorded", "given"), [
     ("file:/srv/landing/x/1.jsonl", "/srv/landing/x/1.jsonl"), ("hdfs://nn:8020/srv/x/1.jsonl", "/srv/x/1.jsonl"),
     ("s3a://bucket/x/a:b.jsonl", "/x/a:b.jsonl"),
