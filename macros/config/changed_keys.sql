@@ -68,6 +68,13 @@
             ~ '] and are now [' ~ keys | join(', ')
             ~ '], and a person was erased from it, who is known by the former. Put them back.') -%}
     {%- endif -%}
+    {%- set called = [] -%}
+    {%- for key in keys %}{% do called.append(key if key in before else settings.renamed_columns.get(key, key)) %}{% endfor -%}
+    {%- if state.properties.get('delta_cdc.horizon') and delta_cdc._are_other_keys(before | sort, called | sort) -%}
+      {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`keys` were [' ~ before | join(', ')
+            ~ '] and are now [' ~ keys | join(', ') ~ '], and it was compacted: what was folded by the former cannot be told'
+            ~ ' apart by others. Nothing was loaded.' ~ delta_cdc._or_load_anew(settings, 'Put them back')) -%}
+    {%- endif -%}
     {%- if delta_cdc._are_other_keys(delta_cdc._keys_of_final() or [], keys) -%}
       {%- do delta_cdc._refuse_other_keys(settings, state) -%}
     {%- endif -%}

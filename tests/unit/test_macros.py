@@ -602,6 +602,17 @@ def test_K8_staging_takes_other_keys_only_where_they_changed() -> None:
     assert "struct(null as `id`, coalesce(_cdc_before_1, `a`) as `a`)" in sql
 
 
+def test_K8_R1_a_compacted_table_takes_no_other_keys() -> None:
+    """What was folded is the last change of each row by the former keys: rows of the new ones would be missing."""
+    folded = {"delta_cdc.horizon": "{}"}
+    for keys in (["id", "a"], ["a"]):
+        with pytest.raises(CompilerError, match=r"`keys` were \[id\] and are now .*, and it was compacted: .* Put them back"):
+            adopted(keys, ["id"], {"keys": ["id"]}, **folded)
+    assert adopted(["id"], ["id"], {"keys": ["id"]}, **folded)[1] == []
+    assert adopted(["n"], ["id"], {"keys": ["id"]}, **folded)[1] != []  # renamed
+    assert adopted(["a", "id"], ["id", "a"], {"keys": ["id", "a"]}, **folded)[1] != []
+
+
 class Adapter:
     """Knows the state of tables, what the newest commit noted, and rows of `cdc_runs`, which count if it noted nothing."""
 
