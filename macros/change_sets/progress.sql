@@ -46,15 +46,23 @@
 {% endmacro %}
 
 {#- What such a table has of batches that it would take for done, and of rows that staging no longer has, nobody can tell. Staging
-    in another schema (`--defer`) was loaded by another ledger, which numbers its batches otherwise; but for the clone of a plan. -#}
+    in another schema (`--defer`) was loaded by another ledger, which numbers its batches otherwise; of a plan's clone what it was
+    cloned from counts, for that is what the run will meet. -#}
 {% macro refuse_other_staging(settings, state, staging, staged) %}
   {%- set of = state.notes.get('made_of') -%}
   {%- if not of or not staged.exists -%}{{ return('') }}{%- endif -%}
-  {%- set elsewhere = of.schema | lower != staging.schema | lower -%}
-  {%- set goes_on = of.name == staging.identifier and (of.id == staged.id or (not elsewhere and staged.version > of.version
-        and (not of.app_id or delta_cdc._generation(staged.app_id) > delta_cdc._generation(of.app_id)))) -%}
-  {%- if not goes_on and not (elsewhere and delta_cdc._plan_suffix() in staging.schema) -%}
-    {%- set was, now = (of.schema ~ '.' ~ of.name, staging.schema ~ '.' ~ staging.identifier) if elsewhere
+  {%- set schema = staging.schema -%}
+  {%- if of.schema | lower != schema | lower and delta_cdc._plan_suffix() in schema -%}
+    {%- set schema = schema | replace(delta_cdc._plan_suffix(), '') -%}
+    {%- set staged = adapter.table_state(
+          api.Relation.create(database=staging.database, schema=schema, identifier=staging.identifier)) -%}
+  {%- endif -%}
+  {%- set elsewhere = of.schema | lower != schema | lower -%}
+  {%- set goes_on = of.name == staging.identifier and (of.id == staged.id or (not elsewhere and staged.exists
+        and staged.version > of.version
+        and (not of.app_id or delta_cdc._generation(staged.app_id or '@0') > delta_cdc._generation(of.app_id)))) -%}
+  {%- if not goes_on -%}
+    {%- set was, now = (of.schema ~ '.' ~ of.name, schema ~ '.' ~ staging.identifier) if elsewhere
           else (of.name, staging.identifier) -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ this ~ ' was made of ' ~ was
           ~ (', which was dropped and made anew since' if was == now else ' and is to be made of ' ~ now)

@@ -718,7 +718,9 @@ def test_S8_a_table_that_somebody_replaced_is_not_continued() -> None:
         ("prod", "stg_f__u", {}, "made of stg_f__t and is to be made of stg_f__u."),
         ("dev", "stg_f__t", {"id": "b", "version": 9, "app_id": "stg_f__t@9"},
          "made of prod.stg_f__t and is to be made of dev.stg_f__t."),
-        ("prod__plan", "stg_f__t", {"id": "b"}, None),
+        ("prod__plan", "stg_f__t", {}, None),
+        ("prod__plan", "stg_f__t", {"id": "b"}, "made of stg_f__t, which was dropped and made anew since."),
+        ("prod__plan", "stg_f__t", no_state(), "made of stg_f__t, which was dropped and made anew since."),
         ("dev", "stg_f__t", {}, None),  # renamed, with its log
     ],
 )  # fmt: skip
@@ -726,17 +728,18 @@ def test_S8_a_table_goes_on_from_the_staging_table_that_it_was_made_of(
     schema: str, name: str, change: dict, said: str | None
 ) -> None:
     staged = {"exists": True, "id": "a", "version": 4, "app_id": "stg_f__t@0"}
-    macros = load(this="prod.final_t")
+    met, is_clone = {**staged, **change}, "__plan" in schema  # a clone has an id of its own: that of its source is asked
+    adapter = SimpleNamespace(table_state=lambda relation: {"prod.stg_f__t": met}[str(relation)])
+    api = SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts)))
+    macros = load(this="prod.final_t", adapter=adapter, api=api)
     state = {"notes": {"made_of": macros["made_of"](Relation(schema="prod", identifier="stg_f__t"), staged)}}
     settings = {"feed": "f", "table": "t"}
-    now = Relation(schema=schema, identifier=name)
-    if said is None:
-        macros["refuse_other_staging"](settings, SimpleNamespace(**state), now, {**staged, **change})
-    else:
-        with pytest.raises(CompilerError, match=re.escape(f"feed f, table t: prod.final_t was {said}")):
-            macros["refuse_other_staging"](settings, SimpleNamespace(**state), now, {**staged, **change})
-    if name == "stg_f__t":
-        of, new = state["notes"]["made_of"], macros["made_of"](now, {**staged, **change})
+    now = Relation(schema=schema, identifier=name, database=None)
+    with pytest.raises(CompilerError, match=re.escape(f"feed f, table t: prod.final_t was {said}")) if said else nullcontext():
+        clone = {**staged, "id": "clone"}
+        macros["refuse_other_staging"](settings, SimpleNamespace(**state), now, clone if is_clone else met)
+    if name == "stg_f__t" and not is_clone:
+        of, new = state["notes"]["made_of"], macros["made_of"](now, met)
         assert (of["id"] == new["id"] or _goes_on(of, new)) == (said is None)
 
 
