@@ -126,8 +126,8 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {% macro purge_erased(staging) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set settings = table.settings -%}
-  {%- set models, names = [], [] -%}
-  {%- for layer in ['raw', 'staging', 'keys', 'history', 'final'] -%}
+  {%- set models, names, layers = [], [], delta_cdc.layers() -%}
+  {%- for layer in ['raw', 'staging', 'keys', 'history', 'final'] if delta_cdc.model_name(settings, layer) in layers -%}
     {%- do models.append(delta_cdc.model_name(settings, layer)) -%}
   {%- endfor -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name in models -%}
@@ -193,9 +193,11 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {% endmacro %}
 
 
-{#- raw_<feed>, where there is one: it may hold messages of a table from before that became private; or none. -#}
+{#- raw_<feed>, where there is one: it may hold messages of a table from before that became private; or none. Where tables have
+    files of their own, a model of that name is somebody else's. -#}
 {% macro raw_of(settings) %}
-  {%- if delta_cdc.model_name(settings, 'raw') in graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
+  {%- set name = delta_cdc.model_name(settings, 'raw') -%}
+  {%- if name in delta_cdc.layers() and name in graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
         | map(attribute='name') -%}
     {%- set raw = delta_cdc._model_of(settings, 'raw') -%}
     {%- if adapter.table_state(raw).exists %}{{ return(raw) }}{% endif -%}

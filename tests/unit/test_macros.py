@@ -1419,12 +1419,19 @@ def test_Q1_a_model_called_raw_is_somebody_else_s_where_tables_have_files_of_the
     ]
     source = feed_table("shop", "t")
     source.source_meta["cdc"] = feed
+    purged: list[str] = []
+    settings = {"feed": "shop", "table": "t"}
     macros = load(
-        adapter=SimpleNamespace(table_state=lambda relation: SimpleNamespace(exists=True)),
+        giving({"_staging_table": SimpleNamespace(settings=settings)}), print=lambda _: "",
+        adapter=SimpleNamespace(
+            table_state=lambda relation: SimpleNamespace(exists=True), purge=lambda relation: purged.append(str(relation))),
         graph=SimpleNamespace(nodes={node.name: node for node in nodes}, sources={"shop.t": source}),
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
     )
     loading = [str(table["relation"]) for table in macros["_loading_tables"]()]
+    assert (macros["raw_of"](settings) is not None) == is_raw  # of which erase takes a person's messages
+    macros["purge_erased"]("stg_shop__t")
+    assert purged == loading
     assert loading == ["s.stg_shop__t", *(["s.raw_shop"] if is_raw else [])]
     assert ("raw_shop" in macros["written_tables"]()) == is_raw
 
