@@ -131,7 +131,8 @@ class _Reader:
     def read_source(self, source: Lined, file: str) -> None:
         name = source["name"]
         named = [each for each in _list(source.get("tables")) if isinstance(each, Lined) and isinstance(each.get("name"), str)]
-        by_project = {table["name"]: self.project.enabled(file, name, table["name"]) for table in named if _enabled(source) is None}
+        asks = _enabled(source) is None  # what the source says itself counts more
+        by_project = {table["name"]: self.project.enabled(file, name, table["name"]) for table in named if asks}
         tables = [table for table in named if not self.is_disabled(table, by_project.get(table["name"]))]
         if named and not tables and len(named) == len(source["tables"]):  # to dbt, nothing is left of the source
             self.disabled += [name] if next(blocks_in(source), None) else []

@@ -982,7 +982,8 @@ def test_E4_a_text_that_is_listed_as_another_type_is_looked_at_as_that() -> None
 
 @pytest.mark.parametrize(
     "telling",
-    [{"keys": ["a"]}, {"alternate_keys": [["a"]]}, {"sequence_by": ["seq", "a"]}, {"occurred_at": "a"}, {"keys": [], "values": ["a"]}],
+    [{"keys": ["a"]}, {"alternate_keys": [["a"]]}, {"sequence_by": ["seq", "a"]},
+    {"occurred_at": "a"}, {"keys": [], "values": ["a"]}],
 )
 def test_E4_a_text_that_tells_rows_apart_or_orders_them_stays_as_it_comes(telling: dict) -> None:
     settings = {**SETTINGS, "sequence_by": ["seq"], "column_types": {"id": "int", "seq": "bigint", "a": "string"}}
@@ -2321,7 +2322,7 @@ def test_E1_final_names_what_would_change() -> None:
 
 @pytest.mark.parametrize("part", ["new", "new div 10 as tens"])
 def test_E1_final_has_what_it_is_partitioned_by(part: str) -> None:
-    with pytest.raises(CompilerError, match="`partition_by` names `new`, which s.final does not have"):
+    with pytest.raises(CompilerError, match=r"`partition_by` names `new`, which s\.final does not have"):
         final_evolved("ignore", partition_by=[part])
     assert final_evolved("append_new_columns", partition_by=[part])["published"] == ["id", "s", "new"]
 
