@@ -983,7 +983,7 @@ def test_E4_a_text_that_is_listed_as_another_type_is_looked_at_as_that() -> None
 @pytest.mark.parametrize(
     "telling",
     [{"keys": ["a"]}, {"alternate_keys": [["a"]]}, {"sequence_by": ["seq", "a"]},
-    {"occurred_at": "a"}, {"keys": [], "values": ["a"]}],
+     {"occurred_at": "a"}, {"keys": [], "values": ["a"]}],
 )
 def test_E4_a_text_that_tells_rows_apart_or_orders_them_stays_as_it_comes(telling: dict) -> None:
     settings = {**SETTINGS, "sequence_by": ["seq"], "column_types": {"id": "int", "seq": "bigint", "a": "string"}}
