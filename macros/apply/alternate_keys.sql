@@ -2,6 +2,12 @@
     values as of the event's position, among what was staged before and what the load brings, and gives the event its key;
     none or several: `ambiguous_key`. -#}
 
+{#- The columns of which the alternate keys are made, each once. -#}
+{% macro _alternate_columns(settings) %}
+  {{ return((settings.get('alternate_keys') or []) | sum(start=[]) | unique | list) }}
+{% endmacro %}
+
+
 {#- SQL that is true of an event that names its row so. -#}
 {% macro _is_nameless(settings) %}
   {%- set unknown = [] -%}
@@ -59,7 +65,7 @@
 {#- The CTEs from `read` to `changes`. past: what was staged before, or none. -#}
 {% macro _named_by_alternate_keys(settings, past) -%}
 {%- set keys = settings['keys'] -%}
-{%- set values = settings.alternate_keys | sum(start=[]) | unique | reject('in', keys) | list -%}
+{%- set values = delta_cdc._alternate_columns(settings) | reject('in', keys) | list -%}
 {%- set rest = delta_cdc.column_list(values) ~ ', _cdc_op, _cdc_key_before, _cdc_missing, _cdc_occurred_at, '
       ~ delta_cdc.order_columns() | join(', ') -%}
 {%- set place = 'struct(' ~ delta_cdc.order_columns() | join(', ') ~ ')' -%}

@@ -319,7 +319,7 @@ where not exists (  -- only late and quarantined changes can have been staged be
       else (settings.get('nullable_keys') or [] if settings.get('full_images') else []) -%}
 {%- set types = settings.column_types -%}
 {%- set of_deletes = delta_cdc._needed_by_deletes(settings, keys) -%}
-{%- set named = keys + (settings.get('alternate_keys') or []) | sum(start=[]) | unique | reject('in', keys) | list -%}
+{%- set named = keys + delta_cdc._alternate_columns(settings) | reject('in', keys) | list -%}
 {%- set unnamed, is_told, is_whole = [], [], [] -%}
 {%- set before, unmoved = [], [] -%}  {#- the old key: what is not told of it is as in the new one #}
 {%- for key in keys -%}
@@ -398,7 +398,7 @@ typed as (  -- text to types
     {{ delta_cdc._null_in_update(settings) }} as _cdc_null,
   {%- endif %}
     case  -- the first column that holds a value that does not fit its type; first what a delete needs too
-  {%- for column, type in delta_cdc._named_first(of_deletes, types).items()
+  {%- for column, type in delta_cdc._named_first((of_deletes + named) | unique | list, types).items()
         if type | lower | trim != 'string' or delta_cdc._given_type(column, settings) %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings), column, settings) }} then {{ delta_cdc.literal(column) }}
       {%- if column in named %}
@@ -484,7 +484,7 @@ checked as (
       when _cdc_op <> 'T' and {{ delta_cdc.quoted(key) }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key) }}
         {{- ' and not _cdc_is_nameless' if settings.get('alternate_keys') }} then 'null_key'
   {%- endfor %}
-      when _cdc_misfit is not null and {{ delta_cdc._misfit_is_needed(settings, keys, of_deletes) }}
+      when _cdc_misfit is not null and {{ delta_cdc._misfit_is_needed(settings, keys, of_deletes, named) }}
         then concat('cast:', _cdc_misfit)
       when _cdc_op <> 'R' and _cdc_sequence is null then 'null_sequence'
   {%- if settings.get('ordinal') %}
@@ -559,11 +559,9 @@ checked as (
       else 'if(' ~ whole ~ ' = try_cast(' ~ given ~ ' as double), ' ~ whole ~ ', null)') }}
 {% endmacro %}
 
-{#- The columns of which a delete needs the values: its key, and what its place and time are made of; then those by which one that
-    does not tell its key names the row. -#}
+{#- The columns of which each delete needs the values: its key, and what its place and time are made of. -#}
 {% macro _needed_by_deletes(settings, keys) %}
-  {{ return((keys + delta_cdc._needed_by_any(settings, settings.get('deleted_when'))
-        + (settings.get('alternate_keys') or []) | sum(start=[])) | unique | list) }}
+  {{ return((keys + delta_cdc._needed_by_any(settings, settings.get('deleted_when'))) | unique | list) }}
 {% endmacro %}
 
 {#- The columns that a change's place, time and operation are made of. condition: the SQL that tells the operation. -#}
@@ -572,15 +570,15 @@ checked as (
       settings.sequence_by + [settings.get('ordinal'), settings.get('transaction'), settings.get('occurred_at'), condition])) }}
 {% endmacro %}
 
-{#- SQL that is true where a change's operation needs the value of the column `_cdc_misfit`: a truncate needs none of a row. -#}
-{% macro _misfit_is_needed(settings, keys, of_deletes) %}
+{#- SQL that is true where a change's operation needs the value of the column `_cdc_misfit`: a truncate needs none of a row, a
+    delete those of `of_deletes`, and one that does not tell its key those of `named`, by which it names the row. -#}
+{% macro _misfit_is_needed(settings, keys, of_deletes, named) %}
   {%- set of_truncates = delta_cdc._needed_by_any(settings, settings.get('truncated_when')) | unique | list -%}
   {%- set out = ["case _cdc_op when 'T' then "
         ~ ('_cdc_misfit in (' ~ delta_cdc._literals(of_truncates) ~ ')' if of_truncates else 'false')] -%}
   {%- if keys and settings.keyless == 'none' -%}
-    {%- set always = keys + delta_cdc._needed_by_any(settings, settings.get('deleted_when')) -%}
-    {%- set of_nameless = of_deletes | reject('in', always) | list -%}
-    {%- do out.append("when 'D' then _cdc_misfit in (" ~ delta_cdc._literals(always | unique) ~ ')'
+    {%- set of_nameless = named | reject('in', of_deletes) | list -%}
+    {%- do out.append("when 'D' then _cdc_misfit in (" ~ delta_cdc._literals(of_deletes) ~ ')'
           ~ (' or (_cdc_is_nameless and _cdc_misfit in (' ~ delta_cdc._literals(of_nameless) ~ '))' if of_nameless else '')) -%}
   {%- endif -%}
   {{ return(out | join(' ') ~ ' else true end') }}
@@ -686,7 +684,7 @@ checked as (
     (7 for 007), or be older than it is (2026-01-01 12:00 is below 2026-01-01T10:00). -#}
 {% macro _stays_text(column, settings) %}
   {%- set telling = (settings.get('values') or settings.get('keys') or [])
-        + (settings.get('alternate_keys') or []) | sum(start=[]) + delta_cdc._needed_by_any(settings, none) -%}
+        + delta_cdc._alternate_columns(settings) + delta_cdc._needed_by_any(settings, none) -%}
   {{ return(settings.column_types[column] | lower | trim == 'string' and column in telling) }}
 {% endmacro %}
 

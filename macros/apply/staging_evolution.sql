@@ -50,7 +50,7 @@
 {% macro _masked_otherwise(settings, state) %}
   {%- set now, out = delta_cdc._by_lower(delta_cdc._masks(settings)), [] -%}
   {%- set were = delta_cdc._by_lower(state.notes.get('masked', now)) -%}
-  {%- set telling = (settings['keys'] + (settings.get('alternate_keys') or []) | sum(start=[])) | map('lower') | list -%}
+  {%- set telling = (settings['keys'] + delta_cdc._alternate_columns(settings)) | map('lower') | list -%}
   {%- for column in (now.keys() | list + were.keys() | list) | unique
         if (column in telling or settings.keyless == 'multiset') and now.get(column) != were.get(column) -%}
     {%- do out.append(column) -%}

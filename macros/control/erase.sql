@@ -196,9 +196,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {#- raw_<feed>, where there is one: it may hold messages of a table from before that became private; or none. Where tables have
     files of their own, a model of that name is somebody else's. -#}
 {% macro raw_of(settings) %}
-  {%- set name = delta_cdc.model_name(settings, 'raw') -%}
-  {%- if name in delta_cdc.layers() and name in graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
-        | map(attribute='name') -%}
+  {%- if delta_cdc.model_name(settings, 'raw') in delta_cdc.layers() and delta_cdc._has_model(settings, 'raw') -%}
     {%- set raw = delta_cdc._model_of(settings, 'raw') -%}
     {%- if adapter.table_state(raw).exists %}{{ return(raw) }}{% endif -%}
   {%- endif -%}

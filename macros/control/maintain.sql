@@ -34,9 +34,8 @@
 {% macro _maintained(models) %}
   {%- set out = delta_cdc.written_tables(models) -%}
   {%- if models is none -%}
-    {%- set nodes = graph.nodes.values() | selectattr('name', 'equalto', 'cdc_table_log')
-          | selectattr('resource_type', 'equalto', 'model') | list -%}
-    {%- set log = delta_cdc._relation_of(nodes[0]) if nodes else delta_cdc._control_relation('cdc_table_log') -%}
+    {%- set node = delta_cdc._model_node('cdc_table_log') -%}
+    {%- set log = delta_cdc._relation_of(node) if node else delta_cdc._control_relation('cdc_table_log') -%}
     {%- if adapter.table_state(log).exists %}{% do out.update({'cdc_table_log': log}) %}{% endif -%}
   {%- endif -%}
   {{ return(out) }}

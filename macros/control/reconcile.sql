@@ -107,7 +107,8 @@
   {%- set settings, out, there = table.settings, [], adapter.get_columns_in_relation(final) | map(attribute='name') | list -%}
   {%- set retired = delta_cdc._retired_columns(settings, adapter.table_state(table.staging).columns) -%}
   {%- do delta_cdc._publish_retired(settings, retired, there) -%}
-  {%- for column in settings['columns'] if column | lower in there | map('lower') | list %}{% do out.append(column) %}{% endfor -%}
+  {%- set there = there | map('lower') | list -%}
+  {%- for column in settings['columns'] if column | lower in there %}{% do out.append(column) %}{% endfor -%}
   {{ return(out) }}
 {% endmacro %}
 

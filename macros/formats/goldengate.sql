@@ -8,13 +8,13 @@
 {%- set fields = ['table', 'op_type', 'op_ts', 'current_ts', 'pos', 'primary_keys', 'tokens', 'csn', 'xid', 'before',
       'after'] -%}
 {%- set listed = fields | select('in', delta_cdc._known_columns(settings)) | list -%}
-{%- set flat = 'map_filter(try_cast(operation as map<string, string>), (name, value) -> name not in ('
-      ~ delta_cdc._literals(fields | reject('in', listed) | list) ~ '))' -%}
+{%- set flat = delta_cdc._columns_where('try_cast(operation as map<string, string>)',
+      'name not in (' ~ delta_cdc._literals(fields | reject('in', listed) | list) ~ ')') -%}
 {%- if listed -%}
   {#- a column of such a name, spelled otherwise, stands beside the field -#}
-  {%- set flat = 'transform(array(' ~ flat ~ '), image -> map_filter(image, (name, value) -> name not in ('
-        ~ delta_cdc._literals(listed)
-        ~ ') or not exists(map_keys(image), other -> other <> name and lower(other) = name)))[0]' -%}
+  {%- set flat = 'transform(array(' ~ flat ~ '), image -> ' ~ delta_cdc._columns_where('image', 'name not in ('
+        ~ delta_cdc._literals(listed) ~ ') or not exists(map_keys(image), other -> other <> name and lower(other) = name)')
+        ~ ')[0]' -%}
 {%- endif -%}
 select
   batch_id, change_set, row_number, message, parsed, op_code,

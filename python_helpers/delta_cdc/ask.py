@@ -275,8 +275,10 @@ def _show_records(rows: Sequence[Mapping[str, str]], console: Console) -> None:
         console.print(table)
         return
     for place, row in enumerate(rows):
+        if place:
+            console.print()
         for name, value in row.items():
-            tell(console, f"{chr(10) if place and name == next(iter(row)) else ''}{name}: {value}")
+            tell(console, f"{name}: {value}")
 
 
 def _pairs(text: str | None) -> str:

@@ -140,21 +140,22 @@ def _folder_of(location: str) -> str:
 
 def _passed_over(folder: Path, change_sets: Mapping[str, Sequence[Path]], location: str) -> Iterator[str]:
     """A sentence where a folder has folders beside the files that were looked at."""
-    if any(path.parent == folder for path in change_sets.get("", ())):
-        beside = sorted(each.name for each in folder.iterdir() if each.is_dir() and each.name[0] not in "._")
-        if beside:
-            where = f"{location.rstrip('/')}/{{table}}"
-            yield (
-                f"{location} holds folders too, not looked into: {some_of(beside)}. "
-                f"If each is a table's, say `--location '{where}'`."
-            )
+    if any(path.parent == folder for path in change_sets.get("", ())) and (beside := _folders_in(folder)):
+        where = f"{location.rstrip('/')}/{{table}}"
+        yield (
+            f"{location} holds folders too, not looked into: {some_of(beside)}. "
+            f"If each is a table's, say `--location '{where}'`."
+        )
 
 
 def _without_table(folder: Path, found: discover.Discovery) -> list[str]:
     """The folders in a folder that told no table, where those beside them did."""
     told = {table.folder for table in found.tables.values()} - {None}
-    beside = (each.name for each in folder.iterdir() if told and each.is_dir() and each.name[0] not in "._")
-    return sorted(name for name in beside if name not in told)
+    return [name for name in _folders_in(folder) if name not in told] if told else []
+
+
+def _folders_in(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir() if each.is_dir() and each.name[0] not in "._")
 
 
 def _told_by_files(

@@ -69,7 +69,7 @@ class WarmDbt:
             if not parsed.success:
                 return parsed
             self._manifest, self._parsed = parsed.result, files
-            for node in self._manifest.nodes.values() if self._anew else ():
+            for node in self._nodes if self._anew else ():
                 if node.resource_type == "model" and node.name in self._anew:
                     node.config.full_refresh = True
             constraints = (each for node in self._nodes for each in getattr(node, "all_constraints", ()))
