@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from delta_cdc.models_yml import EACH_RUN
 from delta_cdc.operations import plain, with_file
 from delta_cdc.project import Project, Table
 from delta_cdc.screen import grid, tell
+from delta_cdc.unchanged import Looked
 from delta_cdc.warm_dbt import WarmDbt, progress_on
 
 # What a scheduler learns from the exit code; that of a wrong configuration is 2.
@@ -81,7 +83,7 @@ class TableReport:
 class Summary:
     """One run. tables: those of the feeds. others: failures of models that belong to no table, and of landings.
 
-    tested: how many tests ran after it. failed_tests: what failed of them, and how to look at it.
+    tested: how many tests ran after it. failed_tests: what failed of them, and how to look at it. results: dbt's.
     """
 
     tables: list[TableReport]
@@ -89,6 +91,7 @@ class Summary:
     seconds: float
     tested: int = 0
     failed_tests: list[str] = field(default_factory=list)
+    results: Sequence[Any] = ()
 
     @property
     def exit_code(self) -> int:
@@ -118,11 +121,12 @@ def run(
 
     options: of dbt, such as `--target dev`. select: as dbt's `--select`; by default all models. test: then the tests tagged
     `each_run` of the tables that had news. Raises CdcError where a single run cannot start. Of several the next may: the
-    project's files are read for each, and can be put right meanwhile.
+    project's files are read for each, and can be put right meanwhile. Where the run before loaded all that is there, and nothing
+    was changed since, dbt is not started.
     """
-    from dbt.adapters.sparkdelta.session import process_stays, session_is_gone
-
     if every is not None:
+        from dbt.adapters.sparkdelta.session import process_stays
+
         process_stays()
     dbt = WarmDbt(project.root, options)
     command = ["run", *(["--select", *select] if select else [])]
@@ -132,12 +136,21 @@ def run(
             started = time.monotonic()
             try:
                 now = load_project(project.root, project.variables)
-                landed = land_first(dbt, now, console)
-                summary = run_once(dbt, now, command, console)
-                summary.others += [each["error"] for each in landed if each.get("error")]
-                if test:
-                    check_news(dbt, now, summary, console)
-                landing.show([each for each in landed if each.get("rows")], console)
+                looked = Looked(now, [*command, *options], dbt.files())
+                if looked.was_loaded():
+                    tell(console, "Nothing has changed since a run loaded everything: dbt was not started.")
+                    summary = summarize(now, [], time.monotonic() - started)
+                else:
+                    landed = land_first(dbt, now, console)
+                    summary = run_once(dbt, now, command, console)
+                    summary.others += [each["error"] for each in landed if each.get("error")]
+                    if test:
+                        check_news(dbt, now, summary, console)
+                    if not select and summary.exit_code == DONE and not any(table.paused for table in summary.tables):
+                        from dbt.adapters.sparkdelta.session import local_warehouse
+
+                        looked.leave(summary.results, dbt.nodes, local_warehouse())
+                    landing.show([each for each in landed if each.get("rows")], console)
                 show(summary, console)
                 for note in empty_folders(now, whole_feeds=True):
                     tell(console, f"Note: {note}", "yellow")
@@ -151,12 +164,17 @@ def run(
                 said += f"{'No run; the' if failed is error else 'The'} next is tried in {every} s."
                 with suppress(OSError):
                     tell(console, said, "red")
-            if session_is_gone():
+            if _spark_is_gone():
                 console.print(Text("The process's Spark is gone (see spark.log). Start this command again.", style="red"))
                 return FAILED
             # ticks keep their distance; one that took too long is followed at once
             if every is None or stop.is_set() or stop.wait(max(0.0, every - (time.monotonic() - started))):
                 return code
+
+
+def _spark_is_gone() -> bool:
+    session = sys.modules.get("dbt.adapters.sparkdelta.session")  # a process that had nothing to do has not begun with dbt
+    return session is not None and bool(session.session_is_gone())
 
 
 def rebuild(project: Project, options: Sequence[str], tables: Sequence[Table], console: Console) -> int:
@@ -335,7 +353,7 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
             report.inserted, report.updated, report.deleted = (
                 written.get(f"rows_{done}") or 0 for done in ("inserted", "updated", "deleted")
             )
-    return Summary(list(reports.values()), others, seconds)
+    return Summary(list(reports.values()), others, seconds, results=nodes)
 
 
 def show(summary: Summary, console: Console) -> None:

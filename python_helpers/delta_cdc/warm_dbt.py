@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from delta_cdc.errors import OperationError
 from delta_cdc.operations import QUIET, error_of, operation, refuse_other_adapter, why_failed
 
-Files = dict[str, tuple[int, int]]
+Files = dict[str, tuple[int, int]]  # each with when it was last written (ns since 1970), and its size in bytes
 
 
 class WarmDbt:
@@ -63,16 +63,16 @@ class WarmDbt:
             elif error := error_of(event):
                 complain(error)
 
-        files = self._files()
+        files = self.files()
         if self._manifest is None or files != self._parsed:
             parsed = _invoked(dbtRunner(callbacks=[refuse_other_adapter]), "parse", *self._options)
             if not parsed.success:
                 return parsed
             self._manifest, self._parsed = parsed.result, files
-            for node in self._nodes if self._anew else ():
+            for node in self.nodes if self._anew else ():
                 if node.resource_type == "model" and node.name in self._anew:
                     node.config.full_refresh = True
-            constraints = (each for node in self._nodes for each in getattr(node, "all_constraints", ()))
+            constraints = (each for node in self.nodes for each in getattr(node, "all_constraints", ()))
             self._foreign_keys = [(each, each.to) for each in constraints if each.to]
         self._forget_compiled()
         result = _invoked(dbtRunner(manifest=self._manifest, callbacks=[on_event]), *command, *self._options)
@@ -85,16 +85,17 @@ class WarmDbt:
     @property
     def models(self) -> list[str]:
         """Names of the project's models, as they were parsed last."""
-        return [node.name for node in self._nodes if node.resource_type == "model"]
+        return [node.name for node in self.nodes if node.resource_type == "model"]
 
     @property
-    def _nodes(self) -> Collection[Any]:
+    def nodes(self) -> Collection[Any]:
+        """dbt's nodes of the project, as they were parsed last."""
         return self._manifest.nodes.values() if self._manifest else ()
 
     def _forget_compiled(self) -> None:
         """Nodes as they were parsed. dbt leaves in them what a run compiled, and takes it for done in the next one: a model would
         lack the CTEs of ephemeral models, and where a foreign key names a model a relation would stand."""
-        for node in self._nodes:
+        for node in self.nodes:
             if getattr(node, "extra_ctes_injected", False):
                 node.compiled = node.extra_ctes_injected = False
                 node.extra_ctes, node._pre_injected_sql = [], None
@@ -110,7 +111,7 @@ class WarmDbt:
             raise OperationError(why_failed(result, wrong))
         return json.loads("".join(said) or "null")
 
-    def _files(self) -> Files:
+    def files(self) -> Files:
         """What a parse reads, by time and size: the project's files, and the packages that it has installed."""
         found: Files = {}
         been: set[tuple[int, int]] = set()

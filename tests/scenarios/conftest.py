@@ -41,7 +41,7 @@ def parsed_once() -> Iterator[None]:
         def invoke(self, args: list[str], **named: Any) -> Any:
             if self.manifest is None and "--project-dir" in args and {"run-operation", "run"} & set(args):
                 _, folder, *others = options = args[args.index("--project-dir") :]
-                files = WarmDbt(Path(folder), others)._files()
+                files = WarmDbt(Path(folder), others).files()
                 self.manifest, parsed = kept.get(tuple(options), (None, None))
                 if self.manifest is None or parsed != files:
                     found = main.dbtRunner(callbacks=self.callbacks).invoke(["--quiet", "--log-level", "none", "parse", *options])

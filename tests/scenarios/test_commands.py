@@ -72,8 +72,24 @@ def test_run_tells_what_each_table_did_and_nothing_when_nothing_came(shop: Shop)
     assert "2 of 2 tables had news: 5 changes, 3 rows inserted, 0 updated, 0 deleted; " in result.output
     again = shop.command("run")
     assert again.exit_code == 0
-    assert next(line for line in again.output.splitlines() if line).endswith(" s.")
-    assert "0 of 2 tables had news" in again.output
+    nothing, told = [line for line in again.output.splitlines() if line]
+    assert nothing == "Nothing has changed since a run loaded everything: dbt was not started."
+    assert "0 of 2 tables had news" in told and told.endswith(" s.")
+
+
+def test_a_run_with_nothing_to_do_starts_no_dbt_until_something_changes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[str] = []
+    results = runs._results
+
+    def counted(dbt: Any, command: Any, *more: Any, **miss: Any) -> Any:
+        began.append(command[0])
+        return results(dbt, command, *more, **miss)
+
+    monkeypatch.setattr(runs, "_results", counted)
+    assert (shop.command("run").exit_code, began) == (0, [])
+    shop.project.rows("alter table {schema}.final_moving set tblproperties ('written' = 'by hand')")
+    assert (shop.command("run").exit_code, began) == (0, ["run"])
+    assert (shop.command("run").exit_code, began) == (0, ["run"])
 
 
 def test_a_selection_without_models_is_an_error(shop: Shop) -> None:

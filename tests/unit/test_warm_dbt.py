@@ -146,7 +146,7 @@ def test_a_package_that_holds_the_project_is_looked_at_once(tmp_path):
     for each in (tmp_path, project):
         (each / "dbt_project.yml").write_text("name: x")
     (project / "dbt_packages" / "package").symlink_to(tmp_path)
-    found = {path.removeprefix(f"{project}/") for path in WarmDbt(project)._files()}
+    found = {path.removeprefix(f"{project}/") for path in WarmDbt(project).files()}
     assert found == {
         "dbt_project.yml", "models/logs/a.sql", "dbt_packages/a.sql", "dbt_packages/package/dbt_project.yml",
         "dbt_packages/package/macros/a.sql",
@@ -159,10 +159,10 @@ def test_what_stands_beside_the_project_is_read_at_the_next_tick_too(tmp_path):
         (tmp_path / folder / "a.yml").write_text("sources: []")
     (tmp_path / "project" / "dbt_project.yml").write_text("model-paths: [models, ../shared/models]")
     dbt = WarmDbt(tmp_path / "project")
-    before = dbt._files()
+    before = dbt.files()
     assert len(before) == 3
     (tmp_path / "shared/models/shop/a.yml").write_text("sources: [changed]")
-    assert dbt._files() != before
+    assert dbt.files() != before
 
 
 @pytest.mark.parametrize(("told", "read"), [
@@ -178,5 +178,5 @@ def test_change_sets_in_the_project_are_no_files_of_it(tmp_path, told, read):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "0001.csv").write_text("a")
     (tmp_path / "dbt_project.yml").write_text(told)
-    found = {path.removeprefix(f"{tmp_path}/") for path in WarmDbt(tmp_path)._files()}
+    found = {path.removeprefix(f"{tmp_path}/") for path in WarmDbt(tmp_path).files()}
     assert found == {"dbt_project.yml", *(f"{folder}/0001.csv" for folder in read)}

@@ -67,6 +67,12 @@ def session_is_gone() -> bool:
     return launched is not None and launched.poll() is not None
 
 
+def local_warehouse() -> Path | None:
+    """The folder of this process's tables, where Spark has it on this machine."""
+    folder = _root_settings.get("spark.sql.warehouse.dir", "").removeprefix("file:")
+    return Path(folder) if folder.startswith("/") and _root is not None else None
+
+
 def new_session(*, root: str | Path, overrides: Mapping[str, str] | None = None, tuned_for: str = "small_tables") -> SparkSession:
     """A session with temporary views and settings of its own. Arguments and errors as for `root_session`.
 
