@@ -1,5 +1,5 @@
-"""`delta-cdc run` begins with a look at what a run reads: where all of it is as a run that loaded everything left it, dbt and Spark
-are not started."""
+"""`delta-cdc run` begins with a look at what a run reads: where all of it is as a run that loaded everything left it, dbt and
+Spark are not started."""
 
 from __future__ import annotations
 
