@@ -22,6 +22,7 @@
     {%- do delta_cdc._note_joining(settings, state, evolved) -%}
     {%- do delta_cdc._grow_rows_before(settings, state) -%}
     {%- do delta_cdc._grow_structs(settings, state, evolved) -%}
+    {%- do delta_cdc._widen_parts(settings, state) -%}
   {%- endif -%}
   {%- if settings.get('alternate_keys') and state.exists -%}
     {%- do settings.update({'past': delta_cdc._staged_before(settings, this, state)}) -%}
@@ -197,6 +198,9 @@
   {%- if not state.exists -%}{%- set highest = none -%}
   {%- elif notes.highest -%}{%- set highest = delta_cdc.position_of(notes.highest, notes.highest_type) -%}
   {%- else -%}{%- set highest = delta_cdc.highest_position(this) -%}
+  {%- endif -%}
+  {%- if highest and settings.get('position_type') -%}
+    {%- set highest = 'cast(' ~ highest ~ ' as ' ~ settings.position_type ~ ')' -%}
   {%- endif -%}
   {%- set about = delta_cdc.about_changes('changes', highest, to_stage=settings) -%}
   {%- set plan = adapter.query_rows('with ' ~ delta_cdc._staging_ctes(settings, lines) ~ about)[0] -%}

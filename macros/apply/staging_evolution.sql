@@ -334,6 +334,28 @@ select {{ as_new | join(', ') }} from (
   {%- endif -%}
 {% endmacro %}
 
+{#- Staged positions and keys before get the types of their columns before new ones are compared with them: Spark compares no
+    structs whose decimals are of other sizes. `position_type`: to what positions that were noted are cast then. -#}
+{% macro _widen_parts(settings, state) %}
+  {%- set types, wanted = delta_cdc._by_lower(settings.column_types), {} -%}
+  {%- for whole in ('_cdc_sequence', '_cdc_key_before') -%}
+    {%- set fields = [] -%}
+    {%- for name in delta_cdc._field_names(state.columns.get(whole)) if name | lower in types -%}
+      {%- do fields.append(delta_cdc.quoted(name) ~ ': ' ~ types[name | lower]) -%}
+    {%- endfor -%}
+    {%- if fields %}{% do wanted.update({whole: 'struct<' ~ fields | join(', ') ~ '>'}) %}{% endif -%}
+  {%- endfor -%}
+  {%- set evolved = adapter.evolved(state.columns, wanted) -%}
+  {%- if evolved.widen %}{% do delta_cdc.evolve_before(wanted) %}{% endif -%}
+  {%- if 'decimal' in evolved.types.get('_cdc_sequence', '') -%}
+    {%- set type = 'struct<_cdc_sequence:' ~ evolved.types['_cdc_sequence'] ~ ',_cdc_ordinal:bigint>' -%}
+    {%- do settings.update({'position_type': type}) -%}
+    {%- if settings.get('horizon') -%}
+      {%- do settings.update({'horizon': 'cast(' ~ settings.horizon ~ ' as ' ~ type ~ ')'}) -%}
+    {%- endif -%}
+  {%- endif -%}
+{% endmacro %}
+
 {#- Fields that join structs, before staged rows are put beside new ones, cast or joined under one name: to Spark structs of other
     fields are other types. -#}
 {% macro _grow_structs(settings, state, evolved) %}

@@ -132,10 +132,14 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
 {% endmacro %}
 
 
-{#- SQL of a table's horizon, or none. -#}
+{#- SQL of a table's horizon, or none; of the type of its positions, whose decimals may have been widened since. -#}
 {% macro horizon(state) %}
-  {%- set at = state.properties.get('delta_cdc.horizon') -%}
-  {{ return(delta_cdc.position_of(at, state.properties['delta_cdc.horizon_type']) if at else none) }}
+  {%- set at, type = state.properties.get('delta_cdc.horizon'), state.properties.get('delta_cdc.horizon_type', '') -%}
+  {%- if not at %}{{ return(none) }}{% endif -%}
+  {%- set position = delta_cdc.position_of(at, type) -%}
+  {%- if 'decimal' not in type %}{{ return(position) }}{% endif -%}
+  {{ return('cast(' ~ position ~ ' as struct<_cdc_sequence:'
+      ~ adapter.evolved({}, {'at': state.columns['_cdc_sequence']}).types.at ~ ',_cdc_ordinal:bigint>)') }}
 {% endmacro %}
 
 

@@ -799,6 +799,25 @@ def struct(*names: str) -> dict:
     return {"type": "struct", "fields": [{"name": name, "type": "long"} for name in names]}
 
 
+def decimals(size: str, **names: str) -> dict:
+    fields = [{"name": name, "type": f"decimal({size})", "nullable": True, "metadata": {}} for name in names.values()]
+    return {"type": "struct", "fields": fields}
+
+
+def test_E4_positions_and_keys_before_are_widened_before_new_ones_are_compared_with_them() -> None:
+    def plainly(have: Mapping[str, Any], wanted: Mapping[str, str]) -> dict[str, Any]:  # Spark's parser is not there
+        return evolved(have, {name: type_.replace("`", "").replace(": ", ":") for name, type_ in wanted.items()})
+
+    widened: list[dict[str, str]] = []
+    macros = load({"evolve_before": widened.append}, adapter=SimpleNamespace(evolved=plainly))
+    columns = {"_cdc_sequence": decimals("5,2", a="seq"), "_cdc_key_before": decimals("5,2", a="id")}
+    settings = {"column_types": {"ID": "decimal(12,4)", "seq": "decimal(12,4)"}, "horizon": "horizon"}
+    macros["_widen_parts"](settings, SimpleNamespace(columns=columns))
+    assert widened == [{"_cdc_sequence": "struct<`seq`: decimal(12,4)>", "_cdc_key_before": "struct<`id`: decimal(12,4)>"}]
+    type_ = "struct<_cdc_sequence:struct<seq:decimal(12,4)>,_cdc_ordinal:bigint>"
+    assert (settings["position_type"], settings["horizon"]) == (type_, f"cast(horizon as {type_})")
+
+
 KEYED = {**SETTINGS, "feed": "f", "table": "t", "mask": {}}
 BAG = {**KEYED, "keys": [], "keyless": "multiset"}
 
