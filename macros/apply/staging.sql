@@ -17,6 +17,7 @@
   {%- endif -%}
   {%- do delta_cdc.read_as_multiset(settings) -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}
+  {%- do delta_cdc._keep_out(settings, this, state, evolved) -%}  {#- before a paused table is written anew for a type, too -#}
   {%- if state.exists -%}
     {%- do delta_cdc._note_renaming(settings, state) -%}
     {%- do delta_cdc._note_joining(settings, state, evolved) -%}
@@ -32,7 +33,6 @@
         {'paused': settings.paused, 'message': 'PAUSED: ' ~ settings.paused})) }}
   {%- endif -%}
   {%- do delta_cdc._need_erase_secret(settings, state) -%}
-  {%- do delta_cdc._keep_out(settings, this, state, evolved) -%}
   {%- do settings.update({'spelled': delta_cdc._may_be_spelled_otherwise(settings, state)}) -%}
   {%- set new = delta_cdc._new_lines(settings, changes_from, state) -%}
   {%- if new.last is none -%}

@@ -1274,6 +1274,14 @@ def test_R2_a_table_that_a_person_was_erased_from_keeps_its_keys() -> None:
                 MACROS["_keep_out"](*arguments)
         else:
             MACROS["_keep_out"](*arguments)
+    before_it = ("_refuse_restored", "_refuse_other_rows", "_adopt_keys")
+    after_it = ("_note_renaming", "_note_joining", "_grow_rows_before", "_widen_parts", "_grow_structs")
+    quiet = giving(dict.fromkeys(("refuse_sample", *before_it, *after_it), ""))
+    paused = {**SETTINGS, "feed": "f", "table": "t", "paused": "it moves"}
+    made = {**quiet, "settings": lambda _: paused, "_staged_columns": lambda *_: SimpleNamespace(rewrite=["a"]),
+            "progress": lambda _: SimpleNamespace(exists=True, notes={}, properties=erased), "_staging_idle": lambda *_: "anew"}
+    with pytest.raises(CompilerError, match="or a person was erased from it"):
+        load(made, this="s.staging")["staging"]("source", "s.ledger")
     state = SimpleNamespace(properties=erased)
     settings = dict(SETTINGS)
     MACROS["_keep_out"](settings, "s.staging", state)
