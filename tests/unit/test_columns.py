@@ -132,8 +132,8 @@ def test_E6_what_from_json_takes_for_another_number_is_none() -> None:
 
 
 def test_Q2_a_text_is_never_held_to_a_length():
-    found = evolved({}, {"a": "varchar(3)", "b": "char(3)", "varchar": "string"})
-    assert found["types"] == {"a": "string", "b": "string", "varchar": "string"}
+    found = evolved({}, {"a": "varchar(3)", "b": "char(3)", "c": "character(3)", "varchar": "string"})
+    assert found["types"] == {"a": "string", "b": "string", "c": "string", "varchar": "string"}
 
 
 @pytest.mark.parametrize(

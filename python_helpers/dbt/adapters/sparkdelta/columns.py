@@ -245,7 +245,7 @@ def _spelled_as(data_type: DataType, other: DataType) -> DataType:
 def _is_sql(text: str) -> bool:
     """Not one of the words that only Delta's log has for a type, nor one with a length: Delta would hold every value to it, and a
     load with a longer one would fail."""
-    return text not in ("integer", "long", "short", "byte") and not re.search(r"\b(var)?char\s*\(", text, re.IGNORECASE)
+    return text not in ("integer", "long", "short", "byte") and not re.search(r"\b(varchar|char(acter)?)\s*\(", text, re.IGNORECASE)
 
 
 def want_mapping(sql: str) -> bool:
