@@ -168,7 +168,9 @@
   {%- if resolved_batch_id is not none %}{% do notes.update({'resolved_batch_id': resolved_batch_id}) %}{% endif -%}
   {%- if settings.get('keys') %}{% do notes.update({'keys': settings['keys']}) %}{% endif -%}
   {%- if delta_cdc._shape_of_final(settings) %}{% do notes.update({'shape': delta_cdc._shape_of_final(settings)}) %}{% endif -%}
-  {%- if settings.get('expressions') %}{% do notes.update({'expressions': settings.expressions}) %}{% endif -%}
+  {%- if settings.get('expressions') -%}
+    {%- do notes.update({'expressions': settings.expressions, 'made_from': delta_cdc._made_from(settings, staged)}) -%}
+  {%- endif -%}
   {{ return(notes) }}
 {% endmacro %}
 

@@ -59,7 +59,10 @@
     {%- set to_make = [] -%}
   {%- endif -%}
   {%- set renamed = settings.renamed_in_staging.values() | select('in', gone) | list -%}  {#- not made of the new one #}
-  {%- if evolved.rewrite or evolved.cast or to_make or renamed or (wish == 'sync_all_columns' and gone) -%}
+  {#- what is made of a date that became a timestamp may be one too -#}
+  {%- set remade = adapter.evolved(state.notes.get('made_from', {}), delta_cdc._made_from(settings, staged)).rewrite
+        if wish != 'fail' else [] -%}
+  {%- if evolved.rewrite or evolved.cast or to_make or renamed or remade or (wish == 'sync_all_columns' and gone) -%}
     {%- do found.update({'rebuild': true}) -%}
   {%- elif found.new or retyped or unfilled -%}
     {%- do found.update({'columns': evolved.types if found.new or retyped else none,
@@ -76,6 +79,16 @@
 {% macro _note_filled(state, new) %}
   {%- set filled = fromjson(state.properties.get('delta_cdc.filled', '[]')) + new.keys() | list -%}
   {%- do delta_cdc.note_property('delta_cdc.filled', filled | unique | list) -%}
+{% endmacro %}
+
+
+{#- The columns of staging of which `expressions` make others, {name: type}. -#}
+{% macro _made_from(settings, staged) %}
+  {%- set types = {} -%}
+  {%- for column in delta_cdc.columns_named(staged.columns, (settings.get('expressions') or {}).values()) -%}
+    {%- do types.update({column: staged.columns[column]}) -%}
+  {%- endfor -%}
+  {{ return(types) }}
 {% endmacro %}
 
 

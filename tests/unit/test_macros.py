@@ -2361,6 +2361,23 @@ def test_A4_what_is_appended_to_final_is_what_staging_had_when_it_was_planned(
 ) -> None:
     """What another run stages meanwhile is above the transaction's batch: the next load would append it once more. -1: staging
     was restored by somebody else, and does not tell how far it has come."""
+@pytest.mark.parametrize(("before", "wish", "rebuild"), [
+    ("date", "append_new_columns", True), ("date", "sync_all_columns", True), ("date", "fail", False),
+    ("timestamp", "append_new_columns", False), (None, "append_new_columns", False),
+])  # fmt: skip
+def test_E4_E7_final_is_made_anew_where_what_its_columns_are_made_of_became_a_time(
+    before: str | None, wish: str, rebuild: bool
+) -> None:
+    settings = {**KEYED, "columns": ["id", "d"], "tracked": ["id", "d"], "partition_by": [], "on_schema_change": wish,
+                "column_types": {"id": "int", "d": "timestamp"}, "expressions": {"d": "if(id < 10, d, null)"}}
+    of_staging = SimpleNamespace(exists=True, columns={"id": "integer", "d": "timestamp"}, properties={}, notes={})
+    notes = {"expressions": settings["expressions"], **({"made_from": {"id": "integer", "d": before}} if before else {})}
+    state = SimpleNamespace(exists=True, columns={"id": "integer", "d": "date"}, properties={}, notes=notes, batch_id=1)
+    adapter = SimpleNamespace(evolved=evolved, query_rows=lambda _: [])
+    macros = load(this=Relation(schema="s", identifier="final"), adapter=adapter, is_incremental=lambda: True)
+    assert macros["_final_evolution"](settings, "s.stg", of_staging, state)["rebuild"] is rebuild
+
+
     settings = {"surrogate": "none", "insert_only": False, "keyless": "none", "apply": "merge", "columns": ["id"], **change}
     read: list[str] = []
 
