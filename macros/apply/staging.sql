@@ -22,8 +22,8 @@
     {%- do delta_cdc._note_renaming(settings, state) -%}
     {%- do delta_cdc._note_joining(settings, state, evolved) -%}
     {%- do delta_cdc._grow_rows_before(settings, state) -%}
-    {%- do delta_cdc._grow_structs(settings, state, evolved) -%}
     {%- do delta_cdc._widen_parts(settings, state) -%}
+    {%- do delta_cdc._grow_structs(settings, state, evolved) -%}
   {%- endif -%}
   {%- if settings.get('alternate_keys') and state.exists -%}
     {%- do settings.update({'past': delta_cdc._staged_before(settings, this, state)}) -%}

@@ -21,9 +21,11 @@
     {%- do delta_cdc._publish_retired(settings, retired, delta_cdc.progress(this).columns if in_table
           else adapter.view_columns(this)) -%}
   {%- endif -%}
-  {#- a view keeps the types that it was made with, and a table those that it has: both are made anew when one is widened -#}
-  {%- set types = [] -%}
-  {%- for column in settings['columns'] if column in staged.columns -%}
+  {#- a view keeps the types that it was made with, and a table those that it has: both are made anew when one is widened, also
+      where it is not published, but an expression, or a version's time and position, is made of it -#}
+  {%- set types, made_from = [], delta_cdc._made_from(settings, staged) -%}
+  {%- for column in (settings['columns'] + made_from.keys() | list) | unique | list + ['_cdc_sequence', '_cdc_occurred_at']
+        if column in staged.columns -%}
     {%- do types.append(column ~ ' ' ~ staged.columns[column]) -%}
   {%- endfor -%}
   {%- if not in_table -%}
@@ -37,9 +39,6 @@
   {%- endif -%}
   {%- do delta_cdc.refuse_before_staging(settings, readable.staged) -%}
   {%- set staging, staged = readable.staging, readable.staged -%}
-  {%- for column in ('_cdc_sequence', '_cdc_occurred_at') -%}
-    {%- do types.append(column ~ ' ' ~ staged.columns[column]) -%}
-  {%- endfor -%}
   {%- set shape = settings['keys'] ~ ' with ' ~ types ~ settings['columns'] ~ ' by '
         ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert', 'filled_by_field', 'expressions']) -%}
   {%- set reshaped = is_incremental() and state.notes.get('shape') != shape -%}

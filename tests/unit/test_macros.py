@@ -2212,6 +2212,20 @@ def test_H1_the_types_of_a_history_stand_in_one_line_of_its_sql() -> None:
     assert sql.startswith("with  -- a b int, c d int\nchanges as (")
 
 
+@pytest.mark.parametrize("widened", [{}, {"a": "long"}, {"_cdc_occurred_at": "long"}])
+def test_E4_H1_a_history_that_is_a_view_is_made_anew_where_what_it_is_made_of_is_widened(widened: dict[str, str]) -> None:
+    """Spark casts a view's columns back to the types that they had when it was created."""
+    settings = {**SETTINGS, "columns": ["id", "twice"], "tracked": ["id", "twice"], "expressions": {"twice": "a * 2"}}
+
+    def sql(**types: str) -> str:
+        staged = SimpleNamespace(columns={"id": "integer", "a": "integer", "_cdc_occurred_at": "integer", **types})
+        quiet = giving({"refuse_sample": "", "note_columns": "", "_retired_columns": [], "unheld": "s.stg"})
+        made = {**quiet, "settings": lambda _: dict(settings), "progress": lambda _: staged}
+        return load(made, this="s.hist")["history"]("source", "s.stg")
+
+    assert (sql(**widened) == sql()) is (not widened)
+
+
 def test_H1_a_history_may_have_columns_of_any_name() -> None:
     sql = sql_of_test("history_intervals_do_not_overlap", "hist_f__t", {"stg_f__t": STAGED, "hist_f__t": FINAL})
     assert re.findall(r"\bas (\w+)", sql) == ["_cdc_next_from"]  # beside `*` another would be ambiguous with a column
@@ -2347,20 +2361,6 @@ def test_E1_final_names_what_would_change() -> None:
     assert final_evolved("ignore")["published"] == ["id", "s"]
 
 
-@pytest.mark.parametrize("part", ["new", "new div 10 as tens"])
-def test_E1_final_has_what_it_is_partitioned_by(part: str) -> None:
-    with pytest.raises(CompilerError, match=r"`partition_by` names `new`, which s\.final does not have"):
-        final_evolved("ignore", partition_by=[part])
-    assert final_evolved("append_new_columns", partition_by=[part])["published"] == ["id", "s", "new"]
-
-
-@pytest.mark.parametrize("change", [{"insert_only": True}, {"keyless": "append"}, {"keyless": "multiset"}])
-@pytest.mark.parametrize(("mode", "committed"), [("on_time", 10), ("rebuild", 10), ("rebuild", -1)])
-def test_A4_what_is_appended_to_final_is_what_staging_had_when_it_was_planned(
-    change: dict[str, Any], mode: str, committed: int
-) -> None:
-    """What another run stages meanwhile is above the transaction's batch: the next load would append it once more. -1: staging
-    was restored by somebody else, and does not tell how far it has come."""
 @pytest.mark.parametrize(("before", "wish", "rebuild"), [
     ("date", "append_new_columns", True), ("date", "sync_all_columns", True), ("date", "fail", False),
     ("timestamp", "append_new_columns", False), (None, "append_new_columns", False),
@@ -2378,6 +2378,20 @@ def test_E4_E7_final_is_made_anew_where_what_its_columns_are_made_of_became_a_ti
     assert macros["_final_evolution"](settings, "s.stg", of_staging, state)["rebuild"] is rebuild
 
 
+@pytest.mark.parametrize("part", ["new", "new div 10 as tens"])
+def test_E1_final_has_what_it_is_partitioned_by(part: str) -> None:
+    with pytest.raises(CompilerError, match=r"`partition_by` names `new`, which s\.final does not have"):
+        final_evolved("ignore", partition_by=[part])
+    assert final_evolved("append_new_columns", partition_by=[part])["published"] == ["id", "s", "new"]
+
+
+@pytest.mark.parametrize("change", [{"insert_only": True}, {"keyless": "append"}, {"keyless": "multiset"}])
+@pytest.mark.parametrize(("mode", "committed"), [("on_time", 10), ("rebuild", 10), ("rebuild", -1)])
+def test_A4_what_is_appended_to_final_is_what_staging_had_when_it_was_planned(
+    change: dict[str, Any], mode: str, committed: int
+) -> None:
+    """What another run stages meanwhile is above the transaction's batch: the next load would append it once more. -1: staging
+    was restored by somebody else, and does not tell how far it has come."""
     settings = {"surrogate": "none", "insert_only": False, "keyless": "none", "apply": "merge", "columns": ["id"], **change}
     read: list[str] = []
 
