@@ -417,11 +417,9 @@ at_touched_keys as (
 {%- if revised %}
     union all
     select {{ delta_cdc.column_list(keys) }} from {{ staging }} where _cdc_revised_in > {{ done }}
-{%- if settings.key_changes %}
-    union all
+    union all  -- also where keys may no longer change: those of what was retracted did
     select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}
     from {{ staging }} where _cdc_revised_in > {{ done }} and _cdc_key_before is not null
-{%- endif %}
 {%- if settings.get('split_key_changes') %}
     union all  -- the other half of what was a key change
     select {{ delta_cdc.column_list(keys, 'h.') }} from {{ staging }} as h

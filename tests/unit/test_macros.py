@@ -2507,3 +2507,14 @@ def test_Q4_A2_rows_that_are_gone_are_not_deleted_by_what_comes_again_in_sets_of
         )
         counted = connection.execute(sql).fetchall()
     assert [(batch_id, deletes, live) for batch_id, _, _, _, deletes, live in counted] == [(at, 0, 1) for at in (2, 3, 4, 5)]
+
+
+def test_S9_K1_the_row_comes_back_to_its_old_key_where_keys_change_no_more() -> None:
+    """The key change of 1 to 2 was retracted, and `key_changes` or `old_keys`, by which it was one, was taken out."""
+    sql = MACROS["touched_keys"]({**SETTINGS, "key_changes": False, "old_keys": {}}, "stg", None, 1, True)
+    with duckdb.connect() as connection:
+        connection.execute(
+            """create table stg as select 2 as _cdc_batch_id, 3 as _cdc_revised_in, 'retracted' as _cdc_error, 2 as id,
+              {'id': 1} as _cdc_key_before"""
+        )
+        assert connection.execute(sql.replace("`", '"') + " order by 1").fetchall() == [(1,), (2,)]
