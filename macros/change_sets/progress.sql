@@ -178,7 +178,8 @@
 {% macro _recent_batches_above(highest) %}{{ return([highest - delta_cdc._few_change_sets(), -1] | max) }}{% endmacro %}
 
 
-{% macro _change_sets_above(ledger, batch_id, feed, folder) -%}
+{#- The newest record of each change set. rewritten: the older ones of those that were rewritten since, too. -#}
+{% macro _change_sets_above(ledger, batch_id, feed, folder, rewritten=false) -%}
 select * except (status) from (
   select batch_id, change_set, unit, size, modified_at, status,
     row_number() over (partition by feed, change_set order by batch_id desc) as newest_first
@@ -186,7 +187,7 @@ select * except (status) from (
   where batch_id > {{ batch_id }} and feed = {{ delta_cdc.literal(feed) }}
     and startswith(change_set, {{ delta_cdc.literal(folder ~ '/') }})
 )
-where newest_first = 1 and status <> 'retracted'
+where {{ '(newest_first = 1 or size is not null)' if rewritten else 'newest_first = 1' }} and status <> 'retracted'
 order by batch_id
 {%- endmacro %}
 

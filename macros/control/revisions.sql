@@ -323,12 +323,15 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
         'gone': []}) }}
   {%- endif -%}
   {%- set root = delta_cdc.qualified_folder(settings) -%}
-  {%- set sets = adapter.query_rows(delta_cdc._change_sets_above(ledger, batch_id, settings.feed, root)) -%}
+  {%- set sets = adapter.query_rows(delta_cdc._change_sets_above(ledger, batch_id, settings.feed, root, rewritten=true)) -%}
   {%- if not sets -%}{{ return({'lines': none, 'gone': []}) }}{%- endif -%}
-  {%- set gone = adapter.changed_files(sets, settings.ready) -%}
-  {%- set there = sets | rejectattr('batch_id', 'in', gone | map(attribute='batch_id') | list) | list -%}
+  {%- set gone, there = adapter.changed_files(sets, settings.ready), {} -%}
+  {%- for set in sets | rejectattr('batch_id', 'in', gone | map(attribute='batch_id') | list) -%}
+    {%- do there.update({set.change_set: set}) -%}  {#- of records of one file that it is like, the newest -#}
+  {%- endfor -%}
   {%- if not there -%}{{ return({'lines': none, 'gone': gone}) }}{%- endif -%}
-  {{ return({'lines': delta_cdc.lines_of_files(table.staging.identifier ~ '__lines', there, settings), 'gone': gone}) }}
+  {{ return({'lines': delta_cdc.lines_of_files(table.staging.identifier ~ '__lines',
+      there.values() | sort(attribute='batch_id'), settings), 'gone': gone}) }}
 {% endmacro %}
 
 

@@ -2518,3 +2518,35 @@ def test_S9_K1_the_row_comes_back_to_its_old_key_where_keys_change_no_more() -> 
               {'id': 1} as _cdc_key_before"""
         )
         assert connection.execute(sql.replace("`", '"') + " order by 1").fetchall() == [(1,), (2,)]
+
+
+@pytest.mark.parametrize(("on_disk", "read", "gone"), [(20, [4, 5], [2]), (10, [2, 4], [5]), (None, [4], [2, 5])])
+def test_S9_a_later_file_that_was_rewritten_since_is_named(on_disk: int | None, read: list[int], gone: list[int]) -> None:
+    """Batch 2 of a.json had 10 bytes, batch 5 has 20; 6 was taken back; of batch 3 a ledger that was lost knows no size."""
+    found: dict[str, list] = {}
+    with duckdb.connect() as connection:
+        connection.execute(
+            """create table ledger as select *, 'f' as feed, 'file' as unit, null as modified_at from (values
+              (1, 'file:/l/t/0.json', 5, 'recorded'), (2, 'file:/l/t/a.json', 10, 'recorded'),
+              (3, 'file:/l/t/c.json', null, 'recovered'), (4, 'file:/l/t/c.json', 7, 'recorded'),
+              (5, 'file:/l/t/a.json', 20, 'recorded'), (6, 'file:/l/t/c.json', 8, 'retracted')
+            ) as s (batch_id, change_set, size, status)"""
+        )
+
+        def rows_of(sql: str) -> list[dict]:
+            rows = connection.execute(sql.replace("* except (status)", "* exclude (status)").replace("startswith", "starts_with"))
+            return [dict(zip([each[0] for each in rows.description], row, strict=True)) for row in rows.fetchall()]
+
+        def changed(sets: list[dict], ready: str) -> list[dict]:
+            there = {"file:/l/t/a.json": on_disk, "file:/l/t/c.json": 7}
+            return [each for each in sets if each["size"] not in (None, there[each["change_set"]])]
+
+        made = {
+            "qualified_folder": lambda _: "file:/l/t", "progress": lambda _: None,
+            "lines_of_files": lambda view, sets, settings: found.update(read=[each["batch_id"] for each in sets]) or "lines",
+        }  # fmt: skip
+        settings, staging = SimpleNamespace(feed="f", ready=None), SimpleNamespace(identifier="stg")
+        macros = load(made, adapter=SimpleNamespace(query_rows=rows_of, changed_files=changed))
+        later = macros["_lines_of_later_sets"]("ledger", SimpleNamespace(settings=settings, raw=None, staging=staging), 1)
+    assert [each["batch_id"] for each in later["gone"]] == gone
+    assert found["read"] == read
