@@ -204,18 +204,22 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {% endmacro %}
 
 
-{#- The messages of the person in a feed that mixes tables: also those that staging dropped as repetitions. -#}
+{#- The messages of the person in a feed that mixes tables: also those that staging dropped as repetitions, those of change sets
+    that were retracted before staging took them, and what cannot be used at a key that the person had, above its last change. -#}
 {% macro _erase_from_raw(table, raw) %}
   {%- set settings = {} -%}
   {%- do settings.update(table.settings) -%}
   {%- do settings.update({'erased_in': none}) -%}
-  {%- set keys = settings['keys'] -%}
+  {%- set keys, retracted = settings['keys'], delta_cdc._retracted_batches(settings.feed) -%}
   {%- do delta_cdc._delete_from_raw(raw,
         'with ' ~ delta_cdc._staging_ctes(settings, delta_cdc._lines_of_table(raw | string, settings, 0))
-        ~ '\nselect distinct c._cdc_batch_id, c._cdc_row from changes as c join cdc_keys_of_row as k on (('
+        ~ '\nselect c._cdc_batch_id, c._cdc_row from changes as c join cdc_keys_of_row as k on (('
         ~ delta_cdc.same_columns(keys, 'c', 'k') ~ ") and not c._cdc_op <=> 'T')"
         ~ ' or (c._cdc_key_before is not null and ' ~ delta_cdc.same_columns(keys, 'c._cdc_key_before', 'k') ~ ')'
-        ~ '\nwhere struct(c._cdc_sequence, c._cdc_ordinal) <= k._cdc_position') -%}
+        ~ '\nwhere struct(c._cdc_sequence, c._cdc_ordinal) <= k._cdc_position'
+        ~ (' or c._cdc_batch_id in (' ~ retracted | join(', ') ~ ')' if retracted else '')
+        ~ '\nunion\nselect c._cdc_batch_id, c._cdc_row from changes as c join cdc_changes_of_row as r on c._cdc_raw = r._cdc_raw'
+        ~ '\nunion\nselect _cdc_batch_id, _cdc_row from cdc_changes_of_row') -%}
 {% endmacro %}
 
 

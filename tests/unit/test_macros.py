@@ -2550,3 +2550,27 @@ def test_S9_a_later_file_that_was_rewritten_since_is_named(on_disk: int | None, 
         later = macros["_lines_of_later_sets"]("ledger", SimpleNamespace(settings=settings, raw=None, staging=staging), 1)
     assert [each["batch_id"] for each in later["gone"]] == gone
     assert found["read"] == read
+
+
+def test_R2_raw_loses_what_staging_could_not_use_at_another_key_and_what_it_never_took() -> None:
+    """1 moved to 2 at 50, and is erased by 1. Batch 3 has a bad value at 2, which comes again in 5; 4 was retracted before
+    staging took it; 6 is of another person who got the key 2 later."""
+    found: list[str] = []
+    made = giving({"_staging_ctes": "changes as (select * from told)", "_lines_of_table": "", "_retracted_batches": [4]})
+    made["_delete_from_raw"] = lambda raw, rows: found.append(rows)
+    load(made)["_erase_from_raw"](SimpleNamespace(settings={"keys": ["id"], "feed": "f"}), "raw_f")
+    sql = found[0].replace("<=>", "is not distinct from").replace("`", '"').replace("struct(", "row(")
+    with duckdb.connect() as connection:
+        connection.execute(
+            """create table told as select *, 0 as _cdc_ordinal, 1 as _cdc_row,
+              if(old is null, null, {'id': old}) as _cdc_key_before from (values
+                (1, 1, null, 10, 'I', null), (2, 2, 1, 50, 'U', null), (3, 2, null, 90, 'U', 'bad'),
+                (4, 2, null, 95, 'U', null), (5, 2, null, 90, 'U', 'bad'), (6, 2, null, 99, 'I', null)
+              ) as s (_cdc_batch_id, id, old, _cdc_sequence, _cdc_op, _cdc_raw)"""
+        )
+        connection.execute("create table cdc_changes_of_row as select * from told where _cdc_batch_id in (1, 2, 3)")
+        connection.execute(
+            """create view cdc_keys_of_row as select id, row(place, 0) as _cdc_position
+            from (values (1, 50), (2, 50)) as k (id, place)"""
+        )
+        assert connection.execute(sql + " order by 1").fetchall() == [(batch, 1) for batch in (1, 2, 3, 4, 5)]
