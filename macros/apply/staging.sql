@@ -220,8 +220,8 @@
 
 
 {#- repeated: whether any two changes of the load are equal. past: the staged changes that any of
-    the load may repeat, or none. -#}
-{% macro _staging_sql(settings, lines, repeated=false, past=none) -%}
+    the load may repeat, or none. beside: of the same change sets those that are not read again, or none. -#}
+{% macro _staging_sql(settings, lines, repeated=false, past=none, beside=none) -%}
 {%- set content = delta_cdc._content_columns(settings) -%}
 {%- set has_key = settings.get('keys') and settings.keyless == 'none' -%}
 with {{ delta_cdc._staging_ctes(settings, lines, told=true) }}
@@ -230,18 +230,29 @@ once as (  -- O4: the first of equal changes, and in one change set only what di
   select * from (
     select *,
       min(_cdc_batch_id) over (partition by {{ content | join(', ') }}) as _cdc_first_batch_id,
-      lag(struct({{ content | join(', ') }})) over (
+      {%- set at_place %} over (
         partition by _cdc_batch_id,
           {{ delta_cdc.comparables(settings, settings.get('keys') or settings.column_types) | join(', ') }},
           _cdc_sequence, _cdc_ordinal
-        order by _cdc_row) as _cdc_change_before
+        order by _cdc_row){% endset %}
+      lag(struct({{ content | join(', ') }})){{ at_place }} as _cdc_change_before
+      {%- if beside %},
+      lag(_cdc_row){{ at_place }} as _cdc_row_before
+      {%- endif %}
     from changes
-  )
+  ) as _cdc_told
   where _cdc_batch_id = _cdc_first_batch_id
   {%- if not has_key %}
     or _cdc_sequence is null  -- where there is no position, no row is another one's copy
   {%- else %}
-    and not struct({{ content | join(', ') }}) <=> _cdc_change_before
+    and {{ '(' if beside }}not struct({{ content | join(', ') }}) <=> _cdc_change_before
+    {%- if beside %}
+      or exists (  -- another one stands between them
+        select 1 from {{ beside }} as _cdc_beside
+        where _cdc_beside._cdc_batch_id = _cdc_told._cdc_batch_id
+          and _cdc_beside._cdc_row > _cdc_told._cdc_row_before and _cdc_beside._cdc_row < _cdc_told._cdc_row
+          and {{ delta_cdc.same_columns(settings['keys'] + ['_cdc_sequence', '_cdc_ordinal'], '_cdc_beside', '_cdc_told') }}))
+    {%- endif %}
   {%- endif %}
 )
 {%- endif %}

@@ -141,7 +141,8 @@ when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(',
   {%- for table in tables -%}
     {%- set read -%}
 select * from (
-{{ delta_cdc._staging_sql(table.settings, delta_cdc._to_replay(table), true) }}
+{{ delta_cdc._staging_sql(table.settings, delta_cdc._to_replay(table), true, none,
+    '(select * from ' ~ table.staging ~ ' where _cdc_error is null)') }}
 ) as _cdc_again
     {%- endset -%}
     {%- set usable -%}

@@ -2574,3 +2574,32 @@ def test_R2_raw_loses_what_staging_could_not_use_at_another_key_and_what_it_neve
             from (values (1, 50), (2, 50)) as k (id, place)"""
         )
         assert connection.execute(sql + " order by 1").fetchall() == [(batch, 1) for batch in (1, 2, 3, 4, 5)]
+
+
+def test_Q3_O4_what_is_replayed_is_no_copy_of_a_row_before_another_that_was_usable() -> None:
+    """At one place a set said 300, then 5, then 300 and once more 300, which fitted only later and is the last word."""
+    settings = {
+        "keys": ["id"], "keyless": "none", "column_types": {"id": "int", "v": "int"}, "renamed_columns": {},
+        "kept_changes": "again", "kept_sql": "",
+    }  # fmt: skip
+    table = {"name": "f.t", "staging": "staged", "grows": [], "settings": settings}
+    found: list[tuple] = []
+    with duckdb.connect() as connection:
+        for relation, error, rows in (("staged", "if(v = 5, null, 'cast:v')", (1, 2, 3, 4)), ("again", "null::text", (1, 3, 4))):
+            connection.execute(
+                f"""create table {relation} as select 1 as id, if(_cdc_row = 2, 5, 300) as v, 'U' as _cdc_op,
+                null as _cdc_key_before, 7 as _cdc_sequence, null::int as _cdc_ordinal, null as _cdc_transaction,
+                null as _cdc_occurred_at, []::text[] as _cdc_missing, null as _cdc_undeclared, {error} as _cdc_error,
+                null as _cdc_raw, 1 as _cdc_batch_id, 's' as _cdc_change_set, _cdc_row, null as _cdc_staged_at
+                from unnest({list(rows)}) as r (_cdc_row)"""
+            )
+
+        def kept(_: str, sql: str) -> None:
+            sql = sql.replace("<=>", "is not distinct from").replace("`", '"').replace("sort_array(", "list_sort(")
+            found.extend(connection.execute(sql.replace("struct(", "row(")).fetchall())
+
+        adapter = SimpleNamespace(
+            create_kept_view=kept, query_rows=lambda sql: [{"n": 0}] if "count(*) as n from cdc" in sql else [])
+        made = {"_ledger": lambda: "", "_staging_tables": lambda **_: [table]}
+        load(made, adapter=adapter, print=lambda _: None)["replay"](["stg_f__t"])
+    assert sorted(row[-2] for row in found) == [1, 3]
