@@ -147,14 +147,15 @@ select * from (
     {%- endset -%}
     {%- set usable -%}
 {{ read }}
-where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(table.settings, table.staging) }} as t
+where {{ "_cdc_error = 'erased' or " if table.settings.get('erased_in') -}}  {#- its key can be read now: its text goes (R2) #}
+  _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(table.settings, table.staging) }} as t
   where {% if not table.settings['keys'] -%}  {#- N1: equal rows of one change set, or without a position, are all rows -#}
     _cdc_again._cdc_sequence is not null and t._cdc_batch_id <> _cdc_again._cdc_batch_id and {% endif -%}
     {{ delta_cdc.same_content(table.settings, 't', '_cdc_again') }})
     {%- endset -%}
     {%- do adapter.create_kept_view('cdc_revision', usable) -%}
-    {%- set counted = adapter.query_rows('select count(*) as n from cdc_revision')[0].n -%}
-    {%- set left = [] -%}
+    {%- set found = adapter.query_rows('select count(_cdc_error) as erased, count(*) as n from cdc_revision')[0] -%}
+    {%- set counted, left = found.n, [] -%}
     {%- for row in adapter.query_rows('select coalesce(_cdc_error, \'duplicate\') as error, count(*) as n from (' ~ read
           ~ ') as _cdc_again' ~ (' where _cdc_error is not null' if counted else '') ~ ' group by 1 order by 2 desc, 1') -%}
       {%- do left.append(row.n ~ ' ' ~ row.error) -%}
@@ -167,6 +168,10 @@ where _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(
       {%- do problems.append(problem) -%}
     {%- else -%}
       {%- set revision = delta_cdc._record_revision_of(ledger, table, 'replay') -%}
+      {%- if found.erased and table.raw is not none -%}
+        {%- do delta_cdc._erase_again_from_raw(table.settings, table.raw,
+              delta_cdc._lines_of_table(table.raw | string, table.settings, -1)) -%}
+      {%- endif -%}
       {%- set columns = delta_cdc._staging_columns(table.settings) -%}
       {%- set sql -%}
 merge into {{ table.staging }} as t
@@ -176,8 +181,12 @@ when matched then update set
   {% for column in columns %}{{ column }} = s.{{ column }}, {% endfor %}_cdc_revised_in = {{ revision }}
       {%- endset -%}
       {%- set done = delta_cdc._revise(table, sql, revision) -%}
-      {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_updated ~ ' changes replayed, as batch ' ~ revision
+      {%- do print('table ' ~ table.name ~ ': ' ~ (done.rows_updated - found.erased) ~ ' changes replayed, as batch ' ~ revision
             ~ (', ' ~ left if left else '') ~ '. The next `dbt run` applies them.') -%}
+      {%- if found.erased -%}
+        {%- do print('table ' ~ table.name ~ ': ' ~ found.erased ~ ' rows are of an erased person, and are blanked. '
+              ~ 'Erase that person again to remove them from old files.') -%}
+      {%- endif -%}
     {%- endif -%}
   {%- endfor -%}
   {%- if problems -%}

@@ -2603,3 +2603,24 @@ def test_Q3_O4_what_is_replayed_is_no_copy_of_a_row_before_another_that_was_usab
         made = {"_ledger": lambda: "", "_staging_tables": lambda **_: [table]}
         load(made, adapter=adapter, print=lambda _: None)["replay"](["stg_f__t"])
     assert sorted(row[-2] for row in found) == [1, 3]
+
+
+def test_R2_Q3_what_is_replayed_of_an_erased_person_is_blanked() -> None:
+    """Its key could not be read when the person was erased."""
+    ran: list[str] = []
+    said: list[str] = []
+    settings = {**SETTINGS, "keys": ["id"], "erased_in": "stg", "staged_types": {}}
+    table = SimpleNamespace(name="f.t", staging="stg", grows=[], settings=settings, raw="raw_f")
+    made = {
+        "_ledger": "", "_staging_tables": [table], "_not_loaded": "", "_record_revision_of": 9, "_lines_of_table": "lines",
+        "_staging_sql": "read", "_erase_again_from_raw": "", "_revise": SimpleNamespace(rows_updated=3),
+    }  # fmt: skip
+    adapter = SimpleNamespace(
+        create_kept_view=lambda _, sql: ran.append(sql),
+        query_rows=lambda sql: [{"erased": 1, "n": 3}] if "from cdc_revision" in sql else [{"error": "erased", "n": 1}])
+    fakes = giving(made) | {"_erase_again_from_raw": lambda settings, raw, lines: ran.append(f"{raw} loses its messages")}
+    load(fakes, adapter=adapter, print=said.append)["replay"](["stg_f__t"])
+    assert "where _cdc_error = 'erased' or _cdc_error is null and not exists (" in " ".join(ran[0].split())
+    assert ran[1:] == ["raw_f loses its messages"]
+    assert said[0].startswith("table f.t: 2 changes replayed, as batch 9, still quarantined: 1 erased.")
+    assert said[1].startswith("table f.t: 1 rows are of an erased person, and are blanked.")
