@@ -126,18 +126,41 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {% macro purge_erased(staging) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
   {%- set settings = table.settings -%}
-  {%- set models, names, layers = [], [], delta_cdc.layers() -%}
+  {%- set models, names, ids, layers = [], [], [], delta_cdc.layers() -%}
   {%- for layer in ['raw', 'staging', 'keys', 'history', 'final'] if delta_cdc.model_name(settings, layer) in layers -%}
     {%- do models.append(delta_cdc.model_name(settings, layer)) -%}
   {%- endfor -%}
   {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.name in models -%}
     {%- set relation = delta_cdc._relation_of(node) -%}
+    {%- do ids.append(node.unique_id) -%}
     {%- if node.config.materialized != 'view' and adapter.table_state(relation).exists -%}
       {%- do adapter.purge(relation) -%}
       {%- do names.append(relation | string) -%}
     {%- endif -%}
   {%- endfor -%}
   {%- do print('old files and log entries removed of ' ~ names | join(', ')) -%}
+  {#- an incremental one keeps the rows that it has, and any its old files, which may be all that it can be restored from -#}
+  {%- set own = [] -%}
+  {%- for node in delta_cdc._with_all_below(ids)
+        if node.name not in layers and node.config.materialized not in ('view', 'ephemeral') -%}
+    {%- do own.append(delta_cdc._relation_of(node) | string) -%}
+  {%- endfor -%}
+  {%- if own -%}
+    {%- do print('out of reach: ' ~ own | join(', ')
+          ~ ', which your own models make of these: rows that they keep, and old files') -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{#- Models, and the models and snapshots that are made of them, in any number of steps. ids: of the former. -#}
+{% macro _with_all_below(ids) %}
+  {%- set found = [] -%}
+  {%- for node in graph.nodes.values() if node.resource_type in ('model', 'snapshot') and node.unique_id not in ids
+        and node.depends_on.nodes | select('in', ids) | list -%}
+    {%- do found.append(node.unique_id) -%}
+  {%- endfor -%}
+  {%- if found %}{{ return(delta_cdc._with_all_below(ids + found)) }}{% endif -%}
+  {{ return(graph.nodes.values() | selectattr('unique_id', 'in', ids) | list) }}
 {% endmacro %}
 
 

@@ -1441,8 +1441,8 @@ def test_maintain_looks_at_the_log_of_tables_also_where_its_variable_is_not_give
 )
 def test_Q1_a_model_called_raw_is_somebody_else_s_where_tables_have_files_of_their_own(feed: dict, is_raw: bool) -> None:
     nodes = [
-        SimpleNamespace(name=name, alias=name, database=None, schema="s", resource_type="model",
-                        config=SimpleNamespace(materialized="incremental"))
+        SimpleNamespace(name=name, alias=name, database=None, schema="s", resource_type="model", unique_id=name,
+                        depends_on=SimpleNamespace(nodes=[]), config=SimpleNamespace(materialized="incremental"))
         for name in ("cdc_change_sets", "stg_shop__t", "raw_shop")
     ]
     source = feed_table("shop", "t")
@@ -1462,6 +1462,30 @@ def test_Q1_a_model_called_raw_is_somebody_else_s_where_tables_have_files_of_the
     assert purged == loading
     assert loading == ["s.stg_shop__t", *(["s.raw_shop"] if is_raw else [])]
     assert ("raw_shop" in macros["written_tables"]()) == is_raw
+
+
+def test_R2_erase_names_the_tables_that_other_models_make_of_what_it_erased() -> None:
+    made_of = {
+        "stg_shop__t": [], "final_t": ["stg_shop__t"], "contacts": ["letters"], "letters": ["final_t"], "seen": ["final_t"],
+        "other": ["somebody_else_s"],
+    }
+    nodes = {
+        name: SimpleNamespace(name=name, alias=name, database=None, schema="s", resource_type="model", unique_id=name,
+                              depends_on=SimpleNamespace(nodes=parents),
+                              config=SimpleNamespace(materialized="view" if name == "seen" else "incremental"))
+        for name, parents in made_of.items()
+    }  # fmt: skip
+    said: list[str] = []
+    macros = load(
+        giving({"_staging_table": SimpleNamespace(settings={"feed": "shop", "table": "t"})}),
+        print=lambda text: said.append(text) or "",
+        adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True), purge=lambda _: None),
+        graph=SimpleNamespace(nodes=nodes, sources={"shop.t": feed_table("shop", "t")}),
+        api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
+    )
+    macros["purge_erased"]("stg_shop__t")
+    assert [line.partition(", which")[0] for line in said] == [
+        "old files and log entries removed of s.stg_shop__t, s.final_t", "out of reach: s.contacts, s.letters"]
 
 
 def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
