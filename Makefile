@@ -62,7 +62,6 @@ bench: $(STAMP) ## measure what the performance goals name, into docs/benchmarks
 	@$(JAVA) && $(PY) -m bench.run $(if $(ONLY),--only $(ONLY)) $(if $(SIZE),--size $(SIZE)) $(if $(SET),--set '$(SET)')
 
 docs: $(STAMP) ## dbt's documentation of sources, models and lineage, in target/index.html
-	@$(VENV)/bin/sqlfluff lint --templater jinja models integration_tests/models integration_tests/tests tests/generic
 	@$(JAVA) && DBT_PROFILES_DIR=profiles $(VENV)/bin/dbt docs generate --target docs
 
 validate: $(STAMP) ## check the configuration of the feeds
@@ -78,6 +77,7 @@ lint: $(STAMP) ## ruff, mypy, generated files, and sqlfluff with Jinja's and dbt
 	@$(VENV)/bin/ruff check python_helpers tests bench
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/delta-cdc generate --check
+	@$(VENV)/bin/sqlfluff lint --templater jinja models integration_tests/models integration_tests/tests tests/generic
 	@$(JAVA) && DBT_PROFILES_DIR=profiles $(VENV)/bin/sqlfluff lint models
 
 format: $(STAMP) ## ruff's layout for the Python files

@@ -96,6 +96,13 @@ def test_a_service_that_is_stopped_ends_its_run_first(block):
     assert unit["Service"]["KillMode"] == "mixed"
 
 
+def test_make_lint_does_what_is_looked_at_before_a_commit():
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].replace("$(VENV)", ".venv")
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    called = [hook["entry"] for hook in local["hooks"] if hook["id"] != "validate"]
+    assert [entry for entry in called if entry not in recipe] == []
+
+
 class Macro(NamedTuple):
     name: str
     arguments: list[str]
