@@ -356,7 +356,8 @@ class Settings(BaseModel):
     )
     key_changes: bool | None = _setting(
         None,
-        "Keys may change. By default true if the format tells the old key, or `old_keys` or `split_key_changes` is given.",
+        "Keys may change. By default true if the format tells the old key (not one of the project's own), or `old_keys` or "
+        "`split_key_changes` is given.",
         wants="true or false",
         example="false",
     )
