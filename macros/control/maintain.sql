@@ -1,5 +1,5 @@
 {#-
-  `delta-cdc maintain`: staging is compacted where `compact_after_days` says so, small files of the tables that this project
+  `delta-cdc maintain`: staging is compacted where `compact_after_days` says so, small files of the tables that this package
   writes become few (those of final ordered by `zorder_by`), and files that nothing needs any more go. models: names of models
   (none: all, and the tables of control). min_files: a table with fewer files is left as it is. vacuum: whether old files go. What
   readers of the last days need stays: of `keep_versions_days`, else what `delta.deletedFileRetentionDuration` says, else 7.

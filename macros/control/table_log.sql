@@ -1,5 +1,5 @@
 {#-
-  cdc_table_log: the commits of the tables that this project writes, each once, its own left out: it would have news in every run.
+  cdc_table_log: the commits of the tables that this package writes, each once, its own left out: it would have news in every run.
   Two runs at once find the same commits, and Delta takes them of one only: both write the same transaction.
 -#}
 {% macro table_log() %}

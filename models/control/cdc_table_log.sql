@@ -1,4 +1,4 @@
--- cdc_table_log: the commits of the tables that this project writes, one row each
+-- cdc_table_log: the commits of the tables that this package writes, one row each
 -- off unless the variable says otherwise: each run would look at every table's log
 {{ config(
     enabled=var('delta_cdc_table_log', false), materialized='incremental', incremental_strategy='append',

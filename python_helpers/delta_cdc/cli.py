@@ -461,7 +461,7 @@ def export_snapshot(dbt: operations.Dbt, table: str, to: str, file_format: str, 
 )
 @with_dbt
 def maintain(dbt: operations.Dbt, tables: tuple[str, ...], vacuum: bool, min_files: int) -> None:
-    """Merge small files and remove old ones: of TABLE, or of all tables. Not beside a run: it takes the same lock."""
+    """Merge small files and remove old ones: of TABLE, or of all tables of feeds. Not beside a run: it takes the same lock."""
     project = dbt.project()
     found = operations.find_tables(project, tables)
     with runs.locked(project.root):
