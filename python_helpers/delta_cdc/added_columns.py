@@ -63,10 +63,6 @@ KEYS_COLUMNS: AddedColumns = (
     ),
     ("resolved_batch_id", "bigint", "Batch whose load decided the row as it is."),
 )
-SOFT_DELETE_COLUMNS: AddedColumns = (
-    ("_cdc_is_deleted", "boolean", "The row was deleted; its columns are as they were last."),
-    ("_cdc_deleted_at", None, "When it was deleted at the source."),
-)
 HISTORY_COLUMNS: AddedColumns = (
     ("_cdc_entity", "string", "Identity of the row across key changes."),
     ("valid_from", None, "Source time from which the version holds, inclusive; null: since before the feed."),
@@ -81,10 +77,18 @@ def final_columns(table: Table) -> list[Column]:
     """The columns of a final table: the published ones, those that only partition it, and the added ones."""
     derived = [_partition_as_column(c) for c in table.partition_columns if c.derived]
     times = added(table, tuple((name, None, text) for name, text in table.time_columns))
-    deleted = added(table, SOFT_DELETE_COLUMNS) if table.deletes_softly else []
+    deleted = added(table, _soft_delete_columns(table)) if table.deletes_softly else []
     if table.settings.surrogate == "hash":
         derived.append(Column(SURROGATE, "string", "Key of the row: hash of its values and the number of its occurrence."))
     return [*table.published_columns, *derived, *times, *deleted]
+
+
+def _soft_delete_columns(table: Table) -> AddedColumns:
+    others = "its columns are null, but for the key" if table.settings.soft_delete_nulls else "its columns are as they were last"
+    return (
+        ("_cdc_is_deleted", "boolean", f"The row was deleted; {others}."),
+        ("_cdc_deleted_at", None, "When it was deleted at the source."),
+    )
 
 
 def _partition_as_column(column: PartitionColumn) -> Column:

@@ -259,6 +259,15 @@ def test_A9_A10_the_columns_that_final_gains(tmp_path: Path) -> None:
     assert columns["final_log"][-1]["name"] == "created"
 
 
+@pytest.mark.parametrize(("nulls", "said"), [(False, "as they were last"), (True, "null, but for the key")])
+def test_A9_readers_are_told_what_a_deleted_row_holds(tmp_path: Path, nulls: bool, said: str) -> None:
+    tables = {"t": TABLE | {"delete_mode": "soft", "soft_delete_nulls": nulls}}
+    files = generated(tmp_path, source(tables=tables, columns=COLUMNS[:5]))
+    columns = {m["name"]: m["columns"] for m in yaml.safe_load(files["models/shop/_models.yml"])["models"]}
+    (told,) = [column["description"] for column in columns["final_t"] if column["name"] == "_cdc_is_deleted"]
+    assert said in told
+
+
 def test_history_is_a_view_or_a_table(tmp_path: Path) -> None:
     tables = {"seen": TABLE, "kept": TABLE | {"history": "table"}}
     files = generated(tmp_path, source(tables=tables, columns=COLUMNS[:5]))
