@@ -45,9 +45,15 @@
   {%- do adapter.create_lines_view(view, change_sets, {
         'feed': settings.feed, 'format': settings.format, 'file_format': settings.file_format, 'ready': settings.ready,
         'csv_options': settings.csv_options,
-        'columns': settings.listed_columns, 'message_column': settings.message_column or ('value' if settings.kafka else none),
+        'columns': settings.listed_columns, 'message_column': delta_cdc._message_column(settings),
         'row_order': settings.row_order or delta_cdc._landing_order(settings)}) -%}
   {{ return(delta_cdc.format_lines(view, settings.format)) }}
+{% endmacro %}
+
+
+{#- The column that holds the messages; none where each row is one. -#}
+{% macro _message_column(settings) %}
+  {{ return(settings.get('message_column') or ('value' if settings.get('kafka') else none)) }}
 {% endmacro %}
 
 

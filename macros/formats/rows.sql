@@ -31,11 +31,11 @@ from {{ delta_cdc._flat_rows(lines, settings) }}
 {%- endmacro %}
 
 
-{#- Bytes of a Parquet or ORC file come in hexadecimal digits; those of text too where \\x or 0x says
-    so, else they are the text's own. -#}
+{#- Bytes in columns of Parquet, ORC, Avro and Delta come in hexadecimal digits; those of text, as of a message that is one
+    of these columns, too where \\x or 0x says so, else they are the text's own. -#}
 {% macro rows_value(text, type, settings, column) %}
   {%- set hex = 'try_to_binary(' ~ text ~ ", 'hex')" -%}
-  {%- if settings.get('file_format') not in ('parquet', 'orc', 'avro', 'delta') -%}
+  {%- if delta_cdc._message_column(settings) or settings.get('file_format') not in ('parquet', 'orc', 'avro', 'delta') -%}
     {%- set hex = 'if(' ~ text ~ " rlike r'^(\\\\x|0x)([0-9A-Fa-f]{2})*$', try_to_binary(substr("
           ~ text ~ ", 3), 'hex'), try_cast(" ~ text ~ ' as binary))' -%}
   {%- endif -%}

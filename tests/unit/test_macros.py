@@ -2364,6 +2364,17 @@ def test_S4_what_reads_a_folder_knows_which_of_its_files_says_that_it_is_whole()
     assert [each["ready"] for each in told] == ["manifest.json"]
 
 
+@pytest.mark.parametrize(("settings", "is_text"), [
+    ({}, True), ({"file_format": "csv"}, True), ({"file_format": "parquet"}, False), ({"file_format": "delta"}, False),
+    ({"file_format": "parquet", "message_column": "payload"}, True), ({"file_format": "delta", "kafka": {"topics": ["t"]}}, True),
+])  # fmt: skip
+@pytest.mark.parametrize("format_", ["rows", "snapshots", "change_event"])
+def test_bytes_in_a_message_that_is_a_column_are_those_of_text(format_: str, settings: dict[str, Any], is_text: bool) -> None:
+    sql = MACROS[f"{format_}_value"]("v", "binary", settings, "b")
+    assert ("try_cast(v as binary)" in sql) == is_text
+    assert is_text or sql == "try_to_binary(v, 'hex')"
+
+
 def final_evolved(wish: str, **settings: Any) -> dict[str, Any]:
     """What becomes of a final whose staging has a new column and a new field of a struct."""
     struct = {"type": "struct", "fields": [{"name": "x", "type": "integer"}]}
