@@ -16,10 +16,16 @@
     {%- set view = staging.identifier ~ '__rows' -%}
     {%- do adapter.create_kept_view(view, 'with ' ~ delta_cdc._typed_ctes(settings, lines, last='read')
           ~ '\nselect * from read') -%}
-    {%- do settings.update({'snapshots': {'rows': view, 'pending': pending,
+    {%- set time_type = none if delta_cdc._is_time_of_copy(settings)
+          else adapter.query_rows('select typeof(any_value(_cdc_occurred_at)) as type from ' ~ delta_cdc.quoted(view))[0].type -%}
+    {%- do settings.update({'snapshots': {'rows': view, 'pending': pending, 'time_type': time_type,
             'past': delta_cdc._staged_before(settings, staging, state) if state.exists else none}}) -%}
   {%- endif -%}
 {% endmacro %}
+
+
+{#- Whether the time of a copy is that of its changes, and not an expression over its rows. -#}
+{% macro _is_time_of_copy(settings) %}{{ return(settings.occurred_at in ('_snapshot_time', '_cdc_snapshot_time')) }}{% endmacro %}
 
 
 {#- Staging's rows, with the columns that it is only about to gain, named one by one: when the load is written, it has them. -#}
@@ -45,6 +51,7 @@
 {%- set row = 'struct(' ~ delta_cdc.comparables(settings, columns) | join(', ')
       ~ ', _cdc_error, if(_cdc_error is null, null, _cdc_message))' -%}
 {%- set number = settings.sequence_by[0] -%}
+{%- set time_of_copy = 'coalesce(' ~ delta_cdc._time_in_name('s._cdc_change_set') ~ ', s._cdc_modified_at)' -%}
 {%- set told = delta_cdc.column_list(columns)
       ~ ', _cdc_missing, _cdc_error, _cdc_message, _cdc_undeclared, _cdc_row, _cdc_occurred_at' -%}
 read as (
@@ -124,9 +131,11 @@ changed as (
 placed as (
   select {{ delta_cdc.column_list(columns, 'changed.') }}, changed._cdc_missing,
     changed._cdc_error, changed._cdc_message, changed._cdc_undeclared, changed._cdc_row,
-    {{ 'coalesce(' ~ delta_cdc._time_in_name('s._cdc_change_set') ~ ', s._cdc_modified_at)'
-        if settings.occurred_at in ('_snapshot_time', '_cdc_snapshot_time')
-        else 'coalesce(changed._cdc_occurred_at, s._cdc_occurred_at)' }} as _cdc_occurred_at,
+    {#- a copy without rows tells none: by the time of its rows a delete would undo them from their beginning #}
+    {{ time_of_copy if delta_cdc._is_time_of_copy(settings)
+        else 'coalesce(changed._cdc_occurred_at, s._cdc_occurred_at'
+          ~ (', cast(' ~ time_of_copy ~ ' as ' ~ settings.snapshots.time_type ~ ')'
+            if settings.snapshots.time_type in ('timestamp', 'timestamp_ntz', 'date') else '') ~ ')' }} as _cdc_occurred_at,
     changed._cdc_op, s._cdc_batch_id as {{ number }}, s._cdc_batch_id, s._cdc_change_set
   from changed join snapshots as s on s._cdc_number = changed._cdc_number
 ),

@@ -182,6 +182,17 @@ def test_S10_Q4_a_copy_that_lacks_too_much_is_held(project: UserProject) -> None
     assert ["it would delete 3 of the 3 live rows" in row["reason"] for row in held] == [True]
 
 
+def test_S10_H1_rows_end_when_a_copy_without_rows_was_made_where_rows_tell_the_time(project: UserProject) -> None:
+    folder = _configure(project, "emptied", occurred_at="exported_at")
+    project.generate()
+    for number, copy in enumerate((COPIES[0], []), 1):
+        _deliver(folder, number, copy)
+        project.dbt("run", "--select", "cdc_change_sets", "stg_emptied__t+", quiet=True)
+    assert _final(project, "emptied") == {}
+    rows = project.rows("select id, day(valid_from) as since, day(valid_to) as until from {schema}.hist_emptied__t order by id")
+    assert [tuple(row.values()) for row in rows] == [(1, 1, 2), (2, 1, 2), (3, 1, 2)]
+
+
 def test_S10_E6_a_field_joins_a_struct_of_whole_copies(project: UserProject) -> None:
     folder = project.path / "landing/grows/t"
     for number, (type_, rows) in enumerate((

@@ -2375,6 +2375,18 @@ def test_bytes_in_a_message_that_is_a_column_are_those_of_text(format_: str, set
     assert is_text or sql == "try_to_binary(v, 'hex')"
 
 
+@pytest.mark.parametrize(("time_type", "is_told"), [("timestamp", True), ("date", True), ("bigint", False)])
+def test_S10_H1_what_a_copy_without_rows_deletes_has_the_time_of_the_copy(time_type: str, is_told: bool) -> None:
+    settings = {
+        **KEYED, "format": "snapshots", "sequence_by": ["_snapshot"], "occurred_at": "a", "columns": ["id"],
+        "column_types": {"id": "int"}, "snapshots": {"rows": "v", "pending": [], "past": None, "time_type": time_type},
+    }
+    sql = MACROS["changes_of_snapshots"](settings)
+    (time,) = re.findall(r"(coalesce\(changed\._cdc_occurred_at, .*) as _cdc_occurred_at,\n", sql)
+    assert time.startswith("coalesce(changed._cdc_occurred_at, s._cdc_occurred_at")
+    assert time.endswith(f"s._cdc_modified_at) as {time_type}))") == is_told
+
+
 def final_evolved(wish: str, **settings: Any) -> dict[str, Any]:
     """What becomes of a final whose staging has a new column and a new field of a struct."""
     struct = {"type": "struct", "fields": [{"name": "x", "type": "integer"}]}
