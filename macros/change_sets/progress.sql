@@ -215,7 +215,10 @@ order by batch_id
     {%- set otherwise = 'deliver it under a name that sorts above and take this one back (delta-cdc retract): with `list_after` one'
           ~ ' that was rewritten is not seen.' if settings.list_after
           else 'run again: one that was rewritten is recorded as a new change set.' -%}
+    {#- such a one is recorded for good: running again finds it gone once more -#}
+    {%- set lost = ' `delta-cdc retract` goes on without one that is gone.'
+          if problems | selectattr('found', 'equalto', 'it is gone') | list else '' -%}
     {%- do exceptions.raise_compiler_error(lines | join('\n')
-          ~ '\nNothing of it was loaded. Put the change set back as it was, or ' ~ otherwise) -%}
+          ~ '\nNothing of it was loaded. Put the change set back as it was, or ' ~ otherwise ~ lost) -%}
   {%- endif -%}
 {% endmacro %}

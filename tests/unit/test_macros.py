@@ -1670,6 +1670,15 @@ def test_S4_a_change_set_that_was_rewritten_is_found_again_only_where_all_are_li
         macros["_check_unchanged"]({"feed": "f", "list_after": list_after}, [gone])
 
 
+@pytest.mark.parametrize(("found", "said"), [("it is gone", True), ("8 bytes, modified now", False)])
+def test_S4_what_goes_on_without_a_change_set_is_told_where_it_is_gone(found: str, said: bool) -> None:
+    change_set = {"change_set": "/l/1", "batch_id": 1, "size": 7, "modified_at": "then", "found": found}
+    macros = load(adapter=SimpleNamespace(changed_files=lambda pending, ready: pending))
+    with pytest.raises(CompilerError) as error:
+        macros["_check_unchanged"]({"feed": "f", "list_after": False}, [change_set])
+    assert ("`delta-cdc retract` goes on without one that is gone." in str(error.value)) == said
+
+
 @pytest.mark.parametrize(("given", "found"), [
     ("day", 3), ("/l/t/day/", 3), ("t/day/", 3), ("2", "the end of the path of one, with a slash in it: 1 "), ("t/2", 1),
     ("set", "the batch id of one: 4 "), ("5", 5), ("tag", "There is no change set `tag`. Nearest: 3 "),
