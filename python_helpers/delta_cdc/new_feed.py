@@ -185,8 +185,11 @@ def _told_by_files(
         why = discover.why_nothing([path for paths in change_sets.values() for path in paths])
         more = "".join(f" {each}" for each in _passed_over(folder, change_sets, location))
         raise OperationError(f"No line in {location} could be read as a message of `{message_format}`. {why}{more}")
-    within = {path.parent for path in change_sets.get("", ()) if path.parent.resolve() != folder.resolve()}
-    if within and all(each.parent == folder and (each / "_SUCCESS").is_file() for each in within):
+    deeper = [path.parent for path in change_sets.get("", ()) if path.parent.resolve() != folder.resolve()]
+    within = {*deeper}
+    # a whole copy is all files of a folder: by each of them alone the rows of the others would be deleted
+    are_copies = message_format == "snapshots" and len(deeper) > len(within)
+    if within and (are_copies or all(each.parent == folder and (each / "_SUCCESS").is_file() for each in within)):
         found.settings["unit"] = "folder"
     elif within:
         found.settings["sub_folders"] = True

@@ -664,6 +664,20 @@ def test_init_does_not_take_folders_of_a_time_for_those_of_tables(new_project, d
         assert [table["name"] for table in source["tables"]] == [name]
 
 
+@pytest.mark.parametrize(("files", "setting"), [(("1", "2"), {"unit": "folder"}), (("1",), {"sub_folders": True})])
+@pytest.mark.parametrize("marked", [(), ("dt=2026-11-27",)])
+def test_S10_init_takes_no_part_of_a_whole_copy_for_one(new_project, files, setting, marked):
+    for day in ("dt=2026-11-27", "dt=2026-11-28"):
+        (new_project / f"landing/{day}").mkdir()
+        for name in files:
+            (new_project / f"landing/{day}/{name}.jsonl").write_text(json.dumps({"id": int(name)}) + "\n")
+        if day in marked:
+            (new_project / f"landing/{day}/_SUCCESS").touch()
+    init(new_project, "erp", "snapshots")
+    (source,) = yaml.safe_load((new_project / "models/erp/_sources.yml").read_text())["sources"]
+    assert source["config"]["meta"]["cdc"] == {"format": "snapshots", "location": "landing"} | setting
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [("1.jsonl", "{\"a\": \"\xfc\"}\n".encode("latin-1")), ("1.gz", b"plain"), ("1.gz", gzip.compress(b'{"a": 1}\n' * 99)[:-12])],
