@@ -80,6 +80,10 @@ class FeedCheck:
             message = f"`file_format` is {file_format}, and `format: {given['format']}` is of Delta tables. Take it out."
             self.problem(message, "file_format")
             return
+        for name in ("message_column", "kafka"):
+            if of_format and given.get(name):
+                message = f"`{name}` is for messages in a column, and `format: {given['format']}` is of a table's own rows. "
+                self.problem(f"{message}Take it out, or say which format the messages are of.", name)
         if given.get("message_column") and file_format not in ("parquet", "orc", "delta"):
             message = f"`message_column` is for rows of columns, and `file_format` is {file_format}. Take it out."
             self.problem(message, "message_column")

@@ -756,6 +756,13 @@ def test_a_change_data_feed_is_of_delta_tables(tmp_path: Path) -> None:
     assert loaded(tmp_path, source(feed=feed | {"file_format": "delta"}, tables={"t": {"keys": ["id"]}})).tables
 
 
+@pytest.mark.parametrize(("name", "given"), [("message_column", "value"), ("kafka", KAFKA | {"topics": ["shop.{table}"]})])
+def test_a_change_data_feed_has_no_messages_in_a_column(tmp_path: Path, name: str, given: object) -> None:
+    feed = FEED | {"format": "delta_cdf", "file_format": "delta"} | {name: given}
+    (problem,) = problems(tmp_path, source(feed=feed, tables={"t": {"keys": ["id"]}}))
+    assert f"`{name}` is for messages in a column, and `format: delta_cdf` is of a table's own rows." in problem
+
+
 @pytest.mark.parametrize("other", [{"history": "table"}, {"alternate_keys": [["op"]]}, {"insert_only": True}])
 def test_what_cannot_be_compacted_keeps_no_days(tmp_path: Path, other: dict[str, Any]) -> None:
     (problem,) = problems(tmp_path, source(tables={"t": TABLE | other | {"compact_after_days": 30}}))
