@@ -447,8 +447,8 @@ MUTANTS = (
     Mutant(
         "Q3",
         "macros/control/revisions.sql",
-        "where _cdc_error is null and not exists (select 1 from",
-        "where not exists (select 1 from",
+        "_cdc_error is null and not exists (select 1 from",
+        "not exists (select 1 from",
         ("tests/scenarios/test_operations.py::test_Q3_replayed_rows_count_from_where_they_arrived",),
     ),
     Mutant(

@@ -55,6 +55,20 @@ def test_one_machine_needs_no_address_of_its_name(tmp_path: Path) -> None:
     assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
 
 
+def test_no_secret_is_on_the_command_line_where_any_user_can_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyspark
+    import pyspark.java_gateway
+
+    told: dict[str, dict[str, str]] = {}
+    monkeypatch.setattr(pyspark.java_gateway, "launch_gateway", lambda conf, _: told.update(java=dict(conf.getAll())))
+    monkeypatch.setattr(pyspark, "SparkContext", lambda conf, **_: told.update(spark=dict(conf.getAll())))
+    open_ = {"spark.master": "local[1]", "spark.hadoop.javax.jdo.option.ConnectionUserName": "shop"}
+    secret = {"spark.hadoop.javax.jdo.option.ConnectionPassword": "a", "spark.hadoop.fs.s3a.secret.key": "b",
+              "spark.hadoop.fs.s3a.access.key": "c", "spark.authenticate.secret": "d", "spark.hadoop.fs.s3a.session.token": "e"}
+    start_java(open_ | secret, tmp_path)
+    assert told == {"java": open_, "spark": open_ | secret}
+
+
 @pytest.mark.usefixtures("starting")
 def test_functions_run_in_this_python_whatever_another_spark_is_told(tmp_path: Path) -> None:
     os.environ["PYSPARK_PYTHON"] = "/usr/bin/python3.9"

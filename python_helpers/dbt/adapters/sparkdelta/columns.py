@@ -171,7 +171,7 @@ def _read(text: str) -> tuple[DataType, str]:
     opened = re.match(r"(struct|array|map)<", text)
     if opened is None:
         word = re.match(r"[^<>,(]*(\([\d, ]*\))?", text)[0]  # type: ignore[index]
-        return T._parse_datatype_json_value(_SHORT.get(word, word)), text[len(word) :]
+        return T._parse_datatype_json_value(_SHORT.get(word, word.replace("character(", "char("))), text[len(word) :]
     rest = text[opened.end() :]
     names: list[str] = []
     types: list[DataType] = []
@@ -245,7 +245,8 @@ def _spelled_as(data_type: DataType, other: DataType) -> DataType:
 def _is_sql(text: str) -> bool:
     """Not one of the words that only Delta's log has for a type, nor one with a length: Delta would hold every value to it, and a
     load with a longer one would fail."""
-    return text not in ("integer", "long", "short", "byte") and not re.search(r"\b(varchar|char(acter)?)\s*\(", text, re.IGNORECASE)
+    with_length = re.search(r"\b(varchar|char(acter)?)\s*\(", text, re.IGNORECASE)
+    return text not in ("integer", "long", "short", "byte") and not with_length
 
 
 def want_mapping(sql: str) -> bool:

@@ -35,6 +35,8 @@ _lock = threading.Lock()
 _root: SparkSession | None = None
 _root_settings: dict[str, str] = {}
 
+# what Spark itself shows of no setting (its spark.redaction.regex)
+_SECRET = re.compile("secret|password|token|access[.]?key", re.IGNORECASE)
 LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 
 
@@ -140,7 +142,8 @@ def _start(settings: dict[str, str], root: Path) -> SparkSession:
 
 
 def start_java(conf: Mapping[str, str], root: Path) -> None:
-    """Start the JVM and its SparkContext. What the JVM prints goes to a file: it warns at every start."""
+    """Start the JVM and its SparkContext. What the JVM prints goes to a file: it warns at every start. Secrets are told to the
+    SparkContext alone: any user of the machine can read a command line (`ps`)."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -149,13 +152,15 @@ def start_java(conf: Mapping[str, str], root: Path) -> None:
         os.environ["PYSPARK_PYTHON"] = sys.executable  # functions in Python want this one's packages, whatever another Spark has
         # else Spark asks for the address of the host's name, needed or not, and does not start where the name has none
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+    spark_conf, on_command_line = SparkConf(loadDefaults=False), SparkConf(loadDefaults=False)
+    spark_conf.setAll(list(conf.items()))
+    on_command_line.setAll([(name, value) for name, value in conf.items() if not _SECRET.search(name)])
     log = root / "spark.log"
     if log.exists() and log.stat().st_size:  # why the one before died, where a service has started this one in its place
         log.replace(root / "spark.log.1")
     with open(log, "w", encoding="utf-8") as file:
         try:
-            gateway = launch_gateway(spark_conf, {"stderr": file})  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(on_command_line, {"stderr": file})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
             said = log.read_text(encoding="utf-8", errors="replace").strip()[-1500:]
             raise DbtRuntimeError(
