@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from delta_cdc.settings import Settings
 from tests.scenarios.project import UserProject
 from tests.scenarios.values import Rows, difference, exact_json, read_exactly
 
@@ -15,12 +16,12 @@ FEED = "cases"
 # Whose change sets hold changes of several tables, as messages; a line of a file's `batches` is a message then.
 MIXED = "mixed"
 FEEDS = {FEED: {"format": "rows", "location": "{table}"}, MIXED: {"format": "wal2json_v2", "location": MIXED}}
-# Settings that a file gives under their own names.
-SETTINGS = (
-    "operation", "split_key_changes", "alternate_keys", "history", "delete_mode", "soft_delete_nulls", "created_at", "updated_at",
-    "set_on_insert", "partition_by", "apply", "keyless", "surrogate", "nullable_keys", "insert_only", "occurred_at",
-    "key_changes", "renamed_columns", "mask", "max_errors", "max_delete_share", "expressions", "full_images", "on_schema_change",
-)
+# Settings that a file gives under their own names: all of a table, but those that it has fields of its own for.
+SETTINGS = [
+    name for name, setting in Settings.model_fields.items()
+    if cast(dict[str, Any], setting.json_schema_extra)["level"] != "feed"
+    and name not in ("keys", "sequence_by", "columns", "except_columns", "source_table", "final_name", "paused")
+]
 
 
 @dataclass
@@ -49,8 +50,7 @@ class RowsCase:
         schema = {name: type_ for name, type_ in types.items() if type_}
         sequence = c["sequence"] if isinstance(c["sequence"], list) else [c["sequence"]]
         cdc: dict[str, Any] = {"keys": list(c.get("keys") or []), "sequence_by": sequence}
-        names = {"delete_when": "deleted_when", "truncate_when": "truncated_when", "old_keys": "old_keys",
-                 "ordinal": "ordinal", "transaction": "transaction"}
+        names = {"delete_when": "deleted_when", "truncate_when": "truncated_when"}
         cdc |= {ours: c[theirs] for theirs, ours in names.items() if c.get(theirs)}
         cdc |= {name: c[name] for name in SETTINGS if c.get(name) not in (None, "", [], {})}
         if "renamed_columns" in cdc:
