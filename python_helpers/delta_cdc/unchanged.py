@@ -154,8 +154,9 @@ def _listed(folder: str, depth: int, *, names_only: bool = False) -> Files:
             elif names_only:
                 found[entry.path] = (0, 0)
             else:
-                told = entry.stat()
-                found[entry.path] = (told.st_mtime_ns, told.st_size)
+                with suppress(FileNotFoundError):  # a link to what is gone, or removed meanwhile: a run takes the others too
+                    told = entry.stat()
+                    found[entry.path] = (told.st_mtime_ns, told.st_size)
     return found
 
 

@@ -126,6 +126,17 @@ def test_what_comes_during_a_run_is_for_the_next(shop: Shop) -> None:
     assert not shop.looked().was_loaded()
 
 
+def test_a_link_to_what_is_gone_hides_no_change_set(shop: Shop) -> None:
+    for number in range(20):  # a folder is listed in no order: one of them comes before a new change set
+        (shop.root / f"landing/invoice/old_{number}.json").symlink_to(shop.root / "archive/gone.json")
+    shop.leave(shop.looked())
+    for number in range(20):
+        path = shop.root / f"landing/invoice/new_{number}.json"
+        write(path)
+        assert not shop.looked().was_loaded(), path
+        shop.leave(shop.looked())
+
+
 def test_what_another_writes_to_a_table_during_a_run_is_not_taken_for_its_own(shop: Shop) -> None:
     shop.leave(shop.looked(), ended=datetime.fromtimestamp(SETTLED / 1e9, timezone.utc) - timedelta(seconds=1))
     assert not shop.looked().was_loaded()
