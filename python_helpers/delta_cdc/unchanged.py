@@ -65,7 +65,10 @@ class Looked:
         of the tables, if it is on this machine."""
         if self._reads is None or warehouse is None or not _only_ours(self._project, nodes):
             return
-        logs = _logs(str(warehouse))
+        try:
+            logs = _logs(str(warehouse))
+        except OSError:  # another user's folder is in it, or it lies on the HDFS of a cluster: the run is through all the same
+            return
         newest: dict[str, int] = {}
         for path, (written, _) in logs.items():
             table = os.path.dirname(os.path.dirname(path))

@@ -142,6 +142,18 @@ def test_what_another_writes_to_a_table_during_a_run_is_not_taken_for_its_own(sh
     assert not shop.looked().was_loaded()
 
 
+def test_a_run_is_through_though_its_warehouse_cannot_be_listed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def scandir(folder: str) -> Any:
+        if str(folder).startswith(str(shop.lake)):
+            raise PermissionError(13, "Permission denied", folder)
+        return listed(folder)
+
+    looked, listed = shop.looked(), os.scandir
+    monkeypatch.setattr(os, "scandir", scandir)
+    shop.leave(looked)
+    assert not shop.looked().was_loaded()
+
+
 @pytest.mark.parametrize("other", [
     model("mart", materialized="table"), model("final_invoice", post_hook=["grant"]), hook("grant select on x to y"),
 ])
