@@ -52,9 +52,8 @@ class Looked:
         """Whether the newest run loaded all that is there, and nothing was changed since. If not, what it left is forgotten."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             left = json.loads(self._record.read_text("utf-8"))
-            if self._reads is not None and left == {
-                "reads": self._reads, "warehouse": left["warehouse"], "tables": _digest(sorted(_logs(left["warehouse"]).items())),
-            }:
+            warehouse, schemas = left["warehouse"], left["schemas"]
+            if self._reads is not None and left == self._left(warehouse, schemas, _logs(warehouse, schemas)):
                 return True
         with suppress(OSError):
             self._record.unlink()
@@ -65,9 +64,10 @@ class Looked:
         of the tables, if it is on this machine."""
         if self._reads is None or warehouse is None or not _only_ours(self._project, nodes):
             return
+        schemas = sorted({f"{node.schema}.db".lower() for node in nodes if node.resource_type in ("model", "seed", "snapshot")})
         try:
-            logs = _logs(str(warehouse))
-        except OSError:  # another user's folder is in it, or it lies on the HDFS of a cluster: the run is through all the same
+            logs = _logs(str(warehouse), schemas)
+        except OSError:  # a folder in it is another user's, or it lies on the HDFS of a cluster: the run is through all the same
             return
         newest: dict[str, int] = {}
         for path, (written, _) in logs.items():
@@ -79,9 +79,11 @@ class Looked:
             written = newest.get(str(warehouse / f"{node.schema}.db".lower() / node.alias.lower()), 0)
             if not 0 < written <= _ended(result):  # a table that is elsewhere, or that somebody else wrote to during the run
                 return
-        left = {"reads": self._reads, "warehouse": str(warehouse), "tables": _digest(sorted(logs.items()))}
         with suppress(OSError):
-            self._record.write_text(json.dumps(left), "utf-8")
+            self._record.write_text(json.dumps(self._left(str(warehouse), schemas, logs)), "utf-8")
+
+    def _left(self, warehouse: str, schemas: Sequence[str], logs: Files) -> dict[str, Any]:
+        return {"reads": self._reads, "warehouse": warehouse, "schemas": schemas, "tables": _digest(sorted(logs.items()))}
 
 
 def _only_ours(project: Project, nodes: Collection[Any]) -> bool:
@@ -133,16 +135,14 @@ def _folders(project: Project, feed: Feed) -> Iterator[Path]:
         yield folder / "_delta_log" if table.settings.file_format == "delta" else folder
 
 
-def _logs(warehouse: str) -> Files:
-    """The files of the logs of all tables in the folders of a warehouse's schemas, and what tells that its metastore (of Derby)
-    is another one."""
+def _logs(warehouse: str, schemas: Iterable[str]) -> Files:
+    """The files of the logs of all tables in some folders of a warehouse, and what tells that its metastore (of Derby) is another
+    one. schemas: the folders of the project's own, for a run of another project writes to the warehouse each time."""
     found = _stats([os.path.join(os.path.dirname(warehouse), "metastore", "service.properties")])
-    with os.scandir(warehouse) as schemas:
-        for schema in schemas:
-            if schema.is_dir():
-                with os.scandir(schema.path) as tables:
-                    for table in tables:
-                        found |= _listed(os.path.join(table.path, "_delta_log"), 1)
+    for schema in schemas:
+        with suppress(FileNotFoundError), os.scandir(os.path.join(warehouse, schema)) as tables:
+            for table in tables:
+                found |= _listed(os.path.join(table.path, "_delta_log"), 1)
     return found
 
 

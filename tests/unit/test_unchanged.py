@@ -137,6 +137,16 @@ def test_a_link_to_what_is_gone_hides_no_change_set(shop: Shop) -> None:
         shop.leave(shop.looked())
 
 
+def test_what_other_projects_write_in_their_own_schemas_of_a_warehouse_is_nothing_new(shop: Shop) -> None:
+    other = shop.lake / "crm.db/cdc_runs/_delta_log"
+    write(other / "00000000000000000000.json")
+    shop.leave(shop.looked())
+    write(other / "00000000000000000001.json")
+    assert shop.looked().was_loaded()
+    write(shop.log("cdc_runs") / "00000000000000000001.json")
+    assert not shop.looked().was_loaded()
+
+
 def test_what_another_writes_to_a_table_during_a_run_is_not_taken_for_its_own(shop: Shop) -> None:
     shop.leave(shop.looked(), ended=datetime.fromtimestamp(SETTLED / 1e9, timezone.utc) - timedelta(seconds=1))
     assert not shop.looked().was_loaded()
