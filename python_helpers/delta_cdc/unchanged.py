@@ -15,7 +15,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timezone
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ class _CannotTell(Exception):
 
 
 class Looked:
-    """What a run is about to read. call: its command with all options. files: those of dbt's project."""
+    """What a run is about to read. call: its command with all options. files: those of dbt's project, and its profile."""
 
     def __init__(self, project: Project, call: Sequence[str], files: Files) -> None:
         self._project = project
@@ -41,7 +40,7 @@ class Looked:
         self._began = time.time_ns()
         self._reads: str | None = None
         with suppress(_CannotTell, OSError):  # a folder that cannot be listed is the run's to tell
-            beside = [*_profiles(call), *_package()]
+            beside = [*_package()]
             texts = [path for path in (*files, *beside) if path.endswith((".yml", ".yaml", ".sql"))]
             self._reads = _digest([
                 list(call), os.getcwd(), sorted(files.items()), sorted(_stats(beside).items()), _environment(texts),
@@ -170,14 +169,6 @@ def _stats(paths: Iterable[str]) -> Files:
             told = os.stat(path)
             found[path] = (told.st_mtime_ns, told.st_size)
     return found
-
-
-def _profiles(call: Sequence[str]) -> Iterator[str]:
-    """Where dbt may find its profile."""
-    given = [after for option, after in pairwise(call) if option == "--profiles-dir"]
-    for folder in (*given, os.environ.get("DBT_PROFILES_DIR"), os.getcwd(), os.path.expanduser("~/.dbt")):
-        if folder:
-            yield os.path.join(folder, "profiles.yml")
 
 
 def _package() -> Iterator[str]:

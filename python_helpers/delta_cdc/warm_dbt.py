@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import chain
+from contextlib import contextmanager, suppress
+from itertools import chain, pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -112,7 +112,8 @@ class WarmDbt:
         return json.loads("".join(said) or "null")
 
     def files(self) -> Files:
-        """What a parse reads, by time and size: the project's files, and the packages that it has installed."""
+        """What a parse reads, by time and size: the project's files, the packages that it has installed, and the profile, whose
+        schema it puts into each node."""
         found: Files = {}
         been: set[tuple[int, int]] = set()
         beside = [path for path in _paths_of(os.path.join(self._folder, "dbt_project.yml")) if path.split(os.sep)[0] == ".."]
@@ -136,6 +137,10 @@ class WarmDbt:
                     except OSError:  # gone by now, or an editor's lock, which links to nowhere
                         continue
                     found[path] = (told.st_mtime_ns, told.st_size)
+        for path in _profiles(self._options):
+            with suppress(OSError):
+                told = os.stat(path)
+                found[path] = (told.st_mtime_ns, told.st_size)
         return found
 
 
@@ -145,6 +150,14 @@ def _invoked(runner: Any, *command: str) -> Any:
     if isinstance(interrupted := getattr(result, "exception", None), KeyboardInterrupt):
         raise interrupted
     return result
+
+
+def _profiles(options: Sequence[str]) -> Iterator[str]:
+    """Where dbt may find its profile."""
+    given = [after for option, after in pairwise(options) if option == "--profiles-dir"]
+    for folder in (*given, os.environ.get("DBT_PROFILES_DIR"), os.getcwd(), os.path.expanduser("~/.dbt")):
+        if folder:
+            yield os.path.join(folder, "profiles.yml")
 
 
 def _paths_of(project_file: str) -> list[str]:

@@ -33,6 +33,12 @@ class Runner:
         return SimpleNamespace(success=True, result=None)
 
 
+@pytest.fixture(autouse=True)
+def no_profile_of_ones_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("DBT_PROFILES_DIR", raising=False)
+
+
 @pytest.fixture
 def dbt_of_two(monkeypatch, tmp_path):
     monkeypatch.setattr(dbt.cli.main, "dbtRunner", Runner)
@@ -180,3 +186,25 @@ def test_change_sets_in_the_project_are_no_files_of_it(tmp_path, told, read):
     (tmp_path / "dbt_project.yml").write_text(told)
     found = {path.removeprefix(f"{tmp_path}/") for path in WarmDbt(tmp_path).files()}
     assert found == {"dbt_project.yml", *(f"{folder}/0001.csv" for folder in read)}
+
+
+def test_a_changed_profile_is_parsed_anew_wherever_it_lies(monkeypatch, tmp_path):
+    """dbt itself takes a parsed project with the schema of the profile by which it was parsed."""
+    commands = []
+
+    class Parser(Runner):
+        def invoke(self, arguments):
+            commands.append(next(each for each in arguments if each in ("parse", "run")))
+            return SimpleNamespace(success=True, result=SimpleNamespace(nodes={}))
+
+    monkeypatch.setattr(dbt.cli.main, "dbtRunner", Parser)
+    for folder in ("project", "conf"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "conf/profiles.yml").write_text("schema: a")
+    ticks = WarmDbt(tmp_path / "project", ["--profiles-dir", str(tmp_path / "conf")])
+    with progress_on(Console(file=StringIO())) as progress:
+        ticks.run(progress, "first", "run")
+        ticks.run(progress, "second", "run")
+        (tmp_path / "conf/profiles.yml").write_text("schema: other")
+        ticks.run(progress, "third", "run")
+    assert commands == ["parse", "run", "run", "parse", "run"]
