@@ -87,7 +87,8 @@ class Looked:
 
 def _only_ours(project: Project, nodes: Collection[Any]) -> bool:
     """Whether a run does nothing but load the feeds: no table of the user's, no hook."""
-    ours = {name for table in project.tables for name in (*table.models, f"raw_{table.feed}")} | {"cdc_change_sets"}
+    ours = {name for table in project.tables for name in (*table.models, f"raw_{table.feed}")}
+    ours |= {"cdc_change_sets", "cdc_table_log"}
     for node in nodes:
         if node.resource_type == "operation" and not _OURS.fullmatch(node.raw_code.strip()):
             return False
