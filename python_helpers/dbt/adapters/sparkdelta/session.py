@@ -35,8 +35,8 @@ _lock = threading.Lock()
 _root: SparkSession | None = None
 _root_settings: dict[str, str] = {}
 
-# what Spark itself shows of no setting (its spark.redaction.regex)
-_SECRET = re.compile("secret|password|token|access[.]?key", re.IGNORECASE)
+# what Spark itself shows of no setting (its spark.redaction.regex), and by what ADLS and GCS sign in
+_SECRET = re.compile("secret|password|token|(access|account|private)[.]?key", re.IGNORECASE)
 LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 
 
