@@ -47,7 +47,7 @@
   {%- if not anew and not state.rebuild and delta_cdc.nothing_to_do(staged, state, reached) -%}
     {%- do adapter.plan_write(this,
           {'skip': true, 'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
-    {{ return(delta_cdc._history_rows(settings, staging, none) if delta_cdc._only_reads() else delta_cdc._nothing_new()) }}
+    {{ return(delta_cdc._history_rows(settings, staging, keys) if delta_cdc._only_reads() else delta_cdc._nothing_new()) }}
   {%- endif -%}
   {%- set plan = delta_cdc.plan_of_load(settings, staging, keys, state, staged, anew, reached) -%}
   {%- set keys = plan['keys'] -%}

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import ANY
 
 import duckdb
 import pytest
@@ -2237,6 +2238,24 @@ def test_a_small_table_is_tested_whole_and_a_large_one_by_a_bucket_of_keys(name:
     assert sql_of_test(name, model, states, {"test_buckets": 11}, size=2**30).count(", 11) = 1") == large.count(", 5) = 0")
     assert ", 30) = 0)" in sql_of_test(name, model, states, size=2**40)
     assert ", 5) = 1)" in sql_of_test(name, model, states, size=2**30, day="0007-11-26")
+
+
+def test_K1_a_history_table_with_nothing_new_is_shown_with_its_key_changes() -> None:
+    """`dbt show` runs what `dbt compile` writes: without the keys table a row that moved was current at both of its keys."""
+    settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["id", "a"], "history": "table"}
+    staged = SimpleNamespace(columns={"id": "integer", "a": "integer"})
+    state = SimpleNamespace(rebuild=False, batch_id=9, columns={}, notes={"shape": ANY})
+    quiet = ("refuse_sample", "note_columns", "_refuse_other_keys", "refuse_other_staging", "refuse_before_staging")
+    made = giving({
+        **dict.fromkeys(quiet, ""), "settings": settings, "_retired_columns": [], "made_of": {}, "resolved_batch_id": 9,
+        "let_through": {"staging": "s.stg", "staged": staged, "held": None}, "nothing_to_do": True, "_looked_at": None,
+    })
+    made["progress"] = {"s.stg": staged, "s.hist": state}.get
+    macros = load(
+        made, this="s.hist", flags=SimpleNamespace(WHICH="show"), is_incremental=lambda: True,
+        adapter=SimpleNamespace(plan_write=lambda *_: None),
+    )
+    assert "left join s.int as k" in macros["history"]("source", "s.stg", "s.int")
 
 
 def test_H1_the_types_of_a_history_stand_in_one_line_of_its_sql() -> None:
