@@ -12,6 +12,7 @@
   {%- set keys = parents['keys'] -%}
   {%- set state = adapter.table_state(parents.staging_table) -%}
   {%- do delta_cdc.follow_staging(settings, state, adapter.table_state(table).columns) -%}
+  {%- do delta_cdc._leave_out_unstaged(settings, state.columns) -%}
   {%- do delta_cdc._refuse_below_horizon(settings, parents.staging_table, moment, known_at) -%}
   {%- set known = delta_cdc.unheld(settings, parents.staging_table) if delta_cdc.may_be_held(settings) else parents.staging -%}
   {%- if known_at is not none -%}
@@ -32,6 +33,28 @@
   {%- endif -%}
   {{ return(delta_cdc._final_as_of(settings, known, keys, until)) }}
 {%- endmacro %}
+
+
+{#- What was listed just now staging has from the next run on: until then final has neither it nor what is made of it, and what was
+    renamed under its old name. staged: staging's columns. -#}
+{% macro _leave_out_unstaged(settings, staged) %}
+  {%- set types, made, columns, unstaged = {}, {}, [], [] -%}
+  {%- for column, type in settings.column_types.items() -%}
+    {%- set name = column if column in staged else settings.renamed_columns.get(column) -%}
+    {%- if name in staged %}{% do types.update({name: type}) %}{% endif -%}
+    {%- if name != column %}{% do unstaged.append(column) %}{% endif -%}
+  {%- endfor -%}
+  {%- if not staged or not unstaged %}{{ return('') }}{% endif -%}
+  {%- set expressions = settings.get('expressions') or {} -%}
+  {%- for column, sql in expressions.items() if not delta_cdc.columns_named(unstaged, [sql]) -%}
+    {%- do made.update({column: sql}) -%}
+  {%- endfor -%}
+  {%- for column in settings['columns'] -%}
+    {%- set name = settings.renamed_columns.get(column) if column in unstaged and column not in made else column -%}
+    {%- if name in made or (name in staged and column not in expressions) %}{% do columns.append(name) %}{% endif -%}
+  {%- endfor -%}
+  {%- do settings.update({'column_types': types, 'columns': columns, 'expressions': made}) -%}
+{% endmacro %}
 
 
 {#- As in history, a change or truncate counts from the highest time on that its entity has seen: time never runs backwards along

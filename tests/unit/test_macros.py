@@ -557,6 +557,28 @@ def test_H4_as_of_takes_the_changes_up_to_a_moment() -> None:
     assert macros["_moment"]("2026-01-01") == "'2026-01-01'"
 
 
+def test_H4_E1_as_of_before_a_run_that_brings_staging_its_new_columns() -> None:
+    """`c` and what is made of it are new, `b` was `a`, and `gone` is no longer listed: final has them as staging does."""
+    made = {"once": "a", "twice": "c * 2", "at": "_cdc_occurred_at"}
+    settings = {
+        "keys": ["id"], "column_types": {"id": "int", "b": "int", "c": "int"}, "renamed_columns": {"b": "a"},
+        "columns": ["id", "b", "c", "gone", *made], "expressions": made,
+    }  # fmt: skip
+    staged = dict.fromkeys(["id", "a", "gone", "_cdc_occurred_at"], "integer")
+    macros = load(
+        giving({
+            "_parents_of_final": {"source": "f.t", "staging": "s.stg", "staging_table": "s.stg", "keys": None},
+            "_table_settings": settings, "follow_staging": "", "_refuse_below_horizon": "",
+            "_final_as_of": "", "_final_rows": "", "may_be_held": False, "has_entities": True,
+        }),
+        adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(columns=staged)),
+    )
+    macros["as_of"]("s.final", "2026-01-01")
+    assert settings["columns"] == ["id", "a", "gone", "once", "at"]
+    assert settings["column_types"] == {"id": "int", "a": "int"}
+    assert settings["expressions"] == {"once": "a", "at": "_cdc_occurred_at"}
+
+
 def adopted(
     keys: list[str], fields: list[str], notes: dict, command: str = "run", there: tuple[str, ...] = (), **properties: str
 ) -> tuple[dict, list[str]]:
