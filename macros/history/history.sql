@@ -29,6 +29,7 @@
     {%- do types.append(column ~ ' ' ~ staged.columns[column]) -%}
   {%- endfor -%}
   {%- if not in_table -%}
+    {%- do delta_cdc.refuse_before_staging(settings, staged) -%}
     {{ return(delta_cdc._history_rows(settings, delta_cdc.unheld(settings, staging), keys, types)) }}
   {%- endif -%}
   {%- set readable, state = delta_cdc.let_through(settings, staging), delta_cdc.progress(this) -%}

@@ -2292,12 +2292,26 @@ def test_E4_H1_a_history_that_is_a_view_is_made_anew_where_what_it_is_made_of_is
     settings = {**SETTINGS, "columns": ["id", "twice"], "tracked": ["id", "twice"], "expressions": {"twice": "a * 2"}}
 
     def sql(**types: str) -> str:
-        staged = SimpleNamespace(columns={"id": "integer", "a": "integer", "_cdc_occurred_at": "integer", **types})
+        columns = {"id": "integer", "a": "integer", "_cdc_occurred_at": "integer", **types}
+        staged = {"exists": True, "columns": columns, "notes": {}}
         quiet = giving({"refuse_sample": "", "note_columns": "", "_retired_columns": [], "unheld": "s.stg"})
         made = {**quiet, "settings": lambda _: dict(settings), "progress": lambda _: staged}
         return load(made, this="s.hist")["history"]("source", "s.stg")
 
     assert (sql(**widened) == sql()) is (not widened)
+
+
+def test_K8_a_history_that_is_a_view_is_not_made_by_keys_that_staging_has_not_taken() -> None:
+    settings = {**SETTINGS, "feed": "f", "table": "t", "keys": ["a"], "columns": ["id", "a"], "tracked": ["id", "a"]}
+    quiet = giving({"refuse_sample": "", "note_columns": "", "_retired_columns": [], "unheld": "s.stg", "settings": settings})
+    for properties in ({}, {"delta_cdc.keys": '["a"]'}):
+        staged = {"exists": True, "columns": {"id": "integer"}, "notes": {"keys": ["id"]}, "properties": properties}
+        history = load({**quiet, "progress": lambda _, staged=staged: staged}, this="s.hist")["history"]
+        if properties:
+            assert history("source", "s.stg").startswith("with ")
+        else:
+            with pytest.raises(CompilerError, match=r"`keys` are \[a\], and staging still has \[id\]"):
+                history("source", "s.stg")
 
 
 def test_H1_a_history_may_have_columns_of_any_name() -> None:
