@@ -2314,6 +2314,21 @@ def test_K8_a_history_that_is_a_view_is_not_made_by_keys_that_staging_has_not_ta
                 history("source", "s.stg")
 
 
+@pytest.mark.parametrize(("versions", "found"), [
+    ("(null, 3), (3, 7), (9, null)", 0), ("(1, 3)", 0), ("(null, null)", 0), ("(null, 3), (2, null)", 1),
+    ("(1, null), (1, null)", 1), ("(5, 3)", 1), ("(null, 3), (null, 7), (8, 9)", 1), ("(null, null), (null, null)", 1),
+])  # fmt: skip
+def test_H1_versions_that_overlap_are_found_also_where_they_are_from_before_the_feed(versions: str, found: int) -> None:
+    sql = sql_of_test("history_intervals_do_not_overlap", "hist_f__t", {"stg_f__t": STAGED, "hist_f__t": FINAL})
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"""create view hist as select 'e' as _cdc_entity, valid_from::int as valid_from, valid_to::int as valid_to
+            from (values {versions}) as v (valid_from, valid_to)"""
+        )
+        sql = sql.replace("s.hist_f__t", "hist").replace("struct(valid_from)", "{'valid_from': valid_from}")
+        assert len(connection.execute(sql).fetchall()) == found
+
+
 def test_H1_a_history_may_have_columns_of_any_name() -> None:
     sql = sql_of_test("history_intervals_do_not_overlap", "hist_f__t", {"stg_f__t": STAGED, "hist_f__t": FINAL})
     assert re.findall(r"\bas (\w+)", sql) == ["_cdc_next_from"]  # beside `*` another would be ambiguous with a column
