@@ -2262,6 +2262,30 @@ def test_a_small_table_is_tested_whole_and_a_large_one_by_a_bucket_of_keys(name:
     assert ", 5) = 1)" in sql_of_test(name, model, states, size=2**30, day="0007-11-26")
 
 
+@pytest.mark.parametrize(("renamed", "rebuild"), [({}, False), ({"a": "old"}, True)])
+def test_E2_a_history_table_is_made_anew_where_a_column_is_said_to_have_had_another_name(renamed: dict, rebuild: bool) -> None:
+    """Also where `old` left it before (`sync_all_columns`), so that its columns are the same: the view has the old values."""
+    planned: list[dict] = []
+    columns = {"id": "integer", "a": "integer", "old": "integer"}
+    state = SimpleNamespace(rebuild=False, batch_id=9, columns={}, notes={})
+    staged = SimpleNamespace(columns=columns, properties={}, committed=9, exists=True)
+    quiet = ("refuse_sample", "_refuse_other_keys", "refuse_other_staging", "refuse_before_staging", "gain_deletion_vectors",
+             "_spell_as_staged", "_history_rows", "_history_merged")  # fmt: skip
+    made = giving({
+        **dict.fromkeys(quiet, ""), "_retired_columns": [], "made_of": {}, "resolved_batch_id": 9, "nothing_to_do": False,
+        "let_through": {"staging": "s.stg", "staged": staged, "held": None}, "note_of_revision": {}, "transaction": {},
+        "plan_of_load": SimpleNamespace(mode="late", skip=False, changes=0, revised=False, keys=None),
+    })
+    made["progress"] = {"s.stg": staged, "s.hist": state}.get
+    for said in ({}, renamed):
+        settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["id", "a"], "history": "table", "renamed_columns": said}
+        made["settings"] = lambda _, settings=settings: settings
+        adapter = SimpleNamespace(plan_write=lambda _, plan: planned.append(plan))
+        load(made, this="s.hist", adapter=adapter, is_incremental=lambda: True)["history"]("source", "s.stg")
+        state.notes = planned[-1]["notes"]
+    assert planned[-1]["rebuild"] is rebuild
+
+
 def test_K1_a_history_table_with_nothing_new_is_shown_with_its_key_changes() -> None:
     """`dbt show` runs what `dbt compile` writes: without the keys table a row that moved was current at both of its keys."""
     settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["id", "a"], "history": "table"}
