@@ -35,8 +35,8 @@
 {%- endmacro %}
 
 
-{#- What was listed just now staging has from the next run on: until then final has neither it nor what is made of it, and what was
-    renamed under its old name. staged: staging's columns. -#}
+{#- What was listed just now staging has from the next run on: until then final has neither it nor what is made of it, and what
+    was renamed under its old name. staged: staging's columns. -#}
 {% macro _leave_out_unstaged(settings, staged) %}
   {%- set types, made, columns, unstaged = {}, {}, [], [] -%}
   {%- for column, type in settings.column_types.items() -%}

@@ -40,8 +40,8 @@
   {%- endif -%}
   {%- do delta_cdc.refuse_before_staging(settings, readable.staged) -%}
   {%- set staging, staged = readable.staging, readable.staged -%}
-  {%- set shape = settings['keys'] ~ ' with ' ~ types ~ settings['columns'] ~ ' by '
-        ~ settings['tracked'] ~ ', ' ~ delta_cdc._shape(settings, ['set_on_insert', 'filled_by_field', 'expressions', 'renamed_in_staging']) -%}
+  {%- set shape = settings['keys'] ~ ' with ' ~ types ~ settings['columns'] ~ ' by ' ~ settings['tracked'] ~ ', '
+        ~ delta_cdc._shape(settings, ['set_on_insert', 'filled_by_field', 'expressions', 'renamed_in_staging']) -%}
   {%- set reshaped = is_incremental() and state.notes.get('shape') != shape -%}
   {%- set anew = not is_incremental() or reshaped -%}
   {%- set reached = delta_cdc.resolved_batch_id(keys, staged) -%}
