@@ -116,10 +116,9 @@ changed as (
   select {{ told }}, _cdc_number, 'U' as _cdc_op
   from compared
   where _cdc_number > 0 and case
-    when _cdc_before is null then true
+    when _cdc_before is null or _cdc_before._cdc_next_sure < _cdc_number then true
     when _cdc_error is not null then not (_cdc_before._cdc_error <=> _cdc_error and _cdc_before._cdc_message <=> _cdc_message)
-    else _cdc_before._cdc_error is not null or _cdc_before._cdc_is_gone or _cdc_before._cdc_next_sure < _cdc_number
-      or not _cdc_before.compared <=> {{ compared }}
+    else _cdc_before._cdc_error is not null or _cdc_before._cdc_is_gone or not _cdc_before.compared <=> {{ compared }}
   end
   union all  -- deleted by the first snapshot without it that tells all of its keys
   select {% for column in columns -%}

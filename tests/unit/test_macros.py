@@ -2490,6 +2490,30 @@ def test_S10_H1_what_a_copy_without_rows_deletes_has_the_time_of_the_copy(time_t
     assert time.endswith(f"s._cdc_modified_at) as {time_type}))") == is_told
 
 
+def test_S10_Q1_a_row_that_cannot_be_used_and_was_away_for_a_copy_is_quarantined_again() -> None:
+    """As where each copy is loaded by itself: its place in the order is the newer copy's."""
+    settings = {
+        **KEYED, "format": "snapshots", "sequence_by": ["_snapshot"], "occurred_at": "_snapshot_time", "columns": ["id", "a"],
+        "column_types": {"id": "int", "a": "int"}, "snapshots": {"rows": "v", "pending": [], "past": None, "time_type": None},
+    }
+    (sql,) = re.findall(r"(compared as \(.*?\n\)),\nplaced as", MACROS["changes_of_snapshots"](settings), re.DOTALL)
+    before = """_cdc_number := told._cdc_number, _cdc_next_sure := s._cdc_next_sure, compared := a, _cdc_error := _cdc_error,
+        _cdc_message := _cdc_message, _cdc_is_gone := _cdc_is_gone"""
+    sql = re.sub(r"lag\(struct\(.*\)\)", f"lag(struct_pack({before}))", sql).replace("struct(`a`)", "a")
+    sql = sql.replace("array()", "[]::text[]").replace("<=>", "is not distinct from").replace("`", '"')
+    with duckdb.connect() as connection:
+        connection.execute(
+            "create table snapshots as select * from (values (1, 2), (2, 3), (3, 4), (4, null)) as s (_cdc_number,_cdc_next_sure)"
+        )
+        connection.execute(
+            """create table told as select *, id as _cdc_row, []::text[] as _cdc_missing, null::text as _cdc_undeclared,
+            null::int as _cdc_occurred_at, false as _cdc_is_gone, null::int as a, 'cast:a' as _cdc_error, 'x' as _cdc_message
+            from (values (1, 7), (3, 7), (4, 7)) as t (_cdc_number, id)"""
+        )
+        found = connection.execute(f"with {sql} select _cdc_number, _cdc_op, _cdc_error from changed order by 1").fetchall()
+    assert found == [(1, "U", "cast:a"), (2, "D", None), (3, "U", "cast:a")]
+
+
 def final_evolved(wish: str, **settings: Any) -> dict[str, Any]:
     """What becomes of a final whose staging has a new column and a new field of a struct."""
     struct = {"type": "struct", "fields": [{"name": "x", "type": "integer"}]}
