@@ -118,6 +118,27 @@
 {% endmacro %}
 
 
+{#- A column becomes a value of a multiset. Where the feed had it before, staged rows would not be known again: before it was
+    listed they have null for what they told, and what takes rows away tells nothing of a column that was no value. -#}
+{% macro _refuse_values_told_before(settings, state, new) %}
+  {%- for column in new -%}
+    {%- set told = [] -%}
+    {%- if column in state.columns -%}
+      {%- do told.append("_cdc_op = 'D' and " ~ delta_cdc.quoted(column) ~ ' is null or _cdc_key_before is not null') -%}
+    {%- endif -%}
+    {%- if '_cdc_undeclared' in state.columns -%}
+      {%- do told.append('exists(map_keys(_cdc_undeclared), name -> lower(name) = ' ~ delta_cdc.literal(column | lower) ~ ')') -%}
+    {%- endif -%}
+    {%- if told and adapter.query_rows('select 1 as found from ' ~ delta_cdc._model_of(settings, 'staging')
+          ~ ' where _cdc_error is null and (' ~ told | join(' or ') ~ ') limit 1') -%}
+      {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ 'rows of a multiset are their values, and `'
+            ~ column ~ '` would become one, which the feed had before: staged rows would not be known again. Nothing was loaded.'
+            ~ delta_cdc._or_load_anew(settings, 'Keep it out of final (`except_columns`)')) -%}
+    {%- endif -%}
+  {%- endfor -%}
+{% endmacro %}
+
+
 {#- Staged positions, and the values of a multiset, are compared with new ones: their parts stay what they are. -#}
 {% macro _refuse_other_order(settings, state) %}
   {%- set about = delta_cdc.about_table(settings) -%}
@@ -135,7 +156,9 @@
       {%- do exceptions.raise_compiler_error(about ~ "rows of a multiset are their values, and "
             ~ staged | reject('in', settings['values']) | join(', ') ~ " would no longer be one." ~ remedy) -%}
     {%- endif -%}
-    {%- do settings.update({'values': staged + (settings['values'] | reject('in', staged) | list)}) -%}
+    {%- set new = settings['values'] | reject('in', staged) | list -%}
+    {%- if new and staged %}{% do delta_cdc._refuse_values_told_before(settings, state, new) %}{% endif -%}
+    {%- do settings.update({'values': staged + new}) -%}
   {%- endif -%}
 {% endmacro %}
 

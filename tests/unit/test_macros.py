@@ -931,6 +931,33 @@ def test_N1_the_values_of_a_multiset_keep_their_places() -> None:
         refuse(settings, {"columns": {"_cdc_key_before": struct("a", "gone")}})
 
 
+@pytest.mark.parametrize(("columns", "undeclared", "staged", "refused"), [
+    (["a"], None, "D", False), (["a"], "new", "I", True), (["a"], "NEW", "I", True), (["a"], "other", "D", False),
+    (["a", "new"], None, "D", True), (["a", "new"], None, "D whole", False), (["a", "new"], None, "U", True),
+    (["a", "new"], None, "I", False), (["a", "new"], "new", "I", True),
+])  # fmt: skip
+def test_N1_a_column_that_the_feed_had_before_becomes_no_value(
+    columns: list[str], undeclared: str | None, staged: str, refused: bool
+) -> None:
+    """It was not listed, and staged rows have null for it; or no column of final, and old sides of updates tell nothing of it."""
+    with duckdb.connect() as connection:
+        connection.execute("create macro map_keys_of(given) as coalesce(map_keys(given), [])")
+        connection.execute(
+            "create table stg as select null as _cdc_error, $1[1] as _cdc_op, if($1 = 'U', 1, null) as _cdc_key_before, "
+            "if($1 = 'D whole', 1, null) as new, case when $2 is not null then map([$2::text], ['x']) end as _cdc_undeclared",
+            [staged, undeclared])
+
+        def rows(sql: str) -> list:
+            told = r"exists\(map_keys\((\w+)\), name -> (.*?= '\w+')\)"
+            sql = re.sub(told, r"len(list_filter(map_keys_of(\1), name -> \2)) > 0", sql)
+            return connection.execute(sql.replace("`", "")).fetchall()
+
+        refuse = load(giving({"_model_of": "stg"}), this="stg", adapter=SimpleNamespace(query_rows=rows))["_refuse_other_order"]
+        state = {"columns": {**dict.fromkeys([*columns, "_cdc_undeclared"], "x"), "_cdc_key_before": struct("a")}}
+        with pytest.raises(CompilerError, match="`new` would become one") if refused else nullcontext():
+            refuse({**BAG, "values": ["a", "new"]}, state)
+
+
 @pytest.mark.parametrize(
     ("told_by", "before"),
     [
