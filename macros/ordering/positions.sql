@@ -3,8 +3,9 @@
     highest    SQL of the highest position staged before (none: nothing was): changes at or below it are late
     to_stage   settings of the table that they are to be staged in: adds {repeated, late_repeated, keys_may_move, undeclared,
                undeclared_columns, time_type, highest, highest_type, late_range, late_range_type}, where repeated counts
-               those that say again what another of them says (O4), and late_repeated the late ones of these. Of a key change
-               that comes as delete and insert (K6), a half that comes alone is late -#}
+               those that say again what another of them says (O4; without a key: what one of an earlier change set says), and
+               late_repeated the late ones of these. Of a key change that comes as delete and insert (K6), a half that comes alone
+               is late -#}
 {% macro about_changes(changes, highest, to_stage=none) -%}
 {%- set position = 'if(_cdc_error is null, struct(_cdc_sequence, _cdc_ordinal), null)' -%}
 {%- set new_highest = 'greatest(max(' ~ position ~ '), ' ~ highest ~ ')' if highest else 'max(' ~ position ~ ')' -%}
@@ -20,7 +21,12 @@ select
   {%- if to_stage %},
   -- or two hashes met: then it is looked at closely for nothing
   {% set hash = 'xxhash64(' ~ delta_cdc._content_columns(to_stage) | join(', ') ~ ')' -%}
-  {%- if not to_stage.get('reads_much') -%}
+  {%- if not (to_stage.get('keys') and to_stage.keyless == 'none') -%}  {#- N1: equal rows of one change set are all rows -#}
+  {%- set told_again = '(select count(*) from (select *, min(_cdc_batch_id) over (partition by ' ~ hash ~ ') as _cdc_first from '
+        ~ changes ~ ') where _cdc_batch_id > _cdc_first and _cdc_sequence is not null' -%}
+  {{ told_again }}) as repeated,
+  {{ told_again ~ ' and ' ~ is_late ~ ')' if highest else '0' }} as late_repeated,
+  {%- elif not to_stage.get('reads_much') -%}
   count(*) - size(collect_set({{ hash }})) as repeated,
   {{ late ~ ' - size(collect_set(if(' ~ is_late ~ ', ' ~ hash ~ ', null)))' if highest else '0' }} as late_repeated,
   {%- else -%}  {#- beside other aggregates, each distinct hash has states of them all: too much where there are many -#}

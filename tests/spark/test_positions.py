@@ -41,7 +41,8 @@ def test_O1_a_moment_that_json_cannot_hold_is_not_noted(spark):
 
 
 def test_O4_a_late_change_that_a_load_has_twice_is_repeated(spark):
-    settings = {"column_types": {"id": "int", "seq": "int"}, "sequence_by": ["seq"], "split_key_changes": False}
+    settings = {"column_types": {"id": "int", "seq": "int"}, "sequence_by": ["seq"], "split_key_changes": False,
+                "keys": ["id"], "keyless": "none"}
     spark.sql(
         """create or replace temporary view loaded as select *, 'U' as _cdc_op, cast(null as string) as _cdc_key_before,
           struct(seq) as _cdc_sequence, cast(null as bigint) as _cdc_ordinal, cast(null as string) as _cdc_error,

@@ -922,6 +922,24 @@ def test_N1_what_tells_when_and_how_is_no_value(told_by: dict, values: list[str]
     assert ("n (utc)" in found) == ("`n (utc)`" not in told_by["sequence_by"])
 
 
+@pytest.mark.parametrize(("again", "repeated"), [([], (0, 0)), ([(1, 9), (1, 9)], (2, 0)), ([(7, 2), (1, 9), (5, None)], (2, 1))])
+def test_N1_O4_equal_rows_of_one_change_set_are_not_repeated(again: list[tuple], repeated: tuple[int, int]) -> None:
+    """Two changes are late, three equal ones and one without a position are not; `again` comes in the next change set."""
+    settings = {**BAG, "column_types": {"a": "int"}, "sequence_by": ["seq"], "split_key_changes": False}
+    sql = MACROS["about_changes"]("changes", "row(5, 0)", to_stage=settings)
+    parts = re.findall(r"(\(select count\(\*\) from \(select .*\)) as (?:late_)?repeated,\n", sql)
+    for of_spark, of_duckdb in (("xxhash64(", "hash("), ("struct(", "row("), ("sort_array(", "list_sort("), ("`", "")):
+        parts = [part.replace(of_spark, of_duckdb) for part in parts]
+    rows = [(2, 7, 2), (2, 8, 2), *[(2, 1, 9)] * 3, (2, 5, None), *((3, *row) for row in again)]
+    with duckdb.connect() as connection:
+        connection.execute(
+            """create table changes (_cdc_batch_id int, a int, _cdc_sequence int, _cdc_ordinal int default 0, _cdc_op text,
+            _cdc_key_before int, _cdc_error text, _cdc_raw text, _cdc_missing text[])"""
+        )
+        connection.executemany("insert into changes (_cdc_batch_id, a, _cdc_sequence) values (?, ?, ?)", rows)
+        assert connection.execute(f"select {', '.join(parts)}").fetchone() == repeated
+
+
 def test_N1_the_values_of_a_multiset_keep_their_places() -> None:
     refuse = load(this="s.stg")["_refuse_other_order"]
     settings = {**SETTINGS, "feed": "f", "table": "t", "values": ["new", "a", "b"]}
