@@ -161,9 +161,11 @@ changes as (
 {% endmacro %}
 
 
-{#- The columns by which a row differs from what it was: those that are published, unless `expressions` may look at others. -#}
+{#- The columns by which a row differs from what it was: those that are published, unless `expressions` may look at others. Of
+    `set_on_insert` a compaction left the first value alone (R1), which the newest copy need not have. -#}
 {% macro _compared_columns(settings) %}
-  {%- set all = settings.column_types.keys() | reject('in', settings['keys']) | list -%}
+  {%- set kept = settings['keys'] + (settings.get('set_on_insert') or [] if settings.get('horizon') else []) -%}
+  {%- set all = settings.column_types.keys() | reject('in', kept) | list -%}
   {{ return(all if settings.get('expressions') else all | select('in', settings['columns']) | list) }}
 {% endmacro %}
 

@@ -2559,6 +2559,18 @@ def test_S10_Q1_a_row_that_cannot_be_used_and_was_away_for_a_copy_is_quarantined
     assert found == [(1, "U", "cast:a"), (2, "D", None), (3, "U", "cast:a")]
 
 
+@pytest.mark.parametrize(("horizon", "expressions", "compared"), [
+    (None, {}, ["a", "b"]), ("h", {}, ["b"]), ("h", {"b": "c + 1"}, ["b", "c"]), (None, {"b": "c + 1"}, ["a", "b", "c"]),
+])  # fmt: skip
+def test_S10_R1_what_a_compaction_keeps_of_an_insert_is_not_compared_with_copies(
+    horizon: str | None, expressions: dict[str, str], compared: list[str]
+) -> None:
+    """Else each row whose column is another one by now is updated by the next copy, and final's `updated_at` is that copy's."""
+    settings = {"keys": ["id"], "columns": ["id", "a", "b"], "column_types": dict.fromkeys(["id", "a", "b", "c"], "int")}
+    settings |= {"set_on_insert": ["a"], "expressions": expressions, "horizon": horizon}
+    assert MACROS["_compared_columns"](settings) == compared
+
+
 def final_evolved(wish: str, **settings: Any) -> dict[str, Any]:
     """What becomes of a final whose staging has a new column and a new field of a struct."""
     struct = {"type": "struct", "fields": [{"name": "x", "type": "integer"}]}
