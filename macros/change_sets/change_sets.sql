@@ -209,8 +209,10 @@ met as (
     from {{ known if known is not string else '(' ~ known ~ ')' }}
   ) as known
     on known.feed = found.feed and known.change_set = found.change_set
-    -- rewritten since: another size or time makes it a new change set; a ledger rebuilt from the tables knows neither
-    and (known.size is null or (known.is_newest and known.size = found.size and known.modified_at = found.modified_at))
+    -- rewritten since: another size or time makes it a new change set; a ledger rebuilt from the tables knows neither, but when
+    -- its rows were staged (none of a configured table: not even that)
+    and if(known.size is null, found.modified_at <= coalesce(known.discovered_at, found.modified_at),
+      known.is_newest and known.size = found.size and known.modified_at = found.modified_at)
 )
 {%- set copies = feeds.values() | selectattr('format', 'equalto', 'snapshots') | map(attribute='feed') | list
       if above is none else [] -%}

@@ -1615,9 +1615,9 @@ def taken(names: list[str], **settings: Any) -> list[str]:
     return [change_set for change_set, _, _ in recorded_first(names, **settings)]
 
 
-def recorded_first(names: list[str], **settings: Any) -> list[tuple[str, int, int]]:
+def recorded_first(names: list[str], known: str | None = None, **settings: Any) -> list[tuple[str, int, int]]:
     """The same, each with its size and the day of January of its time: by the ledger's SQL, run by DuckDB. names: of files of one
-    byte, each a day younger than the one before."""
+    byte, each a day younger than the one before. known: the rows that the ledger has, as SQL; then only what is new is told."""
     feed = {"feed": "f", "format": "rows", "unit": "file", "order": "name", "settle_seconds": 0, "list_after": False,
             "start_from": None, "expect_contiguous": False, "ready": "_SUCCESS", "tables": ["t"], **settings}
     sql = load()["_new_change_sets"]({"f": feed}, "select * from known_sets", 0, "now()")
@@ -1631,9 +1631,12 @@ def recorded_first(names: list[str], **settings: Any) -> list[tuple[str, int, in
         connection.execute("create macro element_at(list, place) as list[place]")
         connection.execute("create table known_sets (feed text, change_set text, unit text, size bigint, modified_at timestamp, "
                            "batch_id bigint, discovered_at timestamp, status text, retracted_at timestamp)")
+        if known:
+            connection.execute(f"insert into known_sets {known}")
         connection.execute("create table cdc_listing as select 'f' as feed, '/l/t/' || unnest($1) as path, 1::bigint as size, "
                            "timestamp '2025-12-31' + interval 1 day * unnest(range(1, len($1) + 1)) as modified_at", [names])
-        found = connection.execute(f"select change_set, size::int, day(modified_at) from ({sql}) order by batch_id").fetchall()
+        found = connection.execute(
+            f"select change_set, size::int, day(modified_at) from ({sql}) where is_new order by batch_id").fetchall()
     return [(change_set.removeprefix("/l/t/"), size, day) for change_set, size, day in found]
 
 
@@ -1658,6 +1661,13 @@ def test_S4_what_is_hidden_in_a_folder_makes_no_other_change_set_of_it() -> None
     assert recorded_first([*files, "a/.DS_Store", "a/_processed"], unit="folder") == recorded_first(files, unit="folder")
     assert recorded_first([*files, "a/2.jsonl"], unit="folder", order="modified") == [("a", 3, 3)]
     assert taken(["b/_started", "c/_SUCCESS", "c/1.jsonl"], unit="folder", list_after=True) == []  # b is being written
+
+
+@pytest.mark.parametrize(("staged", "new"), [("'2026-01-02 01:00'", []), ("'2026-01-01 01:00'", ["latest.csv"]), ("null", [])])
+def test_S4_S5_what_is_rewritten_after_the_ledger_was_lost_is_a_new_change_set(staged: str, new: list[str]) -> None:
+    """The file is of January 2: of what the tables told of it only the time at which its rows were staged is known."""
+    known = f"select 'f', '/l/t/latest.csv', 'file', null, null, 5, {staged}::timestamp, 'recovered', null"
+    assert [each for each, _, _ in recorded_first(["0.csv", "latest.csv"], known)] == ["0.csv", *new]
 
 
 class Ledger:
