@@ -100,7 +100,7 @@ where false
 {% endmacro %}
 
 
-{#- The feeds of this project: {feed: settings of the feed, with `tables`}. -#}
+{#- The feeds of this project: {feed: settings of the feed, with `tables`, their names in the feed}. -#}
 {% macro _feeds() %}
   {%- set feeds = {} -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
@@ -114,7 +114,9 @@ where false
             'settle_seconds': table.settle_seconds,
             'start_from': table.start_from, 'expect_contiguous': table.expect_contiguous, 'tables': []}}) -%}
     {%- endif -%}
-    {%- do feeds[table.feed].tables.append(table.source_table) -%}
+    {#- two tables may read one folder: what lies in it is there once -#}
+    {%- set names = feeds[table.feed].tables -%}
+    {%- if table.source_table not in names %}{% do names.append(table.source_table) %}{% endif -%}
   {%- endfor -%}
   {{ return(feeds) }}
 {% endmacro %}

@@ -1575,6 +1575,16 @@ def test_S5_S10_a_ledger_that_is_completed_tells_old_copies(format: str, above: 
     assert ("\nfrom compared\nwhere" if looked_at else "\nfrom met\nwhere") in sql
 
 
+def test_S1_a_folder_that_two_tables_read_is_listed_once() -> None:
+    def table(name: str, **given: Any) -> SimpleNamespace:
+        cdc = {"format": "rows", "location": "landing/{table}", "sequence_by": ["seq"], **given}
+        return SimpleNamespace(source_name="f", name=name, source_meta={"cdc": cdc}, config={}, meta={}, columns={})
+
+    tables = [table("customer"), table("masked", source_table="customer"), table("invoice")]
+    feeds = load(graph=SimpleNamespace(sources={each.name: each for each in tables}))["_feeds"]()
+    assert feeds["f"]["tables"] == ["customer", "invoice"]
+
+
 @pytest.mark.parametrize("location", ["landing/shop/{table}", "/p/landing/shop/{table}/"])
 @pytest.mark.parametrize(("start", "sql"), [
     ("2026", "name >= '2026'"),
