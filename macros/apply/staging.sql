@@ -32,6 +32,7 @@
     {{ return(delta_cdc._staging_idle(settings, state, evolved,
         {'paused': settings.paused, 'message': 'PAUSED: ' ~ settings.paused})) }}
   {%- endif -%}
+  {%- do delta_cdc._refuse_other_source(settings, changes_from) -%}
   {%- do delta_cdc._need_erase_secret(settings, state) -%}
   {%- do settings.update({'spelled': delta_cdc._may_be_spelled_otherwise(settings, state)}) -%}
   {%- set new = delta_cdc._new_lines(settings, changes_from, state) -%}
@@ -84,6 +85,19 @@
     {{ return(delta_cdc._staging_rewritten(settings, state, evolved, lines, plan.repeated, past)) }}
   {%- endif -%}
   {{ return(delta_cdc._staging_sql(settings, lines, plan.repeated, past)) }}
+{% endmacro %}
+
+
+{#- A model from before `mask`, `never_store` or `location` was changed reads where nothing is found for it any more: messages as if
+    they were the ledger's change sets, of which none is the table's. -#}
+{% macro _refuse_other_source(settings, changes_from) %}
+  {%- set ledger = delta_cdc._model_relation('cdc_change_sets').identifier -%}
+  {%- set wanted = ledger if delta_cdc.reads_files(settings) else delta_cdc.model_name(settings, 'raw') -%}
+  {%- if (changes_from.identifier == ledger) != (wanted == ledger) -%}
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ 'its model reads ' ~ changes_from.identifier
+          ~ ', and with these settings (`location`, `mask`, `never_store`) its changes come from ' ~ wanted
+          ~ '. Nothing was loaded. Run `delta-cdc generate`.') -%}
+  {%- endif -%}
 {% endmacro %}
 
 

@@ -2694,6 +2694,20 @@ def test_S8_S6_partitions_of_a_restored_final_that_is_as_it_should_be_are_worked
     assert [options["skip"] for options in planned] == [skip]
 
 
+@pytest.mark.parametrize(("location", "mask", "wanted"), [
+    ("l", {}, "raw_f"), ("l", {"a": "1"}, "cdc_change_sets"), ("l/{table}", {}, "cdc_change_sets"),
+])  # fmt: skip
+def test_E7_a_model_from_before_the_settings_changed_is_to_be_generated_anew(location: str, mask: dict, wanted: str) -> None:
+    settings = {"feed": "f", "table": "t", "format": "debezium", "location": location, "mask": mask}
+    macros = load(giving({"_model_relation": SimpleNamespace(identifier="cdc_change_sets")}))
+    for reads in ("raw_f", "cdc_change_sets"):
+        if reads == wanted:
+            macros["_refuse_other_source"](settings, SimpleNamespace(identifier=reads))
+            continue
+        with pytest.raises(CompilerError, match=f"its model reads {reads}, .* come from {wanted}.* `delta-cdc generate`"):
+            macros["_refuse_other_source"](settings, SimpleNamespace(identifier=reads))
+
+
 def test_S2_of_a_mixed_feed_what_raw_had_when_the_load_was_planned_is_staged() -> None:
     settings = {"feed": "f", "source_table": "t", "format": "wal2json_v2", "location": "/x"}
     made = {
