@@ -216,7 +216,10 @@ order by batch_id
           ~ ' that was rewritten is not seen.' if settings.list_after
           else 'run again: one that was rewritten is recorded as a new change set.' -%}
     {#- such a one is recorded for good: running again finds it gone once more -#}
-    {%- set lost = ' `delta-cdc retract` goes on without one that is gone.'
+    {#- of a mixed feed the others have it from raw, which read it in time -#}
+    {%- set others = ', and takes back what other tables of the feed have loaded of it'
+          if delta_cdc.is_private(settings) and not delta_cdc.has_own_files(settings) else '' -%}
+    {%- set lost = ' `delta-cdc retract` goes on without one that is gone' ~ others ~ '.'
           if problems | selectattr('found', 'equalto', 'it is gone') | list else '' -%}
     {%- do exceptions.raise_compiler_error(lines | join('\n')
           ~ '\nNothing of it was loaded. Put the change set back as it was, or ' ~ otherwise ~ lost) -%}

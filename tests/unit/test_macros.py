@@ -1767,6 +1767,18 @@ def test_S4_what_goes_on_without_a_change_set_is_told_where_it_is_gone(found: st
     assert ("`delta-cdc retract` goes on without one that is gone." in str(error.value)) == said
 
 
+@pytest.mark.parametrize(
+    ("location", "mask", "told"), [("l", {"a": "1"}, True), ("l", {}, False), ("l/{table}", {"a": "1"}, False)]
+)
+def test_S4_E7_that_a_retraction_takes_from_other_tables_too_is_told(location: str, mask: dict, told: bool) -> None:
+    gone = {"change_set": "/l/1", "batch_id": 1, "size": 7, "modified_at": "then", "found": "it is gone"}
+    macros = load(adapter=SimpleNamespace(changed_files=lambda pending, ready: pending))
+    settings = {"feed": "f", "list_after": False, "format": "debezium", "location": location, "mask": mask}
+    with pytest.raises(CompilerError) as error:
+        macros["_check_unchanged"](settings, [gone])
+    assert ("is gone, and takes back what other tables of the feed have loaded of it." in str(error.value)) == told
+
+
 @pytest.mark.parametrize(("given", "found"), [
     ("day", 3), ("/l/t/day/", 3), ("t/day/", 3), ("2", "the end of the path of one, with a slash in it: 1 "), ("t/2", 1),
     ("set", "the batch id of one: 4 "), ("5", 5), ("tag", "There is no change set `tag`. Nearest: 3 "),
