@@ -56,7 +56,7 @@
   {%- if settings.spelled %}{% do plan.notes.update({'spelled': true}) %}{% endif -%}
   {%- do delta_cdc._refuse_other_times(settings, state, plan, evolved) -%}
   {%- do delta_cdc._tell_of_columns(settings, plan) -%}
-  {%- do delta_cdc._tell_of_source_names(settings, state, plan) -%}
+  {%- do delta_cdc._tell_of_source_names(settings, state, plan, changes_from) -%}
   {%- if state.notes.get('revised_in') -%}{%- do plan.notes.update({'revised_in': state.notes.revised_in}) -%}{%- endif -%}
   {%- if settings.get('erased_in') and plan.quarantined and not delta_cdc.reads_files(settings) -%}
     {%- do delta_cdc._erase_again_from_raw(settings, changes_from,
@@ -88,8 +88,8 @@
 {% endmacro %}
 
 
-{#- A model from before `mask`, `never_store` or `location` was changed reads where nothing is found for it any more: messages as if
-    they were the ledger's change sets, of which none is the table's. -#}
+{#- A model from before `mask`, `never_store` or `location` was changed reads where nothing is found for it any more: messages
+    as if they were the ledger's change sets, of which none is the table's. -#}
 {% macro _refuse_other_source(settings, changes_from) %}
   {%- set ledger = delta_cdc._model_relation('cdc_change_sets').identifier -%}
   {%- set wanted = ledger if delta_cdc.reads_files(settings) else delta_cdc.model_name(settings, 'raw') -%}
@@ -177,23 +177,39 @@
 {% macro _source_names(raw, settings, done) %}
   {%- set found, names = adapter.cached_query(raw,
         'select distinct source_table from ' ~ raw ~ ' where batch_id > ' ~ done ~ ' and source_table is not null'), [] -%}
-  {%- for row in found if row['source_table'] == settings.source_table
-        or ('.' not in settings.source_table and row['source_table'].split('.')[-1] == settings.source_table) -%}
+  {%- for row in found if delta_cdc._is_named(settings, row['source_table']) -%}
     {%- do names.append(row['source_table']) -%}
   {%- endfor -%}
   {{ return(names) }}
 {% endmacro %}
 
-{#- Tells that a table which is named without its schema takes the messages of several. -#}
-{% macro _tell_of_source_names(settings, state, plan) %}
-  {%- set known = state.notes.get('source_names', []) -%}
-  {%- set names = (known + settings.get('source_names', [])) | unique | sort -%}
-  {%- if names | length > 1 and names != known -%}
+{#- Whether the messages of a name in a mixed feed are the table's: as `_is_of_table`. -#}
+{% macro _is_named(settings, name) %}
+  {%- set wanted = settings.source_table -%}
+  {{ return(name == wanted or ('.' not in wanted and name.split('.')[-1] == wanted)) }}
+{% endmacro %}
+
+{#- Tells that a table which is named without its schema takes the messages of several; and where `source_table` has become
+    another, that what came under that name before is not loaded: `cdc_quarantine` shows it no longer as of an unknown table. -#}
+{% macro _tell_of_source_names(settings, state, plan, raw) %}
+  {%- set known, new, names = state.notes.get('source_names', []), settings.get('source_names', []), [] -%}
+  {%- for name in (known + new) | unique | sort if delta_cdc._is_named(settings, name) %}{% do names.append(name) %}{% endfor -%}
+  {%- set fresh = new | reject('in', known) | list -%}
+  {%- if names | length > 1 and fresh -%}
     {%- do exceptions.warn(delta_cdc.about_table(settings) ~ 'its messages are those of ' ~ names | join(' and ')
           ~ ', which it takes for one table. If they are several, give it the one that is meant, `source_table: ' ~ names[0]
           ~ '`, take back what came of the others (delta-cdc retract), and configure those as tables of their own.') -%}
   {%- endif -%}
-  {%- if names -%}{%- do plan.notes.update({'source_names': names}) -%}{%- endif -%}
+  {%- if known and fresh -%}
+    {%- set before = adapter.query_rows('select count(*) as n, max(batch_id) as last from ' ~ raw ~ ' where batch_id <= '
+          ~ state.batch_id ~ ' and source_table in (' ~ delta_cdc._literals(fresh) ~ ')')[0] -%}
+    {%- if before.n -%}
+      {%- do exceptions.warn(delta_cdc.about_table(settings) ~ before.n ~ ' messages of ' ~ fresh | join(' and ')
+            ~ ' came before the table took that name, in change sets up to batch ' ~ before.last ~ ', and are not loaded. ' ~ raw
+            ~ ' has them; have these change sets delivered again, under other names.') -%}
+    {%- endif -%}
+  {%- endif -%}
+  {%- if known or new %}{% do plan.notes.update({'source_names': (known + new) | unique | sort}) %}{% endif -%}
 {% endmacro %}
 
 

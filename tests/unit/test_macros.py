@@ -454,14 +454,33 @@ def test_S2_a_sample_of_what_a_table_is_made_of_is_refused(macro: str) -> None:
 
 def test_S3_a_table_without_its_schema_says_whose_messages_it_takes() -> None:
     said: list[str] = []
-    tell = load(exceptions=SimpleNamespace(warn=said.append))["_tell_of_source_names"]
-    settings = {**SETTINGS, "feed": "f", "table": "t"}
+    adapter = SimpleNamespace(query_rows=lambda sql: [{"n": 0, "last": None}])
+    tell = load(exceptions=SimpleNamespace(warn=said.append), adapter=adapter)["_tell_of_source_names"]
+    settings = {**SETTINGS, "feed": "f", "table": "t", "source_table": "t"}
     for known, new, told in (([], ["a.t"], 0), (["a.t"], ["a.t"], 0), (["a.t"], ["b.t"], 1), (["a.t", "b.t"], ["b.t"], 0)):
         plan: dict = {"notes": {}}
-        tell({**settings, "source_names": new}, {"notes": {"source_names": known}}, plan)
+        tell({**settings, "source_names": new}, SimpleNamespace(notes={"source_names": known}, batch_id=7), plan, "raw_f")
         assert plan["notes"] == {"source_names": sorted({*known, *new})}
         assert len(said) == told
         said.clear()
+
+
+@pytest.mark.parametrize(("known", "asked", "told"), [
+    (["a.old"], True, "3 messages of a.new .* up to batch 6, and are not loaded. raw_f has them"),
+    (["a.new"], False, None), ([], False, None),
+])  # fmt: skip
+def test_S3_what_came_under_a_name_before_the_table_took_it_is_told(known: list[str], asked: bool, told: str | None) -> None:
+    said: list[str] = []
+    queries: list[str] = []
+    adapter = SimpleNamespace(query_rows=lambda sql: queries.append(sql) or [{"n": 3, "last": 6}])
+    settings = {**SETTINGS, "feed": "f", "table": "t", "source_table": "new", "source_names": ["a.new"]}
+    plan: dict = {"notes": {}}
+    tell = load(exceptions=SimpleNamespace(warn=said.append), adapter=adapter)["_tell_of_source_names"]
+    tell(settings, SimpleNamespace(notes={"source_names": known}, batch_id=7), plan, "raw_f")
+    assert len(said) == (told is not None)  # and not that it takes the messages of both
+    assert told is None or re.search(told, said[0])
+    assert [sql.partition(" where ")[2] for sql in queries] == asked * ["batch_id <= 7 and source_table in ('a.new')"]
+    assert plan["notes"] == {"source_names": sorted({*known, "a.new"})}
 
 
 def test_status_tells_the_newest_moment_as_json_does() -> None:
