@@ -43,3 +43,11 @@
   {%- if settings.jdbc -%}{{ return([adapter.serial_column(settings.jdbc.serial)]) }}{%- endif -%}
   {{ return([]) }}
 {% endmacro %}
+
+
+{#- The column that the landing of a change table adds to it, the value of an expression: no part of its rows, unless listed. -#}
+{% macro _added_by_landing(settings) %}
+  {%- set serial = adapter.serial_column(settings.jdbc.serial) if settings.get('jdbc') else none -%}
+  {%- set is_added = serial and serial != settings.jdbc.serial and serial not in settings.listed_columns | map('lower') -%}
+  {{ return([serial] if is_added else []) }}
+{% endmacro %}

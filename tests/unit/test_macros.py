@@ -17,6 +17,8 @@ from tests.unit.macros import CompilerError, giving, load
 
 from dbt.adapters.sparkdelta.columns import evolved
 from dbt.adapters.sparkdelta.delta_log import no_state
+from dbt.adapters.sparkdelta.delta_messages import _own_columns
+from dbt.adapters.sparkdelta.landing import serial_column
 from delta_cdc.formats import FORMATS
 from delta_cdc.keys import _goes_on
 from delta_cdc.project import sequence_name
@@ -2561,6 +2563,20 @@ def test_S4_what_reads_a_folder_knows_which_of_its_files_says_that_it_is_whole()
     feed |= {"feed": "shop", "format": "rows", "file_format": "csv", "ready": "manifest.json"}
     load(adapter=adapter)["_lines_of_change_sets"]("lines", [], feed)
     assert [each["ready"] for each in told] == ["manifest.json"]
+
+
+@pytest.mark.parametrize(("serial", "listed", "left_out"), [
+    ("t.a + 1", ["id"], ["cdc_serial"]), ("t.a + 1", ["id", "CDC_SERIAL"], []), ("a", ["id"], []), (None, ["id"], []),
+])  # fmt: skip
+def test_E1_what_a_landing_adds_to_the_rows_of_a_change_table_is_no_column_of_theirs(
+    serial: str | None, listed: list[str], left_out: list[str]
+) -> None:
+    """Else each load would warn of it, and staging keep it in `_cdc_undeclared`."""
+    macros = load(adapter=SimpleNamespace(serial_column=serial_column))
+    settings = {"jdbc": {"serial": serial} if serial else None, "listed_columns": listed}
+    assert macros["_added_by_landing"](settings) == left_out
+    rows = ["ID", "A", "CDC_SERIAL"]
+    assert _own_columns(rows, {"left_out": left_out}) == (rows[:2] if left_out else rows)
 
 
 @pytest.mark.parametrize(("settings", "is_text"), [

@@ -27,9 +27,10 @@ CHANGE_TYPE = "_change_type"  # of Delta's change data feed, like _commit_versio
 def numbered_messages(session: SparkSession, change_sets: Sequence[tuple[str, int]], feed: Mapping[str, Any]) -> DataFrame:
     """The messages of commits as (batch_id bigint, change_set string, row_number bigint, message string).
 
-    change_sets: (path of the commit's file, batch_id). feed: {feed, format, message_column, row_order}. A row is a JSON object
-    of its columns; of the format delta_cdf with what Delta tells of it, of every other only if the commit put it in. Rows are
-    numbered by `row_order`, then by their text. Raises DbtRuntimeError, which names feed and table, where Delta cannot tell.
+    change_sets: (path of the commit's file, batch_id). feed: {feed, format, message_column, row_order, left_out: columns that are
+    no part of a row}. A row is a JSON object of its columns; of the format delta_cdf with what Delta tells of it, of every other
+    only if the commit put it in. Rows are numbered by `row_order`, then by their text. Raises DbtRuntimeError, which names feed
+    and table, where Delta cannot tell.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -96,7 +97,7 @@ def _messages(session: SparkSession, table: str, first: int, last: int, feed: Ma
         inserted = frame.where(F.col(CHANGE_TYPE) == "insert")
         columns = [name for name in frame.columns if name not in (CHANGE_TYPE, "_commit_version", "_commit_timestamp")]
         frame = inserted.select(*map(quoted, columns), "_commit_version")
-        message = row_messages.message_of(frame, columns, feed, table)
+        message = row_messages.message_of(frame, _own_columns(columns, feed), feed, table)
     else:
         message = row_messages.message_of(frame, frame.columns, feed, table)
     there = {name.lower() for name in frame.columns}
@@ -108,6 +109,15 @@ def _messages(session: SparkSession, table: str, first: int, last: int, feed: Ma
         )
     place = F.struct(*map(quoted, feed["row_order"])) if feed["row_order"] else F.lit(None).cast("string")
     return frame.select("_commit_version", place.alias("place"), message.alias("message"))
+
+
+def _own_columns(names: Iterable[str], feed: Mapping[str, Any]) -> list[str]:
+    """The columns without those that a landing added; databases differ in what they make of case.
+
+    >>> _own_columns(["ID", "CDC_SERIAL"], {"left_out": ["cdc_serial"]})
+    ['ID']
+    """
+    return [name for name in names if name.lower() not in feed.get("left_out", ())]
 
 
 def _unreadable(table: str, first: int, last: int, feed: Mapping[str, Any], error: Exception) -> DbtRuntimeError:

@@ -48,8 +48,8 @@ def create_lines_view(
     """A temporary view (batch_id bigint, change_set string, row_number bigint, message string) of the lines of change sets
     ({batch_id, change_set, unit: file or folder}), numbered in the order of the files; empty lines are none.
 
-    feed: {feed, format, file_format, ready, csv_options, columns, message_column, row_order}. If its files are not lines of JSON,
-    a row is a line (`row_messages`, `delta_messages`).
+    feed: {feed, format, file_format, ready, csv_options, columns, message_column, row_order, left_out}. If its files are not
+    lines of JSON, a row is a line (`row_messages`, `delta_messages`).
     """
     from pyspark.sql import functions as F
 
