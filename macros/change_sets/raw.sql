@@ -10,6 +10,7 @@
   {%- set report = {'first_batch_id': pending[0]['batch_id'], 'last_batch_id': pending[-1]['batch_id']} if pending else {} -%}
   {%- set withheld = {} -%}  {#- `withheld_until` -#}
   {%- do withheld.update(state.notes.get('withheld', {})) -%}
+  {%- set tables = delta_cdc._with_private_before(tables, withheld) -%}
   {%- for table in tables.values() if pending and delta_cdc.is_private(table) -%}
     {%- do withheld.update({table.source_table: pending[-1]['batch_id']}) -%}
   {%- endfor -%}
@@ -21,6 +22,25 @@
   {%- if not pending -%}{{ return(delta_cdc._empty_raw()) }}{%- endif -%}
   {%- set lines = delta_cdc._lines_of_change_sets(this.identifier ~ '__lines', pending, settings) -%}
   {{ return(delta_cdc._without_private(delta_cdc.format_tables(lines, settings.format), tables)) }}
+{% endmacro %}
+
+
+{#- The tables of a feed, and those that were private and are listed no more (switched off for this target, perhaps): what came of
+    them is not to be stored now as that of an unknown table. -#}
+{% macro _with_private_before(tables, withheld) %}
+  {%- set out = {} -%}
+  {%- do out.update(tables) -%}
+  {%- for name in withheld -%}
+    {%- set named = [] -%}
+    {%- for table in tables.values() if delta_cdc._may_share(table.source_table, name) %}{% do named.append(table) %}{% endfor -%}
+    {%- if not named %}{% do out.update({name ~ ' (not listed)': {'source_table': name, 'never_store': ['*']}}) %}{% endif -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{#- Whether tables of these names, with their schema or without, may have messages in common. -#}
+{% macro _may_share(one, other) %}
+  {{ return(one == other or (('.' in one) != ('.' in other) and one.split('.')[-1] == other.split('.')[-1])) }}
 {% endmacro %}
 
 
@@ -77,4 +97,10 @@ where false
 
 {#- Up to which batch raw has not a table's messages, for it was private: it has to read the change
     sets themselves. raw: its progress. -#}
-{% macro withheld_until(raw, settings) %}{{ return(raw.notes.get('withheld', {}).get(settings.source_table, -1)) }}{% endmacro %}
+{% macro withheld_until(raw, settings) %}
+  {%- set reached = [-1] -%}
+  {%- for name, batch in raw.notes.get('withheld', {}).items() if delta_cdc._may_share(name, settings.source_table) -%}
+    {%- do reached.append(batch) -%}
+  {%- endfor -%}
+  {{ return(reached | max) }}
+{% endmacro %}
