@@ -62,31 +62,24 @@
 {% endmacro %}
 
 
-{#- The CTEs from `read` to `changes`. past: what was staged before, or none. -#}
-{% macro _named_by_alternate_keys(settings, past) -%}
+{#- The CTEs from `read` to `changes`. past: what was staged before, or none. read: the CTEs up to `read`, of which who is who
+    across key changes is worked out beforehand: a row is known by the values that it brought along, too. -#}
+{% macro _named_by_alternate_keys(settings, past, read) -%}
 {%- set keys = settings['keys'] -%}
 {%- set values = delta_cdc._alternate_columns(settings) | reject('in', keys) | list -%}
-{%- set rest = delta_cdc.column_list(values) ~ ', _cdc_op, _cdc_key_before, _cdc_missing, _cdc_occurred_at, '
-      ~ delta_cdc.order_columns() | join(', ') -%}
 {%- set place = 'struct(' ~ delta_cdc.order_columns() | join(', ') ~ ')' -%}
-{#- of a table that was loaded with other keys once (K8), the key of today may not have changed -#}
-{%- set is_moved = '_cdc_key_before is not null and not (' ~ delta_cdc.same_columns(keys, '_cdc_key_before', 'known') ~ ')' -%}
-known as (
-  select {{ delta_cdc.column_list(keys) }}, {{ rest }}, _cdc_error from read where _cdc_error is null and not _cdc_is_nameless
-{%- if past %}
-  union all
-  select {{ delta_cdc.column_list(keys) }}, {{ rest }}, _cdc_error from {{ past }} where _cdc_error is null
-{%- endif %}
-),
-held as (  -- from which place to which a key's row had which values
+{%- set known, who = delta_cdc._known_changes(settings, past), none -%}
+{%- if settings.key_changes -%}
+  {%- set view = delta_cdc.model_name(settings, 'staging') ~ '__known_keys' -%}
+  {%- do adapter.create_view_from_python(view, 'delta_cdc.keys.known_key_changes', {
+        'staging': '(with ' ~ read ~ ',\n' ~ known ~ '\nselect * from known)', 'keys': keys,
+        'pair_split_key_changes': settings.get('split_key_changes') or false}) -%}
+  {%- set who = delta_cdc.quoted(view) -%}
+{%- endif -%}
+{{ known }},
+held as (  -- from which place to which a row had which key and values
   with changes as (
-    select *, {{ delta_cdc._own_entity(keys) }} as _cdc_entity, 0 as _cdc_after from (
-      select {{ delta_cdc.column_list(keys) }}, {{ rest }}, _cdc_op = 'D' as _cdc_ends from known where _cdc_op <> 'T'
-      union all  -- a key change takes the row away from its old key
-      select {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, {{ rest }}, true from known where {{ is_moved }}
-      union all  -- and displaces who is still at its new one (K7): nothing of that one is the row's that comes
-      select {{ delta_cdc.column_list(keys) }}, {{ rest | replace('_cdc_row', '_cdc_row - 1') }}, true from known where {{ is_moved }}
-    )
+    {{ delta_cdc.changes_of_entities({'keys': keys}, 'known', who) | indent(4) }}
   ),
   {{ delta_cdc.entity_states({'keys': keys, 'columns': keys + values}, 'known') | indent(2) }}
   select {{ delta_cdc.column_list(keys + values) }}, _cdc_ends, {{ place }} as _cdc_from,
@@ -129,6 +122,37 @@ changes as (
         coalesce(read._cdc_error, 'ambiguous_key'), read._cdc_error) as _cdc_error
     from read left join meant on meant._cdc_batch_id = read._cdc_batch_id and meant._cdc_row = read._cdc_row
   )
+)
+{%- endmacro %}
+
+{#- The CTEs `told_once` and `known`: what tells its key, of the load and of what was staged before. A key change that comes again
+    would find nobody at its old key, and displace the row that it had moved: of changes that are equal in all that counts here
+    the first counts, of those of one change set the last. -#}
+{% macro _known_changes(settings, past) -%}
+{%- set values = delta_cdc._alternate_columns(settings) | reject('in', settings['keys']) | list -%}
+{%- set fields = ['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_transaction', '_cdc_unsaid'] -%}
+{%- set told = delta_cdc.all_quoted(settings['keys'] + values) + fields[:-1] -%}
+{%- set unsaid = 'sort_array(array_intersect(_cdc_missing, array(' ~ delta_cdc._literals(values) ~ ')))' -%}
+{%- set columns = told | join(', ') ~ ', _cdc_missing, _cdc_occurred_at, _cdc_error, _cdc_batch_id, _cdc_change_set, _cdc_row' -%}
+told_once as (
+  select * from (
+    select {{ columns }}, {{ unsaid }} as _cdc_unsaid, row_number() over (
+      partition by {{ told | join(', ') }}, {{ unsaid }} order by _cdc_batch_id, _cdc_row desc) as _cdc_telling
+    from read where _cdc_error is null and not _cdc_is_nameless
+  ) as told
+  where _cdc_telling = 1
+{%- if past %}
+    and not exists (
+      select 1 from (select {{ columns }}, {{ unsaid }} as _cdc_unsaid from {{ past }} where _cdc_error is null) as past
+      where {{ delta_cdc.same_columns(settings['keys'] + values + fields, 'past', 'told') }})
+{%- endif %}
+),
+known as (
+  select {{ columns }} from told_once
+{%- if past %}
+  union all
+  select {{ columns }} from {{ past }} where _cdc_error is null
+{%- endif %}
 )
 {%- endmacro %}
 

@@ -359,6 +359,15 @@ where not exists (  -- only late and quarantined changes can have been staged be
 {#- lines, messages, typed, …, changes (or `read`, which keeps the message). Beside the columns of the table
     there is only what begins with `_`. -#}
 {% macro _typed_ctes(settings, lines, last='changes') -%}
+{%- set read = delta_cdc._read_ctes(settings, lines, last) -%}
+{{ read }}
+{%- if settings.get('alternate_keys') %},
+{{ delta_cdc._named_by_alternate_keys(settings, settings.get('past'), read) }}
+{%- endif %}
+{%- endmacro %}
+
+{#- Of a table with `alternate_keys` up to `read`. -#}
+{% macro _read_ctes(settings, lines, last) -%}
 {%- set keys = settings.get('values') or settings.get('keys') or [] -%}  {#- rows of a multiset are their values -#}
 {%- set may_be_null = keys if settings.keyless == 'multiset'
       else (settings.get('nullable_keys') or [] if settings.get('full_images') else []) -%}
@@ -587,9 +596,6 @@ checked as (
     _cdc_batch_id, _cdc_change_set, _cdc_row, current_timestamp() as _cdc_staged_at
   from checked
 )
-{%- if settings.get('alternate_keys') %},
-{{ delta_cdc._named_by_alternate_keys(settings, settings.get('past')) }}
-{%- endif %}
 {%- endmacro %}
 
 

@@ -256,15 +256,20 @@ def test_A9_A10_tables_that_do_not_use_them_have_the_sql_of_before() -> None:
 
 def test_K8_events_are_named_by_alternate_keys_only_where_there_are_some() -> None:
     assert "nameless" not in MACROS["_staging_ctes"](SETTINGS, "lines_view")
-    named = {**SETTINGS, "alternate_keys": [["a", "region"], ["seq"]], "past": "s.stg"}
-    sql = MACROS["_staging_ctes"](named, "lines_view")
+    asked: list[dict] = []
+    macros = load(adapter=SimpleNamespace(create_view_from_python=lambda name, function, given: asked.append(given)))
+    named = {**SETTINGS, "feed": "f", "table": "t", "alternate_keys": [["a", "region"], ["seq"]], "past": "s.stg"}
+    sql = macros["_staging_ctes"](named, "lines_view")
     assert "from s.stg where _cdc_error is null" in sql
     by_first = "(e._cdc_named_by._1.`a` = held.`a` and e._cdc_named_by._1.`region` = held.`region`)"
     assert f"({by_first} or (e._cdc_named_by._2.`seq` = held.`seq`))" in sql
     assert "case when _cdc_before_2 is not null and _cdc_before_3 is not null then struct(_cdc_before_2 as `a`" in sql
-    assert "from s.stg" not in MACROS["_staging_ctes"]({**named, "past": None}, "lines_view")
-    # of a table that was loaded with other keys once, the key of today may not have changed, and the row is still there
-    assert "true from known where _cdc_key_before is not null and not (_cdc_key_before.`id` <=> known.`id`)" in sql
+    assert "from s.stg" not in macros["_staging_ctes"]({**named, "past": None}, "lines_view")
+    # who is who across key changes is told by what the load brings too, each change once
+    assert asked[0]["staging"].startswith("(with lines as (") and asked[0]["staging"].endswith("select * from known)")
+    assert "past.`a` <=> told.`a` and past.`region` <=> told.`region` and past.`seq` <=> told.`seq` and" in asked[0]["staging"]
+    assert "left join `stg_f__t__known_keys` as k" in sql
+    assert "known_keys" not in macros["_staging_ctes"]({**named, "key_changes": False}, "lines_view") and len(asked) == 2
 
 
 def feed_table(feed: str, table: str) -> SimpleNamespace:
