@@ -266,10 +266,13 @@ def with_pairs(changes):
 
 
 def with_keys(changes, alternate_keys):
-    """K8: an event without a key acts on the one row that has its values of an alternate key; else it is left out."""
+    """K8: an event without a key acts on the one row that has its values of an alternate key; else it is left out.
+
+    `tells_null_key` of a change: null is the key that it tells.
+    """
     named = []
     for change in in_order(changes):
-        if change["op"] == "T" or any(part is not None for part in change["key"]):
+        if change["op"] == "T" or any(part is not None for part in change["key"]) or change.get("tells_null_key"):
             named.append(change)
             continue
         told, rows = change["values"], replay(named)

@@ -37,8 +37,10 @@ def changes_of(case):
                 structs = {name for name in silent if case["schema"][name].strip().upper().startswith("STRUCT")}
                 values |= {name: partial(value) for name, value in values.items() if name in structs}
                 values = {name: value for name, value in values.items() if name not in silent or not oracle.says_nothing(value)}
+            told_null = any(name in values and row[name] is None for name in case.get("nullable_keys") or ())
             yield {
                 "op": op,
+                "tells_null_key": told_null,
                 "key": key,
                 "key_before": before,
                 "sequence": (row[case["sequence"]],),

@@ -8,12 +8,16 @@
 {% endmacro %}
 
 
-{#- SQL that is true of an event that names its row so. -#}
+{#- SQL that is true of an event that names its row so. A null that is told of one of `nullable_keys` is the row's key. -#}
 {% macro _is_nameless(settings) %}
-  {%- set unknown = [] -%}
+  {%- set unknown, nullable = [], settings.get('nullable_keys') or [] -%}
   {%- for key in settings['keys'] -%}
     {%- do unknown.append(delta_cdc.quoted(key) ~ ' is null and _cdc_before_' ~ loop.index
           ~ ' is null and not _cdc_misfit <=> ' ~ delta_cdc.literal(key)) -%}
+    {%- if key in nullable -%}
+      {%- do unknown.append('array_contains(_cdc_absent, ' ~ delta_cdc.literal(key) ~ ')') -%}
+      {%- if settings.get('full_images') %}{% do unknown.append('_cdc_told_' ~ loop.index ~ ' is not true') %}{% endif -%}
+    {%- endif -%}
   {%- endfor -%}
   {%- set told = [] -%}
   {%- for alternate in settings.alternate_keys %}{% do told.append('_cdc_named_by._' ~ loop.index ~ ' is not null') %}{% endfor -%}
