@@ -1996,6 +1996,17 @@ def test_S9_R1_of_a_mixed_feed_a_compacted_table_keeps_only_change_sets_with_row
     assert len(said) == (not refused)
 
 
+@pytest.mark.parametrize(("keys", "refused"), [(["ID", "part"], False), (["part"], True)])
+def test_R2_K8_keys_in_another_case_are_the_same_to_erase(keys: list[str], refused: bool) -> None:
+    """Which staging took over once (`delta_cdc.keys`) and no run writes anew."""
+    staged = SimpleNamespace(properties={"delta_cdc.keys": '["id", "part"]'}, notes={"keys": keys}, columns={}, committed=7)
+    table = SimpleNamespace(name="f.t", settings={**SETTINGS, "keys": keys}, staging="stg")
+    fakes = {"_ledger": "s.ledger", "_staging_table": table, "_model_of": "final", "_not_loaded": "", "view_row": [7],
+             "_need_erase_secret": "", "progress": SimpleNamespace(**vars(staged), batch_id=7, rebuild=False)}
+    with pytest.raises(CompilerError, match="staging was loaded with other `keys`: id, part") if refused else nullcontext():
+        assert load(giving(fakes))["_look_at_erasure"]("stg")["batches"] == [7]
+
+
 @pytest.mark.parametrize(("raw", "told"), [(None, False), ("s.raw_f", True)])
 def test_R2_erase_tells_of_messages_that_name_no_table(raw: str | None, told: bool) -> None:
     """They may be the person's, and stay in raw and in cdc_quarantine."""
