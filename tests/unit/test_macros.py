@@ -266,13 +266,15 @@ def test_K8_events_are_named_by_alternate_keys_only_where_there_are_some() -> No
     assert "case when _cdc_before_2 is not null and _cdc_before_3 is not null then struct(_cdc_before_2 as `a`" in sql
     assert "from s.stg" not in macros["_staging_ctes"]({**named, "past": None}, "lines_view")
     # who is who across key changes is told by what the load brings too, each change once
-    assert asked[0]["staging"].startswith("(with lines as (") and asked[0]["staging"].endswith("select * from known)")
+    assert asked[0]["staging"].startswith("(with lines as (")
+    assert asked[0]["staging"].endswith("select * from known)")
     assert "past.`a` <=> told.`a` and past.`region` <=> told.`region` and past.`seq` <=> told.`seq` and" in asked[0]["staging"]
     assert "left join `stg_f__t__known_keys` as k" in sql
     # a null that is told is a key where it may be one
     assert "absent, 'id')" not in macros["_is_nameless"](named)
     assert " and array_contains(_cdc_absent, 'id') and " in macros["_is_nameless"]({**named, "nullable_keys": ["id"]})
-    assert "known_keys" not in macros["_staging_ctes"]({**named, "key_changes": False}, "lines_view") and len(asked) == 2
+    assert "known_keys" not in macros["_staging_ctes"]({**named, "key_changes": False}, "lines_view")
+    assert len(asked) == 2
 
 
 def feed_table(feed: str, table: str) -> SimpleNamespace:
