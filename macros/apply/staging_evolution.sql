@@ -370,7 +370,7 @@ select {{ as_new | join(', ') }} from (
   {%- endfor -%}
   {%- set evolved = adapter.evolved(state.columns, wanted) -%}
   {%- if evolved.widen %}{% do delta_cdc.evolve_before(wanted) %}{% endif -%}
-  {%- if 'decimal' in evolved.types.get('_cdc_sequence', '') -%}
+  {%- if 'decimal' in evolved.types.get('_cdc_sequence', '') | lower -%}
     {%- set type = 'struct<_cdc_sequence:' ~ evolved.types['_cdc_sequence'] ~ ',_cdc_ordinal:bigint>' -%}
     {%- do settings.update({'position_type': type}) -%}
     {%- if settings.get('horizon') -%}
