@@ -29,16 +29,16 @@ from (
 {%- endmacro %}
 
 
-{#- An image with names where ENUM and SET columns have numbers (`sqlType` 4 and -7): `mysqlType` tells them, `enum('a','b')`; TiCDC's
+{#- An image with names where ENUM and SET columns have numbers (`sqlType` 4, and -7 or -2): `mysqlType` tells them, `enum('a','b')`; TiCDC's
     `enum` does not. The first name of an enum is 1, and 0 the empty text; of a set each bit is a name, the lowest the first. -#}
 {% macro _canal_names(image) -%}
 if(exists(map_values(body.mysqlType), type -> type rlike '(?i)^(enum|set)[(]'),
         transform_values({{ image }}, (name, value) -> if(
-          body.mysqlType[name] rlike '(?i)^(enum|set)[(]' and body.sqlType[name] in ('4', '-7') and value rlike '^[0-9]+$',
+          body.mysqlType[name] rlike '(?i)^(enum|set)[(]' and body.sqlType[name] in ('4', '-7', '-2') and value rlike '^[0-9]+$',
           transform(
             array(transform(regexp_extract_all(body.mysqlType[name], '\'((?:[^\']|\'\')*)\'', 1), one -> replace(one, '\'\'', '\''))),
             names -> coalesce(case
-              when body.sqlType[name] = '-7' then array_join(filter(names,
+              when body.mysqlType[name] rlike '(?i)^set' then array_join(filter(names,
                 (one, place) -> substr(lpad(conv(value, 10, 2), 64, '0'), 64 - place, 1) = '1'), ',')
               when value = '0' then ''
               else get(names, try_cast(value as int) - 1) end, value))[0],

@@ -12,6 +12,7 @@ from typing import Any
 
 from delta_cdc.discover import Discovery, FoundTable, discover, lines_of, settings_of, short_names
 from delta_cdc.errors import CdcError
+from delta_cdc.settings import Settings
 from tests.scenarios.project import UserProject
 from tests.scenarios.values import Rows, difference, read_exactly
 
@@ -58,15 +59,21 @@ class FeedCase:
         return [self._table(place, table, names[table.name]) for place, table in enumerate(found.tables.values())]
 
     def _table(self, place: int, table: FoundTable, name: str) -> dict[str, Any]:
-        cdc = {**settings_of(table, name), "final_name": f"final_{self.feed}_{place}", **self.content.get("table_settings", {})}
+        more = self.content.get("table_settings", {})
+        if not set(more) <= set(Settings.model_fields):  # by table
+            more = self._of_table("table_settings", table, name, place) or {}
+        cdc = {**settings_of(table, name), "final_name": f"final_{self.feed}_{place}", **more}
         given = self._of_table("key", table, name, place)
         if given:
             spelled = {column.lower(): column for column in table.columns}
             cdc["keys"] = [spelled.get(key.lower(), key) for key in given]
         if not cdc.get("keys"):
             cdc["keyless"] = "append"
-        types = {column.lower(): kind for column, kind in (self._of_table("schema", table, name, place) or {}).items()}
+        listed = self._of_table("schema", table, name, place) or {}
+        types = {column.lower(): kind for column, kind in listed.items()}
         columns = {column: types.get(column.lower()) or kind or "string" for column, kind in table.columns.items()}
+        seen = {column.lower() for column in columns}  # what comes later, or is in no message that tells columns, is listed too
+        columns |= {column: kind for column, kind in listed.items() if column.lower() not in seen}
         return {"name": name, "cdc": cdc, "columns": columns}
 
     def _of_table(self, setting: str, table: FoundTable, name: str, place: int) -> Any:
