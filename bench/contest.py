@@ -18,12 +18,13 @@ The peak is that of the largest process, the JVM. Other CPU is what everything e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 from bench import data
 from bench.compare import differences, finals_of
-from bench.contestants import COMMAND, EMPTY, Contestant, by_command, contestants, one_empty_model
+from bench.contestants import COMMAND, EMPTY, FIRST, Contestant, by_command, contestants, one_empty_model
 from bench.data import BIG_TABLES, PARTITIONED_TABLES, write_change_sets
 from bench.process import Sample, cost_of
 from bench.resident import run_resident
@@ -74,7 +75,7 @@ def measure(work: Path, *, tables: int, rows: int, big: int, repeats: int, warm:
         for contestant in order:
             run("B1", contestant, number, chosen)
         commits = _commits(ours)
-        for contestant in (*order, command, empty):
+        for contestant in (*order, replace(command, title=FIRST), command, empty):
             run("B2", contestant, number)
         commits = _commits(ours) - commits
 

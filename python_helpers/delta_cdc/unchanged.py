@@ -40,7 +40,7 @@ class Looked:
         self._began = time.time_ns()
         self._reads: str | None = None
         with suppress(_CannotTell, OSError):  # a folder that cannot be listed is the run's to tell
-            beside = [*_package()]
+            beside = list(_package())
             texts = [path for path in (*files, *beside) if path.endswith((".yml", ".yaml", ".sql"))]
             self._reads = _digest([
                 list(call), os.getcwd(), sorted(files.items()), sorted(_stats(beside).items()), _environment(texts),
@@ -136,13 +136,14 @@ def _folders(project: Project, feed: Feed) -> Iterator[Path]:
 
 
 def _logs(warehouse: str, schemas: Iterable[str]) -> Files:
-    """The files of the logs of all tables in some folders of a warehouse, and what tells that its metastore (of Derby) is another
-    one. schemas: the folders of the project's own, for a run of another project writes to the warehouse each time."""
+    """The files of the logs of tables in some folders of a warehouse, and what tells that its metastore (of Derby) is another
+    one. schemas: the folders of the project's own. Each `dbt run` adds to `cdc_runs`, though it finds nothing new."""
     found = _stats([os.path.join(os.path.dirname(warehouse), "metastore", "service.properties")])
     for schema in schemas:
         with suppress(FileNotFoundError), os.scandir(os.path.join(warehouse, schema)) as tables:
             for table in tables:
-                found |= _listed(os.path.join(table.path, "_delta_log"), 1)
+                if table.name != "cdc_runs":
+                    found |= _listed(os.path.join(table.path, "_delta_log"), 1)
     return found
 
 

@@ -79,6 +79,12 @@ def test_nothing_is_to_do_where_all_is_as_it_was_left(shop: Shop) -> None:
     assert shop.looked().was_loaded()
 
 
+def test_a_dbt_run_that_found_nothing_new_is_no_change(shop: Shop) -> None:
+    shop.leave(shop.looked())
+    write(shop.log("cdc_runs") / "00000000000000000001.json")
+    assert shop.looked().was_loaded()
+
+
 CHANGES: dict[str, Callable[[Shop], None]] = {
     "a change set came": lambda shop: write(shop.root / "landing/invoice/2.json"),
     "one was written again": lambda shop: write(shop.root / "landing/invoice/1.json", "{} \n"),
