@@ -87,6 +87,20 @@ def test_times_of_day_are_read_as_text() -> None:
     assert read == [{"dbtable": "t"}]
 
 
+@pytest.mark.parametrize(("given", "read"), [
+    ("jdbc:mariadb://db:3306/shop", "jdbc:mysql://db:3306/shop?permitMysqlScheme"),
+    ("jdbc:mariadb:replication://a,b/shop?sslMode=trust", "jdbc:mysql:replication://a,b/shop?sslMode=trust&permitMysqlScheme"),
+    ("jdbc:mysql://db/shop", "jdbc:mysql://db/shop"),
+])  # fmt: skip
+def test_mariadb_is_read_as_spark_reads_mysql(monkeypatch: pytest.MonkeyPatch, given: str, read: str) -> None:
+    needed = Mock()
+    monkeypatch.setattr(database, "need_class", needed)
+    options = {"url": given}
+    database.name_driver(Mock(), options)
+    assert options["url"] == read
+    assert options["driver"] == database.DRIVERS[given.split(":")[1]][0] == needed.call_args.args[1]
+
+
 def test_E1_what_delta_wants_for_a_new_column_is_switched_on() -> None:
     def said(*new: T.StructField) -> list[str]:
         session, landed = Mock(), [T.StructField("id", T.LongType())]

@@ -180,6 +180,18 @@ def name_driver(session: SparkSession, options: dict[str, str]) -> None:
             "`spark.jars.packages`."
         )
     need_class(session, driver, package, f"the driver of jdbc:{kind}")
+    if kind == "mariadb":
+        options["url"] = _as_mysql(options["url"])
+
+
+def _as_mysql(url: str) -> str:
+    """MariaDB's URL as its driver takes it for one of MySQL. Spark has no dialect of jdbc:mariadb (SPARK-25013): it puts names in
+    double quotes, which are texts to MariaDB, so that each value would be the name of its column.
+
+    >>> _as_mysql("jdbc:mariadb://db/shop"), _as_mysql("jdbc:mariadb://db/shop?sslMode=trust")
+    ('jdbc:mysql://db/shop?permitMysqlScheme', 'jdbc:mysql://db/shop?sslMode=trust&permitMysqlScheme')
+    """
+    return f"jdbc:mysql:{url.removeprefix('jdbc:mariadb:')}{'&' if '?' in url else '?'}permitMysqlScheme"
 
 
 def need_class(session: SparkSession, name: str, package: str, what: str) -> None:
