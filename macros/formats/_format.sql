@@ -190,12 +190,14 @@ transform_keys({{ row }}, (name, value) -> if({{ condition }} and not map_contai
 
 {#- Where an update is two lines, the row before and the row after: one line, in which the line after holds the other as
     `__before`. A row before without its row after stays a line, of an operation that has no code. Lines are a pair if nothing is
-    between them among the lines that are equal in `same` (SQL over `body`, the line as VARIANT). -#}
-{% macro _with_image_before(lines, operation, befores, afters, same) -%}
-{%- set pair = 'over (partition by batch_id, ' ~ same | join(', ') ~ ' order by row_number)' -%}
+    between them among the lines that are equal in `same` (SQL over `body`, the line as VARIANT).
+    number: SQL of what both lines of an update may have in common; such lines are a pair in either order. -#}
+{% macro _with_image_before(lines, operation, befores, afters, same, number=none) -%}
 {%- set whole = "trim(both ', \\t\\r\\ufeff' from {0})" -%}  {#- as in _json_in #}
 {%- set befores = delta_cdc._literals(befores) -%}
 {%- set afters = delta_cdc._literals(afters) -%}
+{%- set among = 'over (partition by batch_id, ' ~ same | join(', ') -%}
+{%- set pair = among ~ ' order by ' ~ ('nth, place, image in (' ~ afters ~ '), ' if number) ~ 'row_number)' -%}
 select batch_id, change_set, row_number,
   if(image in ({{ afters }}) and image_above in ({{ befores }}),
     concat(left({{ whole.format('message') }}, length({{ whole.format('message') }}) - 1), ', "__before": ',
@@ -203,7 +205,14 @@ select batch_id, change_set, row_number,
 from (
   select batch_id, change_set, row_number, message, image,
     lag(image) {{ pair }} as image_above, lag(message) {{ pair }} as message_above, lead(image) {{ pair }} as image_below
-  from (select *, {{ operation }} as image from (select *, {{ delta_cdc._json_in('message') }} as body from {{ lines }}))
+  from (
+    select *
+    {%- if number %},
+      {%- set one = among ~ ', coalesce(' ~ number ~ ", concat('line ', row_number))" %}  {#- nth: of what came twice #}
+      min(row_number) {{ one }}) as place, row_number() {{ one }}, image order by row_number) as nth
+    {%- endif %}
+    from (select *, {{ operation }} as image from (select *, {{ delta_cdc._json_in('message') }} as body from {{ lines }}))
+  )
 )
 where not coalesce(image in ({{ befores }}) and image_below in ({{ afters }}), false)
 {%- endmacro %}

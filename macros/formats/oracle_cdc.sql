@@ -1,13 +1,13 @@
 {#-
   Rows of Oracle's change tables (DBMS_CDC_PUBLISH, up to 11.2) as one JSON object each, in the order of CSCN$ and RSID$.
-  The row before an update (`OPERATION$` UO or UU) and the row after it (UN) become one change. Columns
-  whose names end in $ are control columns.
+  The row before an update (`OPERATION$` UO or UU) and the row after it (UN) become one change: both have one RSID$, so that this
+  order does not tell which of them comes first. Columns whose names end in $ are control columns.
 -#}
 {% macro oracle_cdc_lines(lines) %}
   {%- set place = [] -%}
   {%- for name in ['CSCN', 'XIDUSN', 'XIDSLT', 'XIDSEQ'] %}{% do place.append(delta_cdc._oracle_control(name)) %}{% endfor -%}
   {{ return(delta_cdc._with_image_before(lines, 'trim(' ~ delta_cdc._oracle_control('OPERATION') ~ ')',
-      ['UO', 'UU'], ['UN'], place)) }}
+      ['UO', 'UU'], ['UN'], place, number=delta_cdc._oracle_control('RSID'))) }}
 {% endmacro %}
 
 {#- A control column of a row that is not taken apart yet. -#}
