@@ -35,17 +35,23 @@ from ({{ delta_cdc._audit_rows(lines) }})
 {% endmacro %}
 
 
-{#- The rows with what they say, `body`, under supa_audit's names; an audit table made by hand has others. -#}
+{#- The rows with what they say, `body`, under supa_audit's names; an audit table made by hand has others, and a database that
+    folds names has them in capitals. -#}
 {% macro _audit_rows(lines) -%}
+{%- set told = 'try_cast(' ~ delta_cdc._json_in('message') ~ ' as map<string, variant>)' -%}
 select *, struct(
-    coalesce(row.id, row.seq) as id, coalesce(row.transaction_id, row.txid, row.xact_id) as transaction_id, row.op,
-    coalesce(row.ts, row.at) as ts, row.table_schema, coalesce(row.table_name, row.tbl) as table_name,
-    coalesce(row.record, row.new_row) as record, coalesce(row.old_record, row.old_row) as old_record) as body
+    coalesce({{ delta_cdc._audit_number('ID') }}, {{ delta_cdc._audit_number('SEQ') }}) as id,
+    coalesce(try_cast(row['TRANSACTION_ID'] as string), try_cast(row['TXID'] as string), try_cast(row['XACT_ID'] as string))
+      as transaction_id,
+    try_cast(row['OP'] as string) as op, coalesce(try_cast(row['TS'] as string), try_cast(row['AT'] as string)) as ts,
+    try_cast(row['TABLE_SCHEMA'] as string) as table_schema,
+    coalesce(try_cast(row['TABLE_NAME'] as string), try_cast(row['TBL'] as string)) as table_name,
+    coalesce(row['RECORD'], row['NEW_ROW']) as record, coalesce(row['OLD_RECORD'], row['OLD_ROW']) as old_record) as body
 from (
-  select *, try_cast({{ delta_cdc._json_in('message') }} as struct<
-    id bigint, transaction_id string, op string, ts string,
-    table_schema string, table_name string, record variant, old_record variant,
-    seq bigint, txid string, xact_id string, at string, tbl string, new_row variant, old_row variant>) as row
-  from {{ lines }}
+  select * except (told), {{ delta_cdc._controls_in_upper('told', 'true') }} as row
+  from (select *, {{ told }} as told from {{ lines }})
 )
 {%- endmacro %}
+
+{#- Oracle's NUMBER comes as 5.0000000000. -#}
+{% macro _audit_number(name) %}{{ return("try_cast(try_cast(row['" ~ name ~ "'] as decimal(38, 0)) as bigint)") }}{% endmacro %}

@@ -234,6 +234,7 @@ def _rows(message: Message) -> Iterator[Sighting]:
 
 
 def _trigger_audit(message: Message) -> Iterator[Sighting]:
+    message = {name.lower(): value for name, value in message.items()}  # a database that folds names has them in capitals
     for image in ("record", "new_row", "old_record", "old_row"):
         row = json.loads(message[image]) if isinstance(message.get(image), str) else message.get(image)
         if row and message["op"]:

@@ -277,6 +277,8 @@ def test_rows_of_change_tables_tell_their_columns() -> None:
     assert list(found("trigger_audit", audited)) == ["s.a"]
     by_hand = {"op": "D", "tbl": "a", "new_row": None, "old_row": {"id": 1}}
     assert found("trigger_audit", by_hand)["a"].columns == {"id": None}
+    in_capitals = {"SEQ": 1, "OP": "I", "TBL": "A", "NEW_ROW": '{"ID": 1}', "OLD_ROW": None}
+    assert found("trigger_audit", in_capitals)["A"].columns == {"ID": None}
 
 
 def test_debezium_key_columns_that_only_the_record_has_are_columns() -> None:
