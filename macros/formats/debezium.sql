@@ -169,11 +169,16 @@ transform(array(map_filter(try_cast({{ row }} as map<string, variant>), (name, c
 {%- endmacro %}
 
 
-{#- A row of ScyllaDB's, whose cells are {value} beside a key of plain values, as one of values. -#}
+{#- A row of ScyllaDB's, whose cells are {value} beside a key of plain values, as one of values; a cell that is null is of a
+    column that the change does not have. One without cells (`cdc.output.format` advanced) as it is: a null there is one. -#}
 {% macro _without_values(row) -%}
-transform(array(map_filter(try_cast({{ row }} as map<string, variant>), (name, cell) -> not is_variant_null(cell))), cells ->
-        if(cells is null, {{ row }}, to_variant_object(transform_values(cells, (name, cell) ->
-          if(map_keys(try_cast(cell as map<string, variant>)) = array('value'), try_variant_get(cell, '$.value', 'variant'), cell)))))[0]
+{%- set is_cell = "map_keys(try_cast(cell as map<string, variant>)) = array('value')" -%}
+transform(array(try_cast({{ row }} as map<string, variant>)), cells ->
+        if(cells is null
+            or not (message rlike r'\.Cell\\?"' or coalesce(exists(map_values(cells), cell -> {{ is_cell }}), false)),
+          {{ row }},
+          to_variant_object(transform_values(map_filter(cells, (name, cell) -> not is_variant_null(cell)), (name, cell) ->
+            if({{ is_cell }}, try_variant_get(cell, '$.value', 'variant'), cell)))))[0]
 {%- endmacro %}
 
 
