@@ -185,7 +185,7 @@ transform(array(try_cast({{ row }} as map<string, variant>)), cells ->
 {#- A document of MongoDB's, text in its extended JSON, as an object. What is one value there is one here, nested or not: numbers,
     texts, bytes in base64, moments in milliseconds or as text (`$timestamp`: seconds). -#}
 {% macro _document(text) -%}
-try_parse_json(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace({{ text }},
+try_parse_json(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace({{ delta_cdc._json_of_document(text) }},
           r'\{\s*"\$number(?:Long|Int|Double)"\s*:\s*"(-?\d+(?:\.\d+)?)"\s*\}', '$1'),
           r'\{\s*"\$(?:oid|date|symbol|code|uuid|numberDouble|numberDecimal)"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*\}', '$1'),
           r'\{\s*"\$timestamp"\s*:\s*\{\s*"t"\s*:\s*(\d+)[^}]*\}\s*\}', '$1'),
@@ -193,12 +193,19 @@ try_parse_json(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regex
           r'\{\s*"\$undefined"\s*:\s*true\s*\}', 'null'))
 {%- endmacro %}
 
+{#- The text of a document as JSON, which has no NaN and no Infinity: MongoDB's driver writes them bare, here they are texts.
+    Outside of texts nothing else has these letters. -#}
+{% macro _json_of_document(text) -%}
+if({{ text }} rlike 'NaN|Infinity', regexp_replace({{ text }},
+          r'\G((?:[^"NI-]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"|-(?!I))*+)(NaN|-?Infinity)', '$1"$2"'), {{ text }})
+{%- endmacro %}
+
 {#- What a schema would say of such a document (`_debezium_types`): which of its columns are moments in milliseconds, and which
     are decimals, that are text here. -#}
 {% macro _types_of_document(text) -%}
 {%- set is_date, is_decimal = "try_variant_get(value, '$[\"$date\"]', 'variant') is not null",
       "try_variant_get(value, '$[\"$numberDecimal\"]', 'variant') is not null" -%}
-transform_values(map_filter(try_cast(try_parse_json({{ text }}) as map<string, variant>),
+transform_values(map_filter(try_cast(try_parse_json({{ delta_cdc._json_of_document(text) }}) as map<string, variant>),
         (name, value) -> {{ is_date }} or {{ is_decimal }}),
       (name, value) -> struct(if({{ is_date }}, 'org.apache.kafka.connect.data.Timestamp', null) as type,
         cast(null as int) as scale))
