@@ -24,7 +24,7 @@ select
     regexp_replace(event.transaction.id, '^([0-9]+):[0-9]+$', '$1')) as _txid,  -- PostgreSQL: id:lsn
   event.transaction.total_order as _total_order,
   coalesce(timestamp_micros(nullif(source.ts_us, 0)), {{ delta_cdc._of_millis('nullif(source.ts_ms, 0)') }},
-    timestamp_micros(source.ts_ns div 1000),
+    timestamp_micros(nullif(source.ts_ns, 0) div 1000),
     {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
   {{ delta_cdc._debezium_types(settings) }} as _semantic_types,
   is_document as _is_document
