@@ -134,9 +134,11 @@ def _key_types(key: Any, columns: Mapping[str, str | None]) -> dict[str, str | N
 
 
 def _cell_of(described: Message) -> Message:
-    """The field of a value that stands in {value, set}, as YugabyteDB and Cassandra write it; of others the field itself."""
+    """The field of a value that stands in {value, set}, as YugabyteDB and Cassandra write it, or in ScyllaDB's {value}; of others
+    the field itself."""
     inner = {f.get("field"): f for f in described.get("fields") or []}
-    return inner["value"] if {"value", "set"} <= set(inner) else described
+    is_cell = {"value", "set"} <= set(inner) or ("value" in inner and str(described.get("name")).endswith(".Cell"))
+    return inner["value"] if is_cell else described
 
 
 def _debezium_order(op: Any, source: Message, envelope: Message) -> dict[str, Any]:

@@ -317,6 +317,10 @@ def test_debezium_images_of_cells_and_documents_tell_their_columns() -> None:
     by_time = {"sequence_by": ["_timestamp", "_arrival"]}
     table = found("debezium", {"schema": {"fields": [image]}, "payload": payload})["s.a"]
     assert (table.columns, table.settings) == ({"id": "bigint", "v": "string"}, by_time)
+    alone = {"type": "struct", "fields": [{"field": "value", "type": "int64"}], "field": "w"}  # ScyllaDB's
+    image["fields"] = [{**alone, "name": "c.s.a.w.Cell"}, {**alone, "name": "c.s.a.u", "field": "u"}]
+    table = found("debezium", {"schema": {"fields": [image]}, "payload": payload})["s.a"]
+    assert table.columns == {"w": "bigint", "u": "string"}
     document = {"op": "c", "after": '{"_id": {"$oid": "5f"}, "n": 1}', "source": {"db": "d", "collection": "c", "ts_ms": 7}}
     table = found("debezium", document)["d.c"]
     assert (table.keys, list(table.columns), table.settings) == (["_id"], ["_id", "n"], by_time)
