@@ -374,8 +374,9 @@ transform(array(try_variant_get({{ record }}, '$.headers', 'variant')), headers 
 {% endmacro %}
 
 
-{#- The envelope of a row without one, from its map<string, variant>: what begins with `__` is of the envelope or its source; a
-    column that is listed is the row's too. -#}
+{#- The envelope of a row without one, from its map<string, variant>: what begins with `__` is of the envelope, its transaction
+    (`__total_order`, where `add.fields` asks for it by this name alone) or its source; where the source tells its time, `__ts_us`
+    is the envelope's. A column that is listed is the row's too. -#}
 {% macro _debezium_wrapped(row, listed) -%}
 {%- set own = [] -%}
 {%- for column in listed if column.startswith('__') %}{% do own.append(column) %}{% endfor -%}
@@ -384,10 +385,12 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
           'op', if(cast(row['__deleted'] as string) = 'true', 'd', coalesce(cast(row['__op'] as string), 'u')),
           'ts_ms', row['__ts_ms'],
           'after', to_variant_object(map_filter(row, (name, value) -> not startswith(name, '__'){{ is_own }})),
-          'transaction', named_struct('id', row['__transaction_id'], 'total_order', row['__transaction_total_order']),
+          'transaction', named_struct('id', row['__transaction_id'], 'total_order',
+            coalesce(row['__transaction_total_order'], row['__total_order'])),
           'source', to_variant_object(transform_keys(
             map_filter(row, (name, value) -> startswith(name, '__source_')
-                or (startswith(name, '__') and not map_contains_key(row, '__source_' || substr(name, 3)))),
+                or (startswith(name, '__') and not map_contains_key(row, '__source_' || substr(name, 3))
+                  and not (startswith(name, '__ts_') and exists(map_keys(row), other -> startswith(other, '__source_ts_'))))),
             (name, value) -> regexp_replace(name, '^__(source_)?', ''))))))[0]
 {%- endmacro %}
 
