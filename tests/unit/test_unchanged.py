@@ -144,12 +144,12 @@ def test_a_link_to_what_is_gone_hides_no_change_set(shop: Shop) -> None:
 
 
 def test_what_other_projects_write_in_their_own_schemas_of_a_warehouse_is_nothing_new(shop: Shop) -> None:
-    other = shop.lake / "crm.db/cdc_runs/_delta_log"
+    other = shop.lake / "crm.db/final_person/_delta_log"
     write(other / "00000000000000000000.json")
     shop.leave(shop.looked())
     write(other / "00000000000000000001.json")
     assert shop.looked().was_loaded()
-    write(shop.log("cdc_runs") / "00000000000000000001.json")
+    write(shop.log("final_invoice") / "00000000000000000001.json")
     assert not shop.looked().was_loaded()
 
 
