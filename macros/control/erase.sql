@@ -141,7 +141,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- do print('old files and log entries removed of ' ~ names | join(', ')) -%}
   {#- an incremental one keeps the rows that it has, and any its old files, which may be all that it can be restored from -#}
   {%- set own = [] -%}
-  {%- for node in delta_cdc._with_all_below(ids)
+  {%- for node in delta_cdc._with_own_below(ids, layers)
         if node.name not in layers and node.config.materialized not in ('view', 'ephemeral') -%}
     {%- do own.append(delta_cdc._relation_of(node) | string) -%}
   {%- endfor -%}
@@ -152,14 +152,15 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
 {% endmacro %}
 
 
-{#- Models, and the models and snapshots that are made of them, in any number of steps. ids: of the former. -#}
-{% macro _with_all_below(ids) %}
+{#- Models, and the models and snapshots of one's own that are made of them, in any number of steps: what other tables of a feed
+    that mixes them have is not the person's. ids: of the former. layers: the feeds' models. -#}
+{% macro _with_own_below(ids, layers) %}
   {%- set found = [] -%}
   {%- for node in graph.nodes.values() if node.resource_type in ('model', 'snapshot') and node.unique_id not in ids
-        and node.depends_on.nodes | select('in', ids) | list -%}
+        and node.name not in layers and node.depends_on.nodes | select('in', ids) | list -%}
     {%- do found.append(node.unique_id) -%}
   {%- endfor -%}
-  {%- if found %}{{ return(delta_cdc._with_all_below(ids + found)) }}{% endif -%}
+  {%- if found %}{{ return(delta_cdc._with_own_below(ids + found, layers)) }}{% endif -%}
   {{ return(graph.nodes.values() | selectattr('unique_id', 'in', ids) | list) }}
 {% endmacro %}
 

@@ -1575,7 +1575,8 @@ def test_Q1_a_model_called_raw_is_somebody_else_s_where_tables_have_files_of_the
 def test_R2_erase_names_the_tables_that_other_models_make_of_what_it_erased() -> None:
     made_of = {
         "stg_shop__t": [], "final_t": ["stg_shop__t"], "contacts": ["letters"], "letters": ["final_t"], "seen": ["final_t"],
-        "other": ["somebody_else_s"],
+        "other": ["somebody_else_s"], "raw_shop": [], "stg_shop__u": ["raw_shop"], "final_u": ["stg_shop__u"],
+        "of_u": ["final_u"], "messages": ["raw_shop"],
     }
     nodes = {
         name: SimpleNamespace(name=name, alias=name, database=None, schema="s", resource_type="model", unique_id=name,
@@ -1588,12 +1589,13 @@ def test_R2_erase_names_the_tables_that_other_models_make_of_what_it_erased() ->
         giving({"_staging_table": SimpleNamespace(settings={"feed": "shop", "table": "t"})}),
         print=lambda text: said.append(text) or "",
         adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True), purge=lambda _: None),
-        graph=SimpleNamespace(nodes=nodes, sources={"shop.t": feed_table("shop", "t")}),
+        graph=SimpleNamespace(nodes=nodes, sources={f"shop.{name}": feed_table("shop", name) for name in ("t", "u")}),
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
     )
     macros["purge_erased"]("stg_shop__t")
     assert [line.partition(", which")[0] for line in said] == [
-        "old files and log entries removed of s.stg_shop__t, s.final_t", "out of reach: s.contacts, s.letters"]
+        "old files and log entries removed of s.stg_shop__t, s.final_t, s.raw_shop",
+        "out of reach: s.contacts, s.letters, s.messages"]  # of a feed that mixes tables the others' are not the person's
 
 
 def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
