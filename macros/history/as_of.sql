@@ -11,6 +11,7 @@
   {%- set settings = delta_cdc._table_settings(parents.source) -%}
   {%- set keys = parents['keys'] -%}
   {%- set state = adapter.table_state(parents.staging_table) -%}
+  {%- do delta_cdc.refuse_before_staging(settings, state) -%}  {#- else what lacks the new key would be one row -#}
   {%- do delta_cdc.follow_staging(settings, state, adapter.table_state(table).columns) -%}
   {%- do delta_cdc._leave_out_unstaged(settings, state.columns) -%}
   {%- do delta_cdc._refuse_below_horizon(settings, parents.staging_table, moment, known_at) -%}

@@ -602,12 +602,29 @@ def test_H4_E1_as_of_before_a_run_that_brings_staging_its_new_columns() -> None:
             "_table_settings": settings, "follow_staging": "", "_refuse_below_horizon": "",
             "_final_as_of": "", "_final_rows": "", "may_be_held": False, "has_entities": True,
         }),
-        adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(columns=staged)),
+        adapter=SimpleNamespace(table_state=lambda _: {"exists": True, "columns": staged, "notes": {}}),
     )
     macros["as_of"]("s.final", "2026-01-01")
     assert settings["columns"] == ["id", "a", "gone", "once", "at"]
     assert settings["column_types"] == {"id": "int", "a": "int"}
     assert settings["expressions"] == {"once": "a", "at": "_cdc_occurred_at"}
+
+
+def test_H4_K8_as_of_is_not_made_by_keys_that_staging_has_not_taken() -> None:
+    settings = {"feed": "f", "table": "t", "keys": ["a"], "column_types": {"id": "int", "a": "int"}, "columns": ["id", "a"]}
+    parents = {"source": "f.t", "staging": "s.stg", "staging_table": "s.stg", "keys": None}
+    quiet = giving({
+        "_parents_of_final": parents, "_table_settings": settings, "follow_staging": "", "_refuse_below_horizon": "",
+        "may_be_held": False, "_final_rows": "rows",
+    })  # fmt: skip
+    for properties in ({}, {"delta_cdc.keys": '["a"]'}):
+        state = {"exists": True, "columns": settings["column_types"], "notes": {"keys": ["id"]}, "properties": properties}
+        as_of = load(quiet, adapter=SimpleNamespace(table_state=lambda _, state=state: state))["as_of"]
+        if properties:
+            assert as_of("s.final") == "rows"
+        else:
+            with pytest.raises(CompilerError, match=r"`keys` are \[a\], and staging still has \[id\]"):
+                as_of("s.final")
 
 
 def adopted(
