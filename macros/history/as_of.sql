@@ -39,7 +39,7 @@
 {#- What was listed just now staging has from the next run on: until then final has neither it nor what is made of it, and what
     was renamed under its old name. staged: staging's columns. -#}
 {% macro _leave_out_unstaged(settings, staged) %}
-  {%- set types, made, columns, unstaged = {}, {}, [], [] -%}
+  {%- set types, made, columns, unstaged, partitions = {}, {}, [], [], [] -%}
   {%- for column, type in settings.column_types.items() -%}
     {%- set name = column if column in staged else settings.renamed_columns.get(column) -%}
     {%- if name in staged %}{% do types.update({name: type}) %}{% endif -%}
@@ -54,7 +54,10 @@
     {%- set name = settings.renamed_columns.get(column) if column in unstaged and column not in made else column -%}
     {%- if name in made or (name in staged and column not in expressions) %}{% do columns.append(name) %}{% endif -%}
   {%- endfor -%}
-  {%- do settings.update({'column_types': types, 'columns': columns, 'expressions': made}) -%}
+  {%- for part in settings.get('partition_by') or [] if not delta_cdc.columns_named(unstaged, [part]) -%}
+    {%- do partitions.append(part) -%}
+  {%- endfor -%}
+  {%- do settings.update({'column_types': types, 'columns': columns, 'expressions': made, 'partition_by': partitions}) -%}
 {% endmacro %}
 
 

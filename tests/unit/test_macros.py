@@ -594,6 +594,7 @@ def test_H4_E1_as_of_before_a_run_that_brings_staging_its_new_columns() -> None:
     settings = {
         "keys": ["id"], "column_types": {"id": "int", "b": "int", "c": "int"}, "renamed_columns": {"b": "a"},
         "columns": ["id", "b", "c", "gone", *made], "expressions": made,
+        "partition_by": ["c", "b", "c % 4 as part", "id % 4 as d"],
     }  # fmt: skip
     staged = dict.fromkeys(["id", "a", "gone", "_cdc_occurred_at"], "integer")
     macros = load(
@@ -608,6 +609,7 @@ def test_H4_E1_as_of_before_a_run_that_brings_staging_its_new_columns() -> None:
     assert settings["columns"] == ["id", "a", "gone", "once", "at"]
     assert settings["column_types"] == {"id": "int", "a": "int"}
     assert settings["expressions"] == {"once": "a", "at": "_cdc_occurred_at"}
+    assert macros["_with_partitions"](settings).strip(", \n") == "id % 4 as `d`"
 
 
 def test_H4_K8_as_of_is_not_made_by_keys_that_staging_has_not_taken() -> None:
