@@ -107,8 +107,8 @@
   {%- set raw = none if delta_cdc.reads_files(settings) else delta_cdc.progress(changes_from) -%}
   {#- what raw did not take while the table was private is read from the change sets themselves -#}
   {%- if raw is none or delta_cdc.withheld_until(raw, settings) > state.batch_id -%}
-    {%- set pending = delta_cdc.pending_change_sets(
-          changes_from if raw is none else delta_cdc._ledger(), settings, state.batch_id) -%}
+    {%- set pending = delta_cdc.pending_change_sets(changes_from if raw is none else delta_cdc._ledger(), settings,
+          state.batch_id, beside_raw=not delta_cdc.has_own_files(settings)) -%}
     {%- if not pending %}{{ return({'last': none, 'lines': none}) }}{% endif -%}
     {%- set lines = delta_cdc.lines_of_files(this.identifier ~ '__lines', pending, settings) -%}
     {%- do delta_cdc.read_snapshots(settings, this, lines, pending, state) -%}

@@ -113,8 +113,8 @@
 
 {#- The recorded change sets above a batch that a table must load: [{batch_id, change_set, unit, size,
     modified_at}], checked to be still as they were recorded (rule S4). A set that was rewritten before it was
-    loaded is superseded by its newest record. -#}
-{% macro pending_change_sets(ledger, settings, done) %}
+    loaded is superseded by its newest record. beside_raw: a table of a mixed feed asks, which reads them itself. -#}
+{% macro pending_change_sets(ledger, settings, done, beside_raw=false) %}
   {%- set unlisted = (adapter.recall('unlisted') or {}).get(settings.feed) -%}
   {%- if unlisted -%}
     {%- do exceptions.raise_compiler_error('feed ' ~ settings.feed ~ ': ' ~ unlisted
@@ -136,7 +136,7 @@
   {%- else -%}
     {%- set pending = adapter.query_rows(delta_cdc._change_sets_above(ledger, done, settings.feed, root)) -%}
   {%- endif -%}
-  {%- do delta_cdc._check_unchanged(settings, pending) -%}
+  {%- do delta_cdc._check_unchanged(settings, pending, beside_raw) -%}
   {%- do delta_cdc._refuse_versions_anew(ledger, settings, pending, done) -%}
   {{ return(pending) }}
 {% endmacro %}
@@ -203,7 +203,7 @@ order by batch_id
 {% endmacro %}
 
 
-{% macro _check_unchanged(settings, pending) %}
+{% macro _check_unchanged(settings, pending, beside_raw=false) %}
   {%- set problems = adapter.changed_files(pending, settings.get('ready')) -%}
   {%- if problems -%}
     {%- set lines = [] -%}
@@ -216,9 +216,8 @@ order by batch_id
           ~ ' that was rewritten is not seen.' if settings.list_after
           else 'run again: one that was rewritten is recorded as a new change set.' -%}
     {#- such a one is recorded for good: running again finds it gone once more -#}
-    {#- of a mixed feed the others have it from raw, which read it in time -#}
-    {%- set others = ', and takes back what other tables of the feed have loaded of it'
-          if delta_cdc.is_private(settings) and not delta_cdc.has_own_files(settings) else '' -%}
+    {#- the others have it from raw, which read it in time -#}
+    {%- set others = ', and takes back what other tables of the feed have loaded of it' if beside_raw else '' -%}
     {%- set lost = ' `delta-cdc retract` goes on without one that is gone' ~ others ~ '.'
           if problems | selectattr('found', 'equalto', 'it is gone') | list else '' -%}
     {%- do exceptions.raise_compiler_error(lines | join('\n')
