@@ -22,10 +22,10 @@ select
   -- or two hashes met: then it is looked at closely for nothing
   {% set hash = 'xxhash64(' ~ delta_cdc._content_columns(to_stage) | join(', ') ~ ')' -%}
   {%- if not (to_stage.get('keys') and to_stage.keyless == 'none') -%}  {#- N1: equal rows of one change set are all rows -#}
-  {%- set told_again = '(select count(*) from (select *, min(_cdc_batch_id) over (partition by ' ~ hash ~ ') as _cdc_first from '
-        ~ changes ~ ') where _cdc_batch_id > _cdc_first and _cdc_sequence is not null' -%}
-  {{ told_again }}) as repeated,
-  {{ told_again ~ ' and ' ~ is_late ~ ')' if highest else '0' }} as late_repeated,
+  {%- set changes = '(select *, min(_cdc_batch_id) over (partition by ' ~ hash ~ ') as _cdc_first from ' ~ changes ~ ')' -%}
+  {%- set told_again = '_cdc_batch_id > _cdc_first and _cdc_sequence is not null' -%}
+  count_if({{ told_again }}) as repeated,
+  {{ 'count_if(' ~ told_again ~ ' and ' ~ is_late ~ ')' if highest else '0' }} as late_repeated,
   {%- elif not to_stage.get('reads_much') -%}
   count(*) - size(collect_set({{ hash }})) as repeated,
   {{ late ~ ' - size(collect_set(if(' ~ is_late ~ ', ' ~ hash ~ ', null)))' if highest else '0' }} as late_repeated,
