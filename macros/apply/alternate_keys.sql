@@ -67,13 +67,15 @@
 
 
 {#- The CTEs from `read` to `changes`. past: what was staged before, or none. read: the CTEs up to `read`, of which who is who
-    across key changes is worked out beforehand: a row is known by the values that it brought along, too. -#}
+    across key changes is worked out beforehand: a row is known by the values that it brought along, too. That takes all of
+    staging: only where an event asks for it. -#}
 {% macro _named_by_alternate_keys(settings, past, read) -%}
 {%- set keys = settings['keys'] -%}
 {%- set values = delta_cdc._alternate_columns(settings) | reject('in', keys) | list -%}
 {%- set place = 'struct(' ~ delta_cdc.order_columns() | join(', ') ~ ')' -%}
 {%- set known, who = delta_cdc._known_changes(settings, past), none -%}
-{%- if settings.key_changes -%}
+{%- if settings.key_changes and adapter.query_rows(
+      'with ' ~ read ~ '\nselect 1 as found from read where _cdc_is_nameless and _cdc_error is null limit 1') -%}
   {%- set view = delta_cdc.model_name(settings, 'staging') ~ '__known_keys' -%}
   {%- do adapter.create_view_from_python(view, 'delta_cdc.keys.known_key_changes', {
         'staging': '(with ' ~ read ~ ',\n' ~ known ~ '\nselect * from known)', 'keys': keys,
