@@ -60,6 +60,8 @@ def spark_settings(root: Path, overrides: Mapping[str, str], tuned_for: str = "s
         "spark.databricks.delta.allFilesInCrc.enabled": "false",
         # each hash table, sort and broadcast takes a page at least: a run of small tables filled the memory with pages of 16 MB
         "spark.buffer.pageSize": "1m",
+        # what reads a document of MongoDB's out of Debezium's message takes a hundred rounds, at which Spark gives up
+        "spark.sql.analyzer.maxIterations": "1000",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
