@@ -138,7 +138,7 @@ from (
           text -> {{ delta_cdc._document('text') }})
       when contains(message, '"set"') or contains(message, r'"set\"') then
         transform(array(event.after, event.before, record_key, old_key), row -> {{ delta_cdc._without_cells('row') }})
-      when event.source.connector = 'scylla' then
+      when event.source.connector in ('scylla', 'yugabytedb') then
         transform(array(event.after, event.before, record_key, old_key), row -> {{ delta_cdc._without_values('row') }})
       end as rows
   from (
@@ -169,8 +169,8 @@ transform(array(map_filter(try_cast({{ row }} as map<string, variant>), (name, c
 {%- endmacro %}
 
 
-{#- A row of ScyllaDB's, whose cells are {value} beside a key of plain values, as one of values; a cell that is null is of a
-    column that the change does not have. One without cells (`cdc.output.format` advanced) as it is: a null there is one. -#}
+{#- A row of ScyllaDB's, whose cells are {value} beside a key of plain values, or of YugabyteDB's, where the key's are cells too, as
+    one of values; a cell that is null is of a column that the change does not have. One without cells (`cdc.output.format` advanced) as it is: a null there is one. -#}
 {% macro _without_values(row) -%}
 {%- set is_cell = "map_keys(try_cast(cell as map<string, variant>)) = array('value')" -%}
 transform(array(try_cast({{ row }} as map<string, variant>)), cells ->

@@ -90,7 +90,7 @@ class FeedCase:
         if isinstance(given, Mapping) and not any(isinstance(each, str) for each in given.values()):
             named = {each.lower(): value for each, value in given.items()}
             # as `compare` finds the tables of a step: a file may name more before the table than its messages do
-            alike = [value for each, value in named.items() if each.rsplit(".", 1)[-1] == name.lower()]
+            alike = [value for each, value in named.items() if table.name == WHOLE or each.rsplit(".", 1)[-1] == name.lower()]
             return named.get(table.name.lower(), named.get(name.lower(), alike[0] if len(alike) == 1 else None))
         return given
 

@@ -213,7 +213,7 @@ def test_what_is_of_no_table_or_beside_the_row_is_not_found() -> None:
 
 
 def test_the_definition_of_a_control_table_of_dms_is_none_of_the_feeds() -> None:
-    """crate/commons-codec tests/transform/test_aws_dms.py: DMS wrote it before the rows."""
+    """A control record, which DMS writes before the rows."""
     about = {"record-type": "control", "operation": "create-table", "schema-name": "", "table-name": "awsdms_apply_exceptions"}
     definition = {"columns": {"ERROR": {"type": "STRING", "nullable": False}}}
     assert found("dms", {"control": {"table-def": definition}, "metadata": about}) == {}
