@@ -740,9 +740,9 @@ checked as (
 {% endmacro %}
 
 {#- A value of one type as another; by way of a text where Spark has no cast, as from a number to a day. -#}
-{% macro _recast(value, from, to) %}
+{% macro _recast(value, given, wanted) %}
   {%- set kinds = [] -%}
-  {%- for type in (from, to) -%}
+  {%- for type in (given, wanted) -%}
     {%- set word = modules.re.match('\\w*', type | lower | trim).group(0) -%}
     {%- do kinds.append('day' if word in ('date', 'timestamp_ntz')
           else 'number' if word in ('tinyint', 'smallint', 'int', 'bigint', 'byte', 'short', 'integer', 'long', 'float', 'double',
@@ -750,7 +750,7 @@ checked as (
   {%- endfor -%}
   {%- set castable = 'string' in kinds or kinds[0] == kinds[1]
         or kinds | sort in [['boolean', 'number'], ['number', 'timestamp'], ['day', 'timestamp']] -%}
-  {{ return('try_cast(' ~ (value if castable else 'cast(' ~ value ~ ' as string)') ~ ' as ' ~ to ~ ')') }}
+  {{ return('try_cast(' ~ (value if castable else 'cast(' ~ value ~ ' as string)') ~ ' as ' ~ wanted ~ ')') }}
 {% endmacro %}
 
 {#- The row as it came, for one that cannot be used; without what must not be stored, and of over a
