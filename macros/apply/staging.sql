@@ -92,8 +92,9 @@
     as if they were the ledger's change sets, of which none is the table's. -#}
 {% macro _refuse_other_source(settings, changes_from) %}
   {%- set ledger = delta_cdc._model_relation('cdc_change_sets').identifier -%}
-  {%- set wanted = ledger if delta_cdc.reads_files(settings) else delta_cdc.model_name(settings, 'raw') -%}
-  {%- if (changes_from.identifier == ledger) != (wanted == ledger) -%}
+  {%- set reads_files = delta_cdc.reads_files(settings) -%}
+  {%- if (changes_from.identifier == ledger) != reads_files -%}
+    {%- set wanted = ledger if reads_files else delta_cdc.model_name(settings, 'raw') -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ 'its model reads ' ~ changes_from.identifier
           ~ ', and with these settings (`location`, `mask`, `never_store`) its changes come from ' ~ wanted
           ~ '. Nothing was loaded. Run `delta-cdc generate`.') -%}

@@ -215,9 +215,9 @@ order by batch_id
     {%- set otherwise = 'deliver it under a name that sorts above and take this one back (delta-cdc retract): with `list_after` one'
           ~ ' that was rewritten is not seen.' if settings.list_after
           else 'run again: one that was rewritten is recorded as a new change set.' -%}
-    {#- such a one is recorded for good: running again finds it gone once more -#}
     {#- the others have it from raw, which read it in time -#}
     {%- set others = ', and takes back what other tables of the feed have loaded of it' if beside_raw else '' -%}
+    {#- such a one is recorded for good: running again finds it gone once more -#}
     {%- set lost = ' `delta-cdc retract` goes on without one that is gone' ~ others ~ '.'
           if problems | selectattr('found', 'equalto', 'it is gone') | list else '' -%}
     {%- do exceptions.raise_compiler_error(lines | join('\n')

@@ -170,7 +170,8 @@ transform(array(map_filter(try_cast({{ row }} as map<string, variant>), (name, c
 
 
 {#- A row of ScyllaDB's, whose cells are {value} beside a key of plain values, or of YugabyteDB's, where the key's are cells too, as
-    one of values; a cell that is null is of a column that the change does not have. One without cells (`cdc.output.format` advanced) as it is: a null there is one. -#}
+    one of values; a cell that is null is of a column that the change does not have. One without cells (`cdc.output.format`
+    advanced) as it is: a null there is one. -#}
 {% macro _without_values(row) -%}
 {%- set is_cell = "map_keys(try_cast(cell as map<string, variant>)) = array('value')" -%}
 transform(array(try_cast({{ row }} as map<string, variant>)), cells ->

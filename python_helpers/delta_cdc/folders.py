@@ -11,6 +11,16 @@ from delta_cdc.errors import nearest
 from delta_cdc.project import Feed, Project
 
 
+def local_folders(project: Project, feed: Feed) -> dict[Path, str] | None:
+    """The folders of a feed's change sets, each with the name of its table in the feed (empty: all tables share it). None where
+    they do not lie on this machine, or are landed."""
+    location = feed.tables[0].settings.location or ""
+    if "://" in location or location.startswith("file:") or feed.is_landed:
+        return None
+    names = [table.settings.source_table or table.name for table in feed.tables] if "{table}" in location else [""]
+    return {project.root / location.replace("{table}", name): name for name in names}
+
+
 def empty_folders(project: Project, *, whole_feeds: bool = False) -> list[str]:
     """A sentence for each folder on this machine that is not there, or holds what no run takes.
 
@@ -18,12 +28,9 @@ def empty_folders(project: Project, *, whole_feeds: bool = False) -> list[str]:
     """
     out = []
     for feed in project.feeds:
-        settings = feed.tables[0].settings
-        location = settings.location or ""
-        if "://" in location or location.startswith("file:") or feed.is_landed:
+        folders = local_folders(project, feed)
+        if folders is None:
             continue
-        names = [table.settings.source_table or table.name for table in feed.tables] if "{table}" in location else [""]
-        folders = {project.root / location.replace("{table}", name): name for name in names}
         told = (_why_nothing(project.root, folder, feed, name) for folder, name in folders.items())
         # one folder with something is enough: a year of change sets of all tables is not listed for a note
         said = [*takewhile(bool, told)] if whole_feeds else [*filter(None, told)]

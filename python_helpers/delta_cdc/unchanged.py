@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import delta_cdc
-from delta_cdc.project import Feed, Project
-from delta_cdc.warm_dbt import Files
+from delta_cdc.folders import local_folders
+from delta_cdc.project import Project
+from delta_cdc.warm_dbt import Files, by_time_and_size
 
 _ENV_VAR = re.compile(r"""env_var\s*\(\s*(?:(["'])(\w+)\1)?""")
 _OURS = re.compile(r"\{\{\s*delta_cdc\.\w+\([^{}]*\)\s*\}\}")
@@ -43,7 +44,7 @@ class Looked:
             beside = list(_package())
             texts = [path for path in (*files, *beside) if path.endswith((".yml", ".yaml", ".sql"))]
             self._reads = _digest([
-                list(call), os.getcwd(), sorted(files.items()), sorted(_stats(beside).items()), _environment(texts),
+                list(call), os.getcwd(), sorted(files.items()), sorted(by_time_and_size(beside).items()), _environment(texts),
                 sorted(_change_sets(project, self._began).items()),
             ])
 
@@ -111,14 +112,14 @@ def _change_sets(project: Project, now: int) -> Files:
     a later run takes it."""
     found: Files = {}
     for feed in project.feeds:
-        settings = feed.tables[0].settings
-        location = settings.location or ""
-        if feed.is_landed or "://" in location or location.startswith("file:"):
+        settings, folders = feed.tables[0].settings, local_folders(project, feed)
+        if folders is None:
             raise _CannotTell
         depth = 2 if settings.unit == "folder" else _DEEP if settings.sub_folders else 1
         of_feed: Files = {}
-        for folder in _folders(project, feed):
-            of_feed |= _listed(str(folder), depth, names_only=settings.list_after)
+        for folder in folders:
+            within = folder / "_delta_log" if settings.file_format == "delta" else folder
+            of_feed |= _listed(str(within), depth, names_only=settings.list_after)
             if len(found) + len(of_feed) > _MANY:
                 raise _CannotTell
         if settings.settle_seconds:
@@ -129,16 +130,10 @@ def _change_sets(project: Project, now: int) -> Files:
     return found
 
 
-def _folders(project: Project, feed: Feed) -> Iterator[Path]:
-    for table in feed.tables:
-        folder = project.root / (table.settings.location or "").replace("{table}", table.settings.source_table or table.name)
-        yield folder / "_delta_log" if table.settings.file_format == "delta" else folder
-
-
 def _logs(warehouse: str, schemas: Iterable[str]) -> Files:
     """The files of the logs of tables in some folders of a warehouse, and what tells that its metastore (of Derby) is another
     one. schemas: the folders of the project's own. Each `dbt run` adds to `cdc_runs`, though it finds nothing new."""
-    found = _stats([os.path.join(os.path.dirname(warehouse), "metastore", "service.properties")])
+    found = by_time_and_size([os.path.join(os.path.dirname(warehouse), "metastore", "service.properties")])
     for schema in schemas:
         with suppress(FileNotFoundError), os.scandir(os.path.join(warehouse, schema)) as tables:
             for table in tables:
@@ -161,15 +156,6 @@ def _listed(folder: str, depth: int, *, names_only: bool = False) -> Files:
                 with suppress(FileNotFoundError):  # a link to what is gone, or removed meanwhile: a run takes the others too
                     told = entry.stat()
                     found[entry.path] = (told.st_mtime_ns, told.st_size)
-    return found
-
-
-def _stats(paths: Iterable[str]) -> Files:
-    found: Files = {}
-    for path in paths:
-        with suppress(OSError):
-            told = os.stat(path)
-            found[path] = (told.st_mtime_ns, told.st_size)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, pairwise
 from pathlib import Path
@@ -114,7 +114,7 @@ class WarmDbt:
     def files(self) -> Files:
         """What a parse reads, by time and size: the project's files, the packages that it has installed, and the profile, whose
         schema it puts into each node."""
-        found: Files = {}
+        paths = list(_profiles(self._options))
         been: set[tuple[int, int]] = set()
         beside = [path for path in _paths_of(os.path.join(self._folder, "dbt_project.yml")) if path.split(os.sep)[0] == ".."]
         tops = [str(self._folder), *(os.path.join(self._folder, path) for path in beside)]
@@ -129,19 +129,19 @@ class WarmDbt:
             been.add((place.st_dev, place.st_ino))
             read = _read_by_dbt(os.path.join(folder, "dbt_project.yml"))
             folders[:] = [name for name in folders if (name in read if read else not name.startswith("."))]
-            for name in names:
-                if name.endswith((".yml", ".yaml", ".sql", ".py", ".csv", ".md")):
-                    path = os.path.join(folder, name)
-                    try:
-                        told = os.stat(path)
-                    except OSError:  # gone by now, or an editor's lock, which links to nowhere
-                        continue
-                    found[path] = (told.st_mtime_ns, told.st_size)
-        for path in _profiles(self._options):
-            with suppress(OSError):
-                told = os.stat(path)
-                found[path] = (told.st_mtime_ns, told.st_size)
-        return found
+            read_by_parse = (name for name in names if name.endswith((".yml", ".yaml", ".sql", ".py", ".csv", ".md")))
+            paths += (os.path.join(folder, name) for name in read_by_parse)
+        return by_time_and_size(paths)
+
+
+def by_time_and_size(paths: Iterable[str]) -> Files:
+    """Those of the files that are there: one may be gone by now, or an editor's lock, which links to nowhere."""
+    found: Files = {}
+    for path in paths:
+        with suppress(OSError):
+            told = os.stat(path)
+            found[path] = (told.st_mtime_ns, told.st_size)
+    return found
 
 
 def _invoked(runner: Any, *command: str) -> Any:
