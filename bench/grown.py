@@ -9,25 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tests.scenarios.project import UserProject
 
 from bench.warm import SCHEMA, VALUES, deliver, delta_table, large_session, run_seconds, say, warm_project
 
-LOADED = 731 * 1367  # a million; days repeat after 731 keys, so a copy's day is that of its own key
+DAYS = 731  # a day comes again after so many keys
+LOADED = DAYS * 1367  # a million, so a copy's day is that of its own key
 # Keys one beside the other: the newest, and new ones.
 RECENT = (
     "select case when id > {top} then 'I' when id % 10 = 0 then 'D' else 'U' end as op, {seq} + id - {low} + 1 as seq, id,"
     + VALUES
     + "from range({low}, {high}, 1, 1)"
 )
-# As many old ones far apart, then new ones.
+# Old ones so far apart, then new ones.
 SCATTERED = (
     "select case when n >= {old} then 'I' when n % 10 = 0 then 'D' else 'U' end as op, {seq} + n + 1 as seq, id,"
     + VALUES
     + "from (select id as n, if(id < {old}, {first} + id * {step}, {top} + 1 + id - {old}) as id from range(0, {changes}, 1, 1))"
 )
+
+# Which old keys are changed: the newest, some all over the table, some all over it that have one day.
+Keys = Literal["recent", "scattered", "one day"]
 
 
 @dataclass
@@ -65,20 +69,22 @@ class Grown:
         session = large_session(project)
         return {name: cls.of(project, session, work / "landing" / name, count) for name, count in rows.items()}
 
-    def run(self, changes: int, new: int, scattered: bool = False) -> dict[str, float]:
+    def run(self, changes: int, new: int, keys: Keys = "recent") -> dict[str, float]:
         """Deliver a change set, of which `new` are of new keys, and run."""
-        self.deliver(changes, new, scattered)
+        self.deliver(changes, new, keys)
         took = run_seconds(self.project, self.name)
         self.check()
         return took
 
-    def deliver(self, changes: int, new: int, scattered: bool = False) -> Path:
-        """A change set's file. Changes of old keys, a tenth of them deletes, are about the newest, or scattered."""
+    def deliver(self, changes: int, new: int, keys: Keys = "recent") -> Path:
+        """A change set's file. A tenth of the changes of old keys are deletes."""
         old, salt = changes - new, self.change_sets
-        if scattered:
+        if keys != "recent":
             # not among the newest, which other change sets delete; never the same ones twice
             lowest, highest = self.keys
             step = (highest - lowest) * 8 // 10 // old
+            if keys == "one day":
+                step -= step % DAYS
             assert salt < step, "too few rows for so many scattered change sets"
             first = lowest + (highest - lowest) // 10 + salt
             sql = SCATTERED.format(old=old, seq=self.seq, first=first, step=step, top=self.top, changes=changes, salt=salt)
@@ -122,11 +128,11 @@ class Grown:
 PARTS = ("staging", "final", "both", "run")
 
 
-def repeated(tables: Sequence[Grown], changes: int, repeats: int, scattered: bool = False) -> list[dict[str, list[float]]]:
-    """For each table, seconds of each part of so many runs, each with a change set of recent or scattered keys. The tables take
+def repeated(tables: Sequence[Grown], changes: int, repeats: int, keys: Keys = "recent") -> list[dict[str, list[float]]]:
+    """For each table, seconds of each part of so many runs, each with a change set of such keys. The tables take
     turns, for Java goes on compiling and later runs are quicker; the first turn does not count."""
     new = changes * 3 // 10
-    turns = [[table.run(changes, new, scattered) for table in tables] for _ in range(repeats + 1)][1:]
+    turns = [[table.run(changes, new, keys) for table in tables] for _ in range(repeats + 1)][1:]
     took = list(zip(*turns, strict=True))
     for table, runs in zip(tables, took, strict=True):
         say(f"{table.name}, {changes:,} changes: {[round(each['both'], 1) for each in runs]} s")

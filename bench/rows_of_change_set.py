@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from bench.grown import PARTS, Grown, repeated
+from bench.grown import PARTS, Grown, Keys, repeated
 from bench.result import Result, target
 
 SIZES = {
@@ -27,10 +27,8 @@ SHARE = 20
 
 def measure(work: Path, *, into: int, changes: tuple[int, ...], repeats: int) -> Result:
     (table,) = Grown.all_of(work, {"t": into}).values()
-    sizes = {"recent": changes, "scattered": tuple(count for count in changes if count * SHARE <= into)}
-    took = {
-        keys: {count: repeated([table], count, repeats, keys == "scattered")[0] for count in some} for keys, some in sizes.items()
-    }
+    sizes: dict[Keys, tuple[int, ...]] = {"recent": changes, "scattered": tuple(n for n in changes if n * SHARE <= into)}
+    took = {keys: {count: repeated([table], count, repeats, keys)[0] for count in some} for keys, some in sizes.items()}
     growth = {keys: _growth(each) for keys, each in took.items()}
     return {
         "tables": [
