@@ -81,9 +81,8 @@ unsaid as (  -- a column that this change and each one before it in the life lef
   select {{ id }}, _cdc_sequence, _cdc_ordinal from (
     select *, row_number() over (partition by _cdc_entity, _cdc_epoch, _cdc_life, _cdc_column order by _cdc_place) as _cdc_nth
     from placed lateral view explode(_cdc_missing) as _cdc_column
-    where _cdc_op = 'U' and _cdc_after = 0
-      and {{ "_cdc_column in (" ~ delta_cdc._literals(looked_at) ~ ')' if looked_at else 'false' }}
-  ) where _cdc_nth = _cdc_place and {{ counts }}
+    where _cdc_after = 0 and {{ "_cdc_column in (" ~ delta_cdc._literals(looked_at) ~ ')' if looked_at else 'false' }}
+  ) where _cdc_op = 'U' and _cdc_nth = _cdc_place and {{ counts }}
 )
 select
   (select count(distinct {{ id }}) from ties) as ties,
