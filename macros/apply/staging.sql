@@ -217,6 +217,7 @@
 {#- What the changes of one load are (`about_changes`), and the notes that the load's commit keeps for the next:
     highest        the highest position ever staged, as JSON, and its type: what is late is known without reading the table
     keys_may_move  whether any change staged so far may be part of a key change
+    key_changes, split_key_changes  as they were set
     truncates      whether any may be a truncate
     quarantined    whether any could not be used
     after          the batch that the commit before had come to: where this one brings no rows, nothing is new above that
@@ -236,11 +237,14 @@
   {%- set about = delta_cdc.about_changes('changes', highest, to_stage=settings) -%}
   {%- set plan = adapter.query_rows('with ' ~ delta_cdc._staging_ctes(settings, lines) ~ about)[0] -%}
   {%- set can_be_noted = delta_cdc.can_be_noted(plan.highest_type, plan.highest) -%}
+  {#- nobody looked whether what was staged before `split_key_changes` was given has pairs -#}
+  {%- set paired_since = settings.get('split_key_changes') and notes.get('split_key_changes') is sameas false -%}
   {%- do plan.update({'notes': {
         'key_changes': settings.get('key_changes') or false,
+        'split_key_changes': settings.get('split_key_changes') or false,
         'highest': plan.highest if can_be_noted else none,
         'highest_type': plan.highest_type if can_be_noted else none,
-        'keys_may_move': (state.exists and notes.keys_may_move is not sameas false) or plan.keys_may_move,
+        'keys_may_move': (state.exists and (notes.keys_may_move is not sameas false or paired_since)) or plan.keys_may_move,
         'truncates': (state.exists and notes.truncates is not sameas false) or plan.truncates > 0,
         'quarantined': (state.exists and notes.get('quarantined', false)) or plan.quarantined > 0,
         'after': state.committed}}) -%}

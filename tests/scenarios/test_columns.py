@@ -268,6 +268,14 @@ TABLES: dict[str, dict[str, Any]] = {
         "settings": ({"old_keys": {"id": "old"}}, {}),
         "rows": ([{"id": 1}, {"id": 2, "old": 1, "op": "U"}], []),
     },
+    "pairs_since": {  # `split_key_changes` is given once a pair is staged
+        "columns": ({"b": "int"},) * 2,
+        "settings": ({}, {"split_key_changes": True}),
+        "rows": (
+            [{"seq": 10, "id": 1, "b": 1}, {"seq": 20, "id": 1, "op": "D"}, {"seq": 20, "id": 2}],
+            [{"seq": 30, "id": 2, "op": "U"}],
+        ),
+    },
     "priced": {  # A4, A6: a partition is of what an expression makes, also where that has a source column's name
         "columns": ({"a": "int"},) * 2,
         "settings": {"expressions": {"a": "a * 100"}, "partition_by": ["a div 1000 as bucket"], "apply": "replace_partitions"},
@@ -649,6 +657,11 @@ def test_K1_keys_that_changed_are_not_forgotten_by_a_setting(cols: Columns) -> N
     assert "Put `key_changes` or `old_keys` back as they were" in cols.refusals["stg_cols__moves_no_more"]
     assert cols.rows("final_moves_no_more", "id") == [{"id": 2}]
     assert cols.rows("hist_cols__moves_no_more", "id", order="valid_from") == [{"id": 1}, {"id": 2}]
+
+
+def test_K6_K4_a_pair_from_before_split_key_changes_is_one_once_its_key_is_touched(cols: Columns) -> None:
+    assert cols.rows("final_pairs_since", "id, b") == [{"id": 2, "b": 1}]
+    assert cols.rows("hist_cols__pairs_since", "id, b", order="valid_from") == [{"id": 1, "b": 1}, {"id": 2, "b": 1}]
 
 
 def test_A6_E7_a_partition_is_of_what_an_expression_makes(cols: Columns) -> None:

@@ -254,6 +254,22 @@ def test_A9_A10_tables_that_do_not_use_them_have_the_sql_of_before() -> None:
     assert macros["_final_columns"](shaped) == ["id", "a", "born", "_cdc_is_deleted", "_cdc_deleted_at"]
 
 
+@pytest.mark.parametrize(
+    ("noted", "now", "may_move"),
+    [(False, True, True), (False, False, False), (True, True, False), (None, True, False)],  # None: of before it was noted
+)
+def test_K6_what_was_staged_before_split_key_changes_may_hold_pairs(noted: bool | None, now: bool, may_move: bool) -> None:
+    plan = {"highest": None, "highest_type": None, "keys_may_move": False, "truncates": 0, "quarantined": 0}
+    macros = load(
+        giving({"_staging_ctes": "", "about_changes": "", "highest_position": "5", "can_be_noted": False, "_notes_of_rows": {}}),
+        this="s.stg", adapter=SimpleNamespace(query_rows=lambda _: [plan], remember=lambda *_: None),
+    )  # fmt: skip
+    notes = {"highest": None, "keys_may_move": False, "truncates": False, "split_key_changes": noted}
+    state = SimpleNamespace(exists=True, notes=SimpleNamespace(**notes, get=notes.get), committed=3)
+    found = macros["_staging_plan"]({**SETTINGS, "split_key_changes": now}, "lines", state, 4)["notes"]
+    assert (found["keys_may_move"], found["split_key_changes"]) == (may_move, now)
+
+
 def test_K8_events_are_named_by_alternate_keys_only_where_there_are_some() -> None:
     assert "nameless" not in MACROS["_staging_ctes"](SETTINGS, "lines_view")
     asked: list[dict] = []
