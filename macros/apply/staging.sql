@@ -12,7 +12,7 @@
   {%- do delta_cdc._refuse_restored(this, state) -%}
   {%- do delta_cdc._refuse_other_rows(settings, state) -%}
   {%- do delta_cdc._adopt_keys(settings, state) -%}
-  {%- if state.notes.get('key_changes') and not settings.key_changes and settings['keys'] -%}
+  {%- if state.notes.get('key_changes') and not settings.key_changes and delta_cdc.has_entities(settings) -%}
     {%- do delta_cdc._refuse_moved_keys(settings) -%}
   {%- endif -%}
   {%- do delta_cdc.read_as_multiset(settings) -%}

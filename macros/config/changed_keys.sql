@@ -48,7 +48,7 @@
 
 {% macro _has_moved_keys(settings, staging) %}
   {{ return(adapter.query_rows('select 1 as found from ' ~ staging
-      ~ " as s where _cdc_op = 'U' and _cdc_error is null and _cdc_key_before is not null and not ("
+      ~ " as s where _cdc_op in ('I', 'U', 'R') and _cdc_error is null and _cdc_key_before is not null and not ("
       ~ delta_cdc.same_columns(settings['keys'], '_cdc_key_before', 's') ~ ') limit 1') | length > 0) }}
 {% endmacro %}
 

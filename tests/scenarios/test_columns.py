@@ -263,10 +263,13 @@ TABLES: dict[str, dict[str, Any]] = {
         "settings": ({"partition_by": ["year(d) as p"]}, {"partition_by": ["month(d) as p"]}),
         "rows": ([{"id": 1, "d": "2020-05-01"}], [{"id": 2, "d": "2021-07-01"}]),
     },
-    "moves_no_more": {  # `key_changes` taken back
-        "columns": ({"old": "int"},) * 2,
-        "settings": ({"old_keys": {"id": "old"}}, {}),
-        "rows": ([{"id": 1}, {"id": 2, "old": 1, "op": "U"}], []),
+    **{  # `key_changes` taken back
+        name: {
+            "columns": ({"old": "int"},) * 2,
+            "settings": ({"old_keys": {"id": "old"}}, {}),
+            "rows": ([{"id": 1}, {"id": 2, "old": 1, "op": op}], []),
+        }
+        for name, op in (("moves_no_more", "U"), ("moves_no_more_by_insert", "I"))
     },
     "pairs_since": {  # `split_key_changes` is given once a pair is staged
         "columns": ({"b": "int"},) * 2,
@@ -653,10 +656,11 @@ def test_A4_rows_already_there_get_the_partitions_of_another_expression(cols: Co
     assert cols.rows("final_parts_anew", "id, p") == [{"id": 1, "p": 5}, {"id": 2, "p": 7}]
 
 
-def test_K1_keys_that_changed_are_not_forgotten_by_a_setting(cols: Columns) -> None:
-    assert "Put `key_changes` or `old_keys` back as they were" in cols.refusals["stg_cols__moves_no_more"]
-    assert cols.rows("final_moves_no_more", "id") == [{"id": 2}]
-    assert cols.rows("hist_cols__moves_no_more", "id", order="valid_from") == [{"id": 1}, {"id": 2}]
+@pytest.mark.parametrize("table", ["moves_no_more", "moves_no_more_by_insert"])
+def test_K1_keys_that_changed_are_not_forgotten_by_a_setting(cols: Columns, table: str) -> None:
+    assert "Put `key_changes` or `old_keys` back as they were" in cols.refusals[f"stg_cols__{table}"]
+    assert cols.rows(f"final_{table}", "id") == [{"id": 2}]
+    assert cols.rows(f"hist_cols__{table}", "id", order="valid_from") == [{"id": 1}, {"id": 2}]
 
 
 def test_K6_K4_a_pair_from_before_split_key_changes_is_one_once_its_key_is_touched(cols: Columns) -> None:

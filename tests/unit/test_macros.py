@@ -255,6 +255,21 @@ def test_A9_A10_tables_that_do_not_use_them_have_the_sql_of_before() -> None:
 
 
 @pytest.mark.parametrize(
+    ("op", "old", "moved"), [("I", 1, True), ("U", 1, True), ("R", 1, True), ("U", 2, False), ("I", None, False), ("D", 1, False)]
+)
+def test_K1_keys_did_change_by_whichever_upsert_told_the_old_one(op: str, old: int | None, moved: bool) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("create table stg (_cdc_op text, _cdc_error text, id int, _cdc_key_before struct(id int))")
+        connection.execute("insert into stg values ($1, null, 2, $2)", [op, None if old is None else {"id": old}])
+
+        def rows(sql: str) -> list:
+            return connection.execute(sql.replace("<=>", "is not distinct from").replace("`", '"')).fetchall()
+
+        found = load(adapter=SimpleNamespace(query_rows=rows))["_has_moved_keys"](SETTINGS, "stg")
+    assert str(found) == str(moved)
+
+
+@pytest.mark.parametrize(
     ("noted", "now", "may_move"),
     [(False, True, True), (False, False, False), (True, True, False), (None, True, False)],  # None: of before it was noted
 )
