@@ -51,11 +51,16 @@ from (
     try_cast(event.source.row as bigint) as log_row
   from (
     select *, {{ delta_cdc._texts('before') }} as row_before,
-      -- Spanner tells the key and what was modified, if not the whole row: what is null before and after is not told
-      if(event.source.connector = 'spanner' and event.op = 'u'
-          and not coalesce(startswith(event.source.value_capture_type, 'NEW_ROW'), false),
-        map_filter({{ delta_cdc._texts('after') }},
-          (name, value) -> value is not null or {{ delta_cdc._texts('before') }}[name] is not null),
+      -- Spanner tells the key and what was modified, if not the whole row: what is null before and after is not told. So does
+      -- ScyllaDB beside a row before (`only-updated`), which with `full_images` is whole; a cell with a null in it tells one
+      if(event.op = 'u' and ((event.source.connector = 'spanner'
+            and not coalesce(startswith(event.source.value_capture_type, 'NEW_ROW'), false))
+          {%- if not settings.get('full_images') %}
+          or (event.source.connector = 'scylla' and {{ delta_cdc._texts('before') }} is not null)
+          {%- endif %}),
+        transform(array(try_cast(event.after as map<string, variant>)), told -> map_filter({{ delta_cdc._texts('after') }},
+          (name, value) -> value is not null or {{ delta_cdc._texts('before') }}[name] is not null
+            or not is_variant_null(told[name])))[0],
         {{ delta_cdc._texts('after') }}) as row_after
     from ({{ delta_cdc._debezium_events(lines, settings) }})
   )

@@ -1181,6 +1181,13 @@ def test_P1_a_placeholder_in_hexadecimal_digits_is_what_they_tell() -> None:
     assert placeholders("hex:3c7").startswith("'hex:3c7', '{\"hex:3c7\":")
 
 
+def test_P1_updates_of_scylla_have_what_they_changed_where_the_row_before_is_not_said_to_be_whole() -> None:
+    settings = {**SETTINGS, "unavailable_value": "x", "decimal_handling": "string", "column_types": {"id": "int"}}
+    partial, whole = (MACROS["debezium_changes"]("lines", {**settings, "full_images": each}) for each in (False, True))
+    assert "'scylla' and try_cast(before as map<string, string>) is not null" in partial
+    assert "'scylla' and" not in whole
+
+
 def test_E4_a_number_is_none_of_base64_where_a_column_of_doubles_is_listed_as_decimal() -> None:
     settings = {**SETTINGS, "decimal_handling": "precise", "column_types": {"id": "int", "a": "double"}}
     assert "lower(name) in ('a')" in MACROS["_debezium_types"]({**settings, "given_types": {"a": "decimal(10,2)"}})
