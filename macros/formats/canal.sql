@@ -17,7 +17,8 @@ from (
   from (
     select batch_id, change_set, row_number, message,
       body.type is not null as parsed, body.type as op_code,
-      {{ delta_cdc._canal_names('get(body.data, 0)') }} as row_values,
+      -- Huawei's DRS tells a deleted row in `old`
+      {{ delta_cdc._canal_names("coalesce(get(body.data, 0), if(body.type = 'DELETE', get(body.old, 0), null))") }} as row_values,
       {{ delta_cdc._canal_names('get(body.old, 0)') }} as old_values,
       coalesce(body._tidb.commitTs, body.ts) as _message_time,  -- TiCDC's `ts` is when it sent, once more perhaps
       body.id as _message_id, {{ delta_cdc._arrival() }} as _arrival,

@@ -237,6 +237,12 @@ def test_canal_a_message_of_several_rows_is_a_change_each(spark):
     assert json.loads(found[1]["message"])["pkNames"] == ["id"]
 
 
+def test_canal_a_delete_may_tell_its_rows_in_old(spark):
+    message = {"data": None, "old": [{"id": "1"}, {"id": "2"}], "type": "DELETE", "table": "t", "sql": "", "ts": 2, "id": 3}
+    rows = staged(spark, "canal", [message, {**message, "old": [{"id": "3"}]}], {"id": "int"})
+    assert values(rows, "_cdc_op", "id", "_cdc_error") == [("D", 1, None), ("D", 2, None), ("D", 3, None)]
+
+
 def test_canal_ddl_changes_no_row_but_truncate(spark):
     ddl = {"data": None, "old": None, "database": "d", "table": "t", "isDdl": True, "es": 1, "ts": 2, "id": 3}
     messages = [

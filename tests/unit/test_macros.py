@@ -1188,6 +1188,11 @@ def test_P1_updates_of_scylla_have_what_they_changed_where_the_row_before_is_not
     assert "'scylla' and" not in whole
 
 
+def test_canal_a_delete_may_tell_its_row_in_old() -> None:
+    sql = MACROS["canal_changes"]("lines", {**SETTINGS, "column_types": {"id": "int"}})
+    assert "coalesce(get(body.data, 0), if(body.type = 'DELETE', get(body.old, 0), null))" in sql
+
+
 def test_E4_a_number_is_none_of_base64_where_a_column_of_doubles_is_listed_as_decimal() -> None:
     settings = {**SETTINGS, "decimal_handling": "precise", "column_types": {"id": "int", "a": "double"}}
     assert "lower(name) in ('a')" in MACROS["_debezium_types"]({**settings, "given_types": {"a": "decimal(10,2)"}})
