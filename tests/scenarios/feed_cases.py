@@ -12,11 +12,13 @@ from typing import Any
 
 from delta_cdc.discover import Discovery, FoundTable, discover, lines_of, settings_of, short_names
 from delta_cdc.errors import CdcError
-from delta_cdc.settings import Settings
+from delta_cdc.settings import Settings, setting_level
 from tests.scenarios.project import UserProject
 from tests.scenarios.values import Rows, difference, read_exactly
 
 WHOLE = "t"  # the table of a feed whose messages name none
+# Settings that a file may give under their own names: all but those that it has fields of its own for, or that the runner gives.
+SETTINGS = [name for name in Settings.model_fields if name not in ("location", "keys", "source_table", "final_name", "paused")]
 
 
 @dataclass
@@ -44,6 +46,15 @@ class FeedCase:
     def steps(self) -> Sequence[Mapping[str, Any]]:
         return self.content.get("steps") or [{"inputs": [{"file": f.name} for f in sorted(self.path.glob("input*"))]}]
 
+    def settings(self, *levels: str) -> dict[str, Any]:
+        """What the file gives under the names of settings of these levels."""
+        return {name: self.content[name] for name in SETTINGS if name in self.content and setting_level(name) in levels}
+
+    @property
+    def of_feed(self) -> dict[str, Any]:
+        """The settings of the feed."""
+        return {**self.settings("feed"), **self.content.get("settings", {})}
+
     def inputs(self, step: int) -> list[Path]:
         given = self.steps[step].get("inputs") or []
         return [self.path / (each["file"] if isinstance(each, Mapping) else each) for each in given]
@@ -51,7 +62,10 @@ class FeedCase:
     def discovered(self, step: int) -> Discovery:
         """What the messages up to a step tell of the tables."""
         paths = [path for before in range(step + 1) for path in self.inputs(before)]
-        return discover(self.content["format"], lines_of(paths), whole=WHOLE)
+        found = discover(self.content["format"], lines_of(paths), whole=WHOLE)
+        if not found.tables and self.of_feed.get("csv_options", {}).get("header") is False:  # nothing but `schema` tells columns
+            found.tables[WHOLE] = FoundTable(WHOLE, columns=dict.fromkeys(self.content["schema"]))
+        return found
 
     def configuration(self, found: Discovery) -> list[dict[str, Any]]:
         """The tables' entries for `UserProject.configure`."""
@@ -62,16 +76,21 @@ class FeedCase:
         more = self.content.get("table_settings", {})
         if not set(more) <= set(Settings.model_fields):  # by table
             more = self._of_table("table_settings", table, name, place) or {}
-        cdc = {**settings_of(table, name), "final_name": f"final_{self.feed}_{place}", **more}
-        given = self._of_table("key", table, name, place)
+        cdc = {**settings_of(table, name), "final_name": f"final_{self.feed}_{place}", **self.settings("table", "both"), **more}
+        # one that was renamed is listed once, under the new name
+        renamed = {old.lower(): new for new, old in cdc.get("renamed_columns", {}).items()}
+        told: dict[str, str | None] = {}
+        for column, kind in table.columns.items():
+            told.setdefault(renamed.get(column.lower(), column), kind)
+        given = self._of_table("keys" if "keys" in self.content else "key", table, name, place)
         if given:
-            spelled = {column.lower(): column for column in table.columns}
+            spelled = {column.lower(): column for column in told}
             cdc["keys"] = [spelled.get(key.lower(), key) for key in given]
         if not cdc.get("keys"):
             cdc["keyless"] = "append"
         listed = self._of_table("schema", table, name, place) or {}
         types = {column.lower(): kind for column, kind in listed.items()}
-        columns = {column: types.get(column.lower()) or kind or "string" for column, kind in table.columns.items()}
+        columns = {column: types.get(column.lower()) or kind or "string" for column, kind in told.items()}
         seen = {column.lower() for column in columns}  # what comes later, or is in no message that tells columns, is listed too
         columns |= {column: kind for column, kind in listed.items() if column.lower() not in seen}
         return {"name": name, "cdc": cdc, "columns": columns}
@@ -172,8 +191,8 @@ def _configure(project: UserProject, cases: Sequence[FeedCase], step: int, confi
 
 def _declare(project: UserProject, case: FeedCase, tables: list[dict[str, Any]]) -> None:
     location = case.folder.parent / "{table}" if case.folder.name == WHOLE else case.folder
-    settings = {"format": case.content["format"], "location": str(location), "change_set_order": "name"}
-    project.configure(case.feed, settings=settings | case.content.get("settings", {}), tables=tables)
+    settings = {"location": str(location), "change_set_order": "name"}
+    project.configure(case.feed, settings=settings | case.of_feed, tables=tables)
 
 
 def _note_failures(result: Any, cases: Sequence[FeedCase]) -> None:

@@ -213,6 +213,28 @@ def test_the_keys_of_a_table_may_be_given_under_any_name_by_which_it_is_compared
     assert table["cdc"].get("keys") == keys
 
 
+def test_the_columns_of_files_without_a_header_are_those_of_the_schema_and_settings_have_their_own_names(tmp_path: Path) -> None:
+    (tmp_path / "input-01.csv").write_text("I,1,a\nD,1,\n")
+    content: dict[str, Any] = {
+        "format": "rows", "file_format": "csv", "csv_options": {"header": False}, "operation": "Op", "keys": ["ID"],
+        "sequence_by": ["_row"], "old_keys": {"id": "was"}, "schema": {"Op": "string", "id": "int", "was": "int"},
+    }  # fmt: skip
+    case = FeedCase(tmp_path, "f0", content)
+    (table,) = case.configuration(case.discovered(0))
+    assert (table["name"], table["columns"]) == ("t", content["schema"])
+    given = {"keys": ["id"], "operation": "Op", "sequence_by": ["_row"], "old_keys": {"id": "was"}}
+    assert table["cdc"] == {"final_name": "final_f0_0", **given}
+    assert case.of_feed == {name: content[name] for name in ("format", "file_format", "csv_options")}
+
+
+def test_a_column_that_was_renamed_is_listed_under_its_new_name_alone() -> None:
+    found = {"public.item": FoundTable("public.item", columns={"id": "int", "v": None, "item_id": "bigint"}, named=["id"])}
+    content = {"format": "wal2json_v2", "key": ["item_id"], "renamed_columns": {"item_id": "id"}, "steps": []}
+    (table,) = FeedCase(Path("x"), "f0", content).configuration(Discovery(found))
+    assert (table["cdc"]["keys"], table["cdc"]["renamed_columns"]) == (["item_id"], {"item_id": "id"})
+    assert table["columns"] == {"item_id": "int", "v": "string"}
+
+
 def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
     contents = ("{", '{"steps": []}', '{"format": "rows", "steps": [{"inputs": ["not_there.jsonl"]}]}')
     for number, content in enumerate(contents):
