@@ -287,6 +287,8 @@ class _Reader:
             if not isinstance(item, Lined) or not isinstance(name, str) or not name:
                 problem(f"a column is {shown(name)}. It takes a `name` (quoted text) and a `data_type`.", line)
                 continue
+            for key, at in item.twice.items():
+                problem(f"column `{name}`: `{key}` is given twice, and the first is lost. Keep one.", at)
             data_type = item.get("data_type")
             if data_type is None:
                 problem(f"column `{name}` has no `data_type`. Give its Spark SQL type, e.g. decimal(10,2).", line)

@@ -10,7 +10,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from delta_cdc.errors import did_you_mean, nearest
-from delta_cdc.settings import CsvOptions, Jdbc, Kafka, Settings, setting_level, setting_meant, wants, which_setting
+from delta_cdc.settings import (
+    CsvOptions,
+    Jdbc,
+    Kafka,
+    Settings,
+    setting_level,
+    setting_meant,
+    settings_naming_columns,
+    wants,
+    which_setting,
+)
 from delta_cdc.source_files import Lined, Renderer, is_template
 
 LANDED_BY: Mapping[str, Any] = {"kafka": Kafka, "jdbc": Jdbc}
@@ -72,6 +82,10 @@ def read_settings(raw: Lined, block: Block, here: str, renderer: Renderer, tell:
         tell(f"`{key}` is given twice. Keep one.", at)
     for key, value in raw.items():
         name = str(key)
+        in_any_case = name in settings_naming_columns()
+        for twice, at in _given_twice(value, in_any_case):
+            same = " (names that differ only in case are one name to Spark)" if in_any_case and twice not in value.twice else ""
+            tell(f"`{name}` has `{twice}` twice{same}, and one is lost. Keep one.", at)
         if name not in Settings.model_fields:
             close = setting_meant(name)
             block.broken |= {close} if close else set()
@@ -95,6 +109,19 @@ def read_settings(raw: Lined, block: Block, here: str, renderer: Renderer, tell:
             if "as_native" in raw[name]:
                 better = " `| as_native` takes what Python writes, e.g. ['a', 'b'] or {'a': 'b'}; all else stays text."
         problem(name, f"`{name}` is {shown(value)}. It takes {wants(name)}.{better}")
+
+
+def _given_twice(value: Any, in_any_case: bool) -> Iterator[tuple[str, int]]:
+    """The keys that a mapping, or one in it, has twice, each with its line. in_any_case: they are names of columns."""
+    if not isinstance(value, Lined):
+        return
+    yield from value.twice.items()
+    spelled: dict[str, Any] = {}
+    for key, line in value.lines.items():
+        if in_any_case and spelled.setdefault(str(key).lower(), key) != key:
+            yield key, line
+    for inner in value.values():
+        yield from _given_twice(inner, in_any_case)
 
 
 def _wrong_types(given: Mapping[str, Any]) -> dict[str, str]:

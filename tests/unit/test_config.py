@@ -949,6 +949,36 @@ def test_settings_given_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("mask: {op: upper(op), op: lower(op)}", "`mask` has `op` twice, and one is lost. Keep one."),
+        ("mask: {OP: upper(op), op: lower(op)}", "`mask` has `op` twice (names that differ only in case are one name to Spark)"),
+        ("expressions: {New: id + 1, new: id + 2}", "`expressions` has `new` twice (names that differ"),
+        ("operation: op\n          operation_codes: {X: D, X: U}", "`operation_codes` has `X` twice, and one is lost."),
+        ("operation: op\n          operation_codes: {X: D, x: U}", None),
+    ],
+)
+def test_what_a_setting_holds_twice(tmp_path: Path, setting: str, said: str | None) -> None:
+    file = project(tmp_path, source()) / "models" / "shop" / "_sources.yml"
+    file.write_text(file.read_text().replace("          sequence_by:", f"          {setting}\n          sequence_by:"))
+    if said is None:
+        assert load_project(tmp_path).tables
+        return
+    with pytest.raises(ConfigError) as caught:
+        load_project(tmp_path)
+    (problem,) = caught.value.problems
+    assert said in problem.message
+    assert setting.splitlines()[-1].strip() in file.read_text().splitlines()[(problem.line or 0) - 1]
+
+
+def test_what_a_column_says_twice(tmp_path: Path) -> None:
+    file = project(tmp_path, source()) / "models" / "shop" / "_sources.yml"
+    file.write_text(file.read_text().replace("data_type: bigint", "data_type: bigint\n      data_type: int"))
+    with pytest.raises(ConfigError, match=r"column `seq`: `data_type` is given twice, and the first is lost\. Keep one\."):
+        load_project(tmp_path)
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("sources:\n  - name: [a\n", r"this is not valid yml: .* \(models/shop/_sources.yml:3\)"),
