@@ -4,7 +4,7 @@ which names in it must be columns. Whatever is not sure to be a column's name is
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -81,6 +81,43 @@ def why_not_sql(sql: str) -> str | None:
     return f"it ends with `{last}`" if len(tokens) > 1 and last.lower() in _LACKS_AN_END else None
 
 
+def is_several(sql: str) -> bool:
+    """Whether it is sure that commas part several expressions.
+
+    >>> is_several("a, b"), is_several("coalesce(a, b)"), is_several("a = 'b, c'"), is_several("a::map<string, int>")
+    (True, False, False, False)
+    """
+    tokens = list(_tokens(sql))
+    depth = 0
+    for kind, text in tokens if not _names_nested_type([text.lower() for _, text in tokens]) else ():
+        if kind == "sign":
+            depth += (text in _CLOSED_BY) - (text in _CLOSED_BY.values())
+            if text == "," and not depth:
+                return True
+    return False
+
+
+def parted_at_commas(expressions: Sequence[str]) -> dict[int, str]:
+    """The expressions of a list that yml parted at their commas, as it does with what is not quoted: each place, and the whole.
+
+    >>> parted_at_commas(["a", "coalesce(b", "0)"]), parted_at_commas(["f(a", "b"])
+    ({1: 'coalesce(b, 0)', 2: 'coalesce(b, 0)'}, {})
+    """
+    wholes: dict[int, str] = {}
+    for first, expression in enumerate(expressions):
+        if first in wholes or not _is_open(expression):
+            continue
+        for end in range(first + 2, len(expressions) + 1):
+            if not _is_open(whole := ", ".join(expressions[first:end])):
+                wholes |= dict.fromkeys(range(first, end), whole)
+                break
+    return wholes
+
+
+def _is_open(sql: str) -> bool:
+    return (why_not_sql(sql) or "").endswith("is not closed")
+
+
 def names_in(sql: str) -> list[str]:
     """The names in an SQL expression that must be columns, each once: not functions, fields behind a dot, aliases, types,
     words of SQL or the parameters of a lambda.
@@ -92,7 +129,7 @@ def names_in(sql: str) -> list[str]:
     words = [text.lower() for _, text in tokens]
     if _NOT_LOOKED_INTO & {word for word, (kind, _) in zip(words, tokens, strict=True) if kind == "name"}:
         return []
-    if any(word in ("array", "map", "struct") and after == "<" for word, after in pairwise(words)):
+    if _names_nested_type(words):
         return []
     bound = set(_lambda_parameters(words))
     found = []
@@ -125,6 +162,10 @@ def _tokens(sql: str) -> Iterator[tuple[str, str]]:
     for match in _TOKEN.finditer(sql):
         if match.lastgroup != "gap":
             yield str(match.lastgroup), match[0]
+
+
+def _names_nested_type(words: list[str]) -> bool:
+    return any(word in ("array", "map", "struct") and after == "<" for word, after in pairwise(words))
 
 
 def _lambda_parameters(words: list[str]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from delta_cdc.added_columns import HISTORY_COLUMNS
 from delta_cdc.errors import Problem, did_you_mean, nearest
@@ -14,7 +14,16 @@ from delta_cdc.project import Table, sequence_name
 from delta_cdc.settings import wants
 from delta_cdc.settings_block import Block, shown
 from delta_cdc.spark_types import can_be_compared, has_statistics
-from delta_cdc.sql_names import IDENTIFIER, names_in, names_none_of, sql_name, unquoted, why_not_sql
+from delta_cdc.sql_names import (
+    IDENTIFIER,
+    is_several,
+    names_in,
+    names_none_of,
+    parted_at_commas,
+    sql_name,
+    unquoted,
+    why_not_sql,
+)
 from delta_cdc.table_list import parts
 
 _OF_A_CHANGE = ("sequence_by", "ordinal", "transaction", "occurred_at", "deleted_when", "truncated_when")
@@ -103,6 +112,9 @@ class TableCheck:
             message = f"`{setting}` takes SQL; there the column '{expression}' stands in backticks, and for yml those in quotes"
             self.problem(f"{message}: {written}.", setting)
             return
+        if setting not in ("expressions", "mask") and is_several(expression):  # in these `a, b` is a struct
+            self.problem(f"`{setting}` has `{expression}`, which is more than one expression. It takes one.", setting)
+            return
         if why := why_not_sql(expression):
             self.problem(f"`{setting}` has `{expression}`, which is no SQL expression: {why}.", setting)
             return
@@ -132,6 +144,14 @@ class TableCheck:
         if setting in _OF_A_CHANGE and single is None and not may_be_constant and names_none_of(expression, columns):
             message = f"`{setting}` has `{expression}`, which names no column, so it tells nothing of a change."
             self.problem(f"{message} A column stands by its name, or in backticks; what is in quotes is text.", setting)
+
+    def parted_at_commas(self, setting: str) -> Collection[int]:
+        """The places in a list of expressions that yml parted at their commas."""
+        parted = parted_at_commas(getattr(self.settings, setting))
+        for whole in dict.fromkeys(parted.values()):
+            message = f"`{setting}` has `{whole}` in parts, for between brackets yml parts texts at commas. Put it in quotes: "
+            self.problem(f"{message}[{json.dumps(whole, ensure_ascii=False)}].", setting)
+        return parted
 
     def keys(self) -> None:
         settings = self.settings
@@ -196,9 +216,12 @@ class TableCheck:
         if not settings.sequence_by and not {"sequence_by", "format"} & self.broken:
             self.problem("`sequence_by` is missing. Give the columns that order the source's changes, e.g. [lsn].")
         seen: set[str] = set()
-        for name in settings.sequence_by:
+        parted = self.parted_at_commas("sequence_by")
+        for place, name in enumerate(settings.sequence_by):
             bare = (unquoted(name) or name).lower()
-            if bare in seen:
+            if place in parted:
+                pass
+            elif bare in seen:
                 self.problem(f"`sequence_by` names `{name}` twice. Take one out.", "sequence_by")
             elif re.search(r"\s(asc|desc)\s*$", name, re.IGNORECASE):
                 message = f"`sequence_by` has `{name}`. What is higher is newer; write an expression that rises with time."
@@ -325,9 +348,15 @@ class TableCheck:
         settings, table = self.settings, self.table
         seen: set[str] = set()
         types = {name.lower(): self.types.get(name, "") for name in (*settings.expressions, *self.names)}
-        for partition in table.partition_columns:
+        parted = self.parted_at_commas("partition_by")
+        for place, (entry, partition) in enumerate(zip(settings.partition_by, table.partition_columns, strict=True)):
             name = partition.name
-            if not partition.derived:
+            if place in parted:
+                continue
+            if partition.derived and is_several(entry):
+                message = f"`partition_by` has `{entry}` as one expression. Write each by itself: [{', '.join(parts(entry))}]."
+                self.problem(message, "partition_by")
+            elif not partition.derived:
                 if name not in self.published:
                     message = f"`partition_by` names `{name}`, which final does not have: {self.why_left_out(name)}."
                     self.problem(message, "partition_by")

@@ -1279,6 +1279,13 @@ def test_E7_a_column_never_to_store_that_is_misspelled(tmp_path: Path) -> None:
         ({"sequence_by": ["id", "ID"]}, "`sequence_by` names `ID` twice"),
         ({"sequence_by": ["id desc"]}, "write an expression that rises with time"),
         ({"sequence_by": ["id, seq"]}, "Write each by itself: [id, seq]"),
+        ({"sequence_by": ["coalesce(seq", "0)", "id"]}, '`sequence_by` has `coalesce(seq, 0)` in parts, for between brackets'),
+        ({"partition_by": ["trunc(created", "'month') as m"]}, 'Put it in quotes: ["trunc(created, \'month\') as m"].'),
+        ({"partition_by": ["id, created"]}, "has `id, created` as one expression. Write each by itself: [id, created]."),
+        ({"partition_by": ["year(created) as y, op as o"]}, "Write each by itself: [year(created) as y, op as o]."),
+        ({"occurred_at": "created, seq"}, "`occurred_at` has `created, seq`, which is more than one expression. It takes one."),
+        ({"transaction": "op, seq"}, "`transaction` has `op, seq`, which is more than one expression."),
+        ({"deleted_when": "op = 'D', op = 'X'"}, "which is more than one expression. It takes one."),
         ({"sequence_by": ['"seq"']}, '`sequence_by` has `"seq"`, which names no column, so it tells nothing of a change.'),
         ({"sequence_by": ["1"]}, "`sequence_by` has `1`, which names no column"),
         ({"sequence_by": ["current_timestamp()"]}, "`sequence_by` has `current_timestamp()`, which names no column"),
@@ -1300,6 +1307,29 @@ def test_E7_a_column_never_to_store_that_is_misspelled(tmp_path: Path) -> None:
 def test_what_would_fail_or_be_lost_later_is_told(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
     found = problems(tmp_path, source(tables={"invoice": TABLE | settings}))
     assert any(said in problem for problem in found), found
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"sequence_by": ["coalesce(seq", "0)", "id"]},
+        {"partition_by": ["concat(op", "'", "'", "op) as o", "id"]},
+        {"partition_by": ["id, created"]},
+    ],
+)
+def test_a_comma_in_the_wrong_place_is_one_mistake(tmp_path: Path, settings: dict[str, Any]) -> None:
+    assert len(problems(tmp_path, source(tables={"invoice": TABLE | settings}))) == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"deleted_when": "op in ('D', 'it\\'s, gone')"}, {"deleted_when": "op = 'it\\'s, gone'"},
+        {"deleted_when": "op = 'D' /* X, Y */"}, {"expressions": {"both": "id, op"}}, {"partition_by": ["concat(op, ',') as o"]},
+    ],
+)
+def test_commas_that_part_nothing(tmp_path: Path, settings: dict[str, Any]) -> None:
+    assert loaded(tmp_path, source(tables={"invoice": TABLE | settings})).tables
 
 
 def test_a_condition_may_be_a_constant(tmp_path: Path) -> None:
