@@ -25,6 +25,8 @@ from delta_cdc.source_files import Lined, Renderer, is_template
 
 LANDED_BY: Mapping[str, Any] = {"kafka": Kafka, "jdbc": Jdbc}
 _WITH_OPTIONS: Mapping[str, Any] = {**LANDED_BY, "csv_options": CsvOptions}
+_WANTS_QUOTES = " Between braces, a text with a comma wants quotes."
+_YML_READS = " Yml reads yes and on as true, no and off as false: quote what is text."
 _VARIABLE = re.compile(r"\$\{[A-Za-z_]\w*\}")
 _SECRET = re.compile(r"password|secret", re.IGNORECASE)
 # in a URL, or in what Kafka's client takes as `sasl.jaas.config`
@@ -49,7 +51,7 @@ def shown(value: object) -> str:
     elif isinstance(value, list):
         text = f"[{', '.join(shown(item) for item in value)}]"
     elif isinstance(value, dict):
-        text = "{" + ", ".join(f"{k}: {shown(v)}" for k, v in value.items()) + "}"
+        text = "{" + ", ".join(f"{k if isinstance(k, str) else shown(k)}: {shown(v)}" for k, v in value.items()) + "}"
     else:
         text = str(value)
     return text if len(text) <= 80 else text[:77] + "..."
@@ -80,13 +82,18 @@ def read_settings(raw: Lined, block: Block, here: str, renderer: Renderer, tell:
 
     for key, at in raw.twice.items():
         tell(f"`{key}` is given twice. Keep one.", at)
-    for key, value in raw.items():
+    for before, (key, value) in zip([None, *raw], raw.items(), strict=False):
         name = str(key)
         in_any_case = name in settings_naming_columns()
         for twice, at in _given_twice(value, in_any_case):
             same = " (names that differ only in case are one name to Spark)" if in_any_case and twice not in value.twice else ""
             tell(f"`{name}` has `{twice}` twice{same}, and one is lost. Keep one.", at)
-        if name not in Settings.model_fields:
+        if before is not None and _is_rest(key, value):
+            block.given.pop(str(before), None)
+            problem(str(before), f"`{before}` ends at a comma, and `{name}` is read as a setting.{_WANTS_QUOTES}")
+        elif isinstance(key, bool):
+            problem(name, f"setting `{shown(key)}` is not known.{_YML_READS}")
+        elif name not in Settings.model_fields:
             close = setting_meant(name)
             block.broken |= {close} if close else set()
             problem(name, f"setting `{name}` is not known. {which_setting(name)}")
@@ -109,6 +116,17 @@ def read_settings(raw: Lined, block: Block, here: str, renderer: Renderer, tell:
             if "as_native" in raw[name]:
                 better = " `| as_native` takes what Python writes, e.g. ['a', 'b'] or {'a': 'b'}; all else stays text."
         problem(name, f"`{name}` is {shown(value)}. It takes {wants(name)}.{better}")
+
+
+def _is_rest(key: Any, value: Any) -> bool:
+    """Whether a key of a mapping in braces is what stands behind the comma of an expression: `{x: coalesce(a, 0)}` has `0)`."""
+    return value is None and bool(re.search(r"[()=<>'\"]", str(key)))
+
+
+def _holds_flag(value: Any) -> bool:
+    """Whether a list or a mapping holds true or false."""
+    items = [*value, *value.values()] if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return any(isinstance(item, bool) or _holds_flag(item) for item in items)
 
 
 def _given_twice(value: Any, in_any_case: bool) -> Iterator[tuple[str, int]]:
@@ -164,6 +182,10 @@ def _inside(detail: Mapping[str, Any]) -> str:
 
 def _better_value(name: str, value: object) -> str:
     """What a value of the wrong type was probably meant to be: a sentence with a space before it, or nothing."""
+    if isinstance(value, Mapping) and any(_is_rest(key, inner) for key, inner in value.items()):
+        return _WANTS_QUOTES
+    if _holds_flag(value) and name not in _WITH_OPTIONS:
+        return _YML_READS
     annotation = str(Settings.model_fields[name].annotation)
     if isinstance(value, str) and annotation.startswith("list["):
         return f" Write [{value}]." if len(value) <= 60 else " Write it in brackets."

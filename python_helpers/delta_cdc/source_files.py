@@ -52,11 +52,20 @@ def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> Iterator[Line
         result.lines[key] = line
 
 
+def _construct_timestamp(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    try:
+        return loader.construct_yaml_timestamp(node)
+    except ValueError as error:
+        what = f"{error}: {node.value}. Quote it, if it is text"
+        raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from None
+
+
 _Loader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _construct_timestamp)
 
 
 def content_of(text: str) -> Any:
-    """What a yml text says, its mappings as `Lined`. Raises yaml.YAMLError, and ValueError for a date that is none."""
+    """What a yml text says, its mappings as `Lined`. Raises yaml.YAMLError."""
     return yaml.load(text, Loader=_Loader)
 
 
@@ -164,12 +173,14 @@ def read_source_files(project: DbtProject, problems: list[Problem]) -> list[Sour
                 continue
             try:
                 content = content_of(text)
-            except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that is none
+            except (yaml.YAMLError, ValueError) as error:  # ValueError: not what its tag says
                 mark = getattr(error, "problem_mark", None)
                 line = mark.line + 1 if mark else None
                 what = getattr(error, "problem", None) or one_line(error)
-                excerpt = text.splitlines()[line - 1] if line and line <= len(text.splitlines()) else text
-                hint = " A text with braces wants quotes." if re.search(r"\{\{|\{table\}|\$\{", excerpt) else ""
+                excerpt = text.splitlines()[line - 1] if line and line <= len(text.splitlines()) else ""
+                hint = " A text between braces or brackets that holds a comma, a colon, a bracket or a quote wants quotes."
+                hint = hint if what.startswith("expected ',' or ") else ""
+                hint = " A text with braces wants quotes." if re.search(r"\{\{|\{table\}|\$\{", excerpt) else hint
                 hint = " Yml is indented with blanks, not with tabs." if re.match(r" *\t", excerpt) else hint
                 problems.append(Problem(f"this is not valid yml: {what}.{hint}", file=name, line=line))
                 continue

@@ -971,6 +971,36 @@ def test_what_a_setting_holds_twice(tmp_path: Path, setting: str, said: str | No
     assert setting.splitlines()[-1].strip() in file.read_text().splitlines()[(problem.line or 0) - 1]
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("ordinal: coalesce(seq, 0)", "`ordinal` ends at a comma, and `0)` is read as a setting. Between braces, a text with"),
+        ("deleted_when: op = 'D', truncated_when: op in (1, 2)", "`truncated_when` ends at a comma, and `2)` is read as a"),
+        (
+            "mask: {op: sha2(op, 256)}",
+            "`mask` is {op: 'sha2(op', 256): empty}. It takes a mapping from column to SQL expression, e.g. "
+            '{email: "sha2(email, 256)"}. Between braces, a text with a comma wants quotes.',
+        ),
+        ("nullable_keys: [no]", "is [false]. It takes a list of key columns, e.g. [region]. Yml reads yes and on as true"),
+        (
+            "operation: op, operation_codes: {on: U}",
+            "`operation_codes` is {true: 'U'}. It takes a mapping from code (quoted if it is a number) to one of I, U, D, R, T, "
+            "e.g. {upsert: U, remove: D}. Yml reads yes and on as true, no and off as false:",
+        ),
+        ("on: op", "setting `true` is not known. Yml reads yes and on as true, no and off as false: quote what is text."),
+        ("history: off", "`history` is false. It takes `view` or `table`."),
+    ],
+)
+def test_what_yml_reads_otherwise_than_it_was_meant(tmp_path: Path, setting: str, said: str) -> None:
+    file = project(tmp_path, source(tables={"invoice": None})) / "models" / "shop" / "_sources.yml"
+    block = f"    meta: {{cdc: {{keys: [id], sequence_by: [seq], {setting}}}}}\n    columns:"
+    file.write_text(file.read_text().replace("    columns:", block))
+    with pytest.raises(ConfigError) as caught:
+        load_project(tmp_path)
+    (problem,) = caught.value.problems
+    assert said in problem.message
+
+
 def test_what_a_column_says_twice(tmp_path: Path) -> None:
     file = project(tmp_path, source()) / "models" / "shop" / "_sources.yml"
     file.write_text(file.read_text().replace("data_type: bigint", "data_type: bigint\n      data_type: int"))
@@ -1221,6 +1251,9 @@ FEEDS = yaml.safe_dump({"sources": [source()]}, sort_keys=False)
         (FEEDS.replace("location:", "x: 2026-02-30\n        location:"), "this is not valid yml: day is out of range"),
         ("sources: [{name: s, meta: {cdc: {location: {{ var('x') }}}}}]", "A text with braces wants quotes."),
         ("sources: [{name: s, meta: {cdc: {kafka: {options: {user: ${U}}}}}}]", "A text with braces wants quotes."),
+        ("sources: [{name: s, meta: {cdc: {deleted_when: op in ('D', 'X')}}}]", "a bracket or a quote wants quotes. (models/"),
+        ("# {{ a }}\nsources:\n  - at: 2026-02-30\n", ": 2026-02-30. Quote it, if it is text. (models/shop/_sources.yml:3)"),
+        ("# {{ a }}\nsources:\n  - at: \0\n", "position 27. (models/shop/_sources.yml)"),
         ("sources:\n\t- name: shop\n", "Yml is indented with blanks, not with tabs."),
     ],
 )
