@@ -600,8 +600,12 @@ def setting_level(name: str) -> str:
 
 # names that dbt and other tools have for what a setting says
 _CALLED_ELSEWHERE = {
-    "alias": "final_name", "primary_key": "keys", "unique_key": "keys", "pk": "keys", "order_by": "sequence_by",
-    "version_column": "sequence_by", "partitions": "partition_by", "sort_by": "zorder_by",
+    "alias": "final_name", "primary_key": "keys", "primary_keys": "keys", "unique_key": "keys", "pk": "keys", "key_columns": "keys",
+    "order_by": "sequence_by", "order_column": "sequence_by", "version_column": "sequence_by", "op_column": "operation",
+    "operation_column": "operation", "apply_as_deletes": "deleted_when", "delete_condition": "deleted_when",
+    "append_only": "insert_only", "partitions": "partition_by", "sort_by": "zorder_by", "table_name": "source_table",
+    "identifier": "source_table", "path": "location", "folder": "location", "retention": "keep_versions_days",
+    "retention_days": "keep_versions_days", "compact": "compact_after_days",
 }  # fmt: skip
 
 

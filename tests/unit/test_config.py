@@ -1001,6 +1001,18 @@ def test_what_yml_reads_otherwise_than_it_was_meant(tmp_path: Path, setting: str
     assert said in problem.message
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("compact", "compact_after_days"), ("retention", "keep_versions_days"), ("order_column", "sequence_by"),
+        ("key_columns", "keys"), ("append_only", "insert_only"), ("op_column", "operation"), ("table_name", "source_table"),
+    ],
+)
+def test_a_setting_by_the_name_that_others_give_it(tmp_path: Path, name: str, meant: str) -> None:
+    (problem,) = problems(tmp_path, source(tables={"invoice": TABLE | {name: "x"}}))
+    assert problem == f"feed shop, table invoice: setting `{name}` is not known. Did you mean `{meant}`?"
+
+
 def test_what_a_column_says_twice(tmp_path: Path) -> None:
     file = project(tmp_path, source()) / "models" / "shop" / "_sources.yml"
     file.write_text(file.read_text().replace("data_type: bigint", "data_type: bigint\n      data_type: int"))
