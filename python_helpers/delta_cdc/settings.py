@@ -139,10 +139,10 @@ class Settings(BaseModel):
         example="name",
         level="feed",
     )
-    settle_seconds: Annotated[int, Field(ge=0)] = _setting(
+    settle_seconds: Annotated[int, Field(ge=0, le=31536000)] = _setting(
         0,
         "A change set that was modified less than so many seconds ago is still being written, and waits for a later run.",
-        wants="a whole number of seconds, 0 or more",
+        wants="a whole number of seconds, 0 or more (31536000 at most, a year)",
         example="60",
         level="feed",
     )
@@ -412,19 +412,19 @@ class Settings(BaseModel):
         example="0.2",
     )
 
-    compact_after_days: Annotated[int, Field(ge=1)] | None = _setting(
+    compact_after_days: Annotated[int, Field(ge=1, le=36500)] | None = _setting(
         None,
         "`delta-cdc maintain` folds what staging holds of a row from longer ago, by `occurred_at`, into one change, as "
         "`delta-cdc compact` does. History then begins there, and what comes from before is quarantined as `too_late`.",
-        wants="a whole number of days, 1 or more",
+        wants="a whole number of days, 1 or more (36500 at most)",
         example="400",
     )
-    keep_versions_days: Annotated[int, Field(ge=1)] | None = _setting(
+    keep_versions_days: Annotated[int, Field(ge=1, le=36500)] | None = _setting(
         None,
         "How long old versions of the tables made for this one can be read: `delta-cdc maintain` sets their "
         "`delta.deletedFileRetentionDuration`, by which `VACUUM` goes, and keeps their log as long, at least Delta's 30 days. "
         "Without the setting the tables keep what they have; Delta's own is 7 days.",
-        wants="a whole number of days, 1 or more",
+        wants="a whole number of days, 1 or more (36500 at most)",
         example="14",
     )
     paused: Text | None = _setting(
@@ -574,11 +574,11 @@ class Settings(BaseModel):
         wants="a list of tags",
         example="[hourly]",
     )
-    test_buckets: Annotated[int, Field(ge=1)] | None = _setting(
+    test_buckets: Annotated[int, Field(ge=1, le=36500)] | None = _setting(
         None,
         "How many days the tests tagged `nightly` take for all rows: they look at one bucket of the keys, another one each day. "
         "By default one bucket for each 256 MB of staging, at most 30. Tables without `keys` are looked at whole.",
-        wants="a whole number of buckets, 1 or more",
+        wants="a whole number of buckets, 1 or more (36500 at most)",
         example="7",
     )
 
@@ -600,12 +600,12 @@ def setting_level(name: str) -> str:
 
 # names that dbt and other tools have for what a setting says
 _CALLED_ELSEWHERE = {
-    "alias": "final_name", "primary_key": "keys", "primary_keys": "keys", "unique_key": "keys", "pk": "keys", "key_columns": "keys",
-    "order_by": "sequence_by", "order_column": "sequence_by", "version_column": "sequence_by", "op_column": "operation",
-    "operation_column": "operation", "apply_as_deletes": "deleted_when", "delete_condition": "deleted_when",
-    "append_only": "insert_only", "partitions": "partition_by", "sort_by": "zorder_by", "table_name": "source_table",
-    "identifier": "source_table", "path": "location", "folder": "location", "retention": "keep_versions_days",
-    "retention_days": "keep_versions_days", "compact": "compact_after_days",
+    "alias": "final_name", "primary_key": "keys", "primary_keys": "keys", "unique_key": "keys", "pk": "keys",
+    "key_columns": "keys", "order_by": "sequence_by", "order_column": "sequence_by", "version_column": "sequence_by",
+    "op_column": "operation", "operation_column": "operation", "apply_as_deletes": "deleted_when",
+    "delete_condition": "deleted_when", "append_only": "insert_only", "partitions": "partition_by", "sort_by": "zorder_by",
+    "table_name": "source_table", "identifier": "source_table", "path": "location", "folder": "location",
+    "retention": "keep_versions_days", "retention_days": "keep_versions_days", "compact": "compact_after_days",
 }  # fmt: skip
 
 
