@@ -140,7 +140,7 @@ class _Reader:
         feed_block = self.cdc_block(source, file, name, None)
         table_blocks = [self.cdc_block(table, file, name, table["name"]) for table in tables]
         for node, table in ((source, None), *((table, table["name"]) for table in tables)):
-            self.check_places(node, file, name, table)
+            self.check_places(node, file, name, table, lacks_block=table is None and feed_block is None and any(table_blocks))
         if feed_block is None and not any(table_blocks):
             return
 
@@ -153,9 +153,9 @@ class _Reader:
         if is_again:
             problem(f"the feed is already in {self.seen[name.lower()]}. Give each feed one source.")
         self.seen[name.lower()] = file
-        if not tables:
-            given = source.get("tables")
-            found = "it has no tables." if not given or isinstance(given, list) else f"`tables` is {shown(given)}."
+        given = source.get("tables")
+        if not given or not isinstance(given, list):  # what is wrong with a table of a list is told of it
+            found = f"`tables` is {shown(given)}." if given else "it has no tables."
             problem(f"{found} List them under `tables:`, each as `- name: …`.")
         for table in _list(source.get("tables")):
             told = table.get("name") if isinstance(table, Lined) else table
@@ -190,8 +190,10 @@ class _Reader:
                 self.problems.append(Problem(message, feed, table.name, table.file, table.line))
         return tuple(sorted(once.values(), key=lambda table: table.name))
 
-    def check_places(self, node: Lined, file: str, feed: str, table: str | None) -> None:
-        """What stands where dbt and this package do not look, or is hidden by a second one of the same name."""
+    def check_places(self, node: Lined, file: str, feed: str, table: str | None, *, lacks_block: bool) -> None:
+        """What stands where dbt and this package do not look, or is hidden by a second one of the same name. lacks_block: a `cdc`
+        must be meant here, for tables of the feed have one."""
+        settings = set(Settings.model_fields) - (set() if lacks_block else _WORDS_OF_OTHERS)
         config, meta = node.get("config"), node.get("meta")
         deep = config.get("meta") if isinstance(config, Lined) else None
         beside = [(holder, key) for holder in (node, config) if isinstance(holder, Lined) for key in holder]
@@ -207,7 +209,7 @@ class _Reader:
                     self.problems.append(Problem(message, feed, table, file, beside_cdc.lines[key]))
         for held in (each for each in (meta, deep) if isinstance(each, Lined) and "cdc" not in each):
             for key, value in held.items():
-                is_block = isinstance(value, Lined) and set(value) & set(Settings.model_fields) - _WORDS_OF_OTHERS
+                is_block = isinstance(value, Lined) and set(value) & settings
                 if is_block and str(key).lower() != "cdc" and nearest(key, ["cdc"]):
                     message = f"`{key}` stands under `meta`, where nobody reads it. Did you mean `cdc`?"
                     self.problems.append(Problem(message, feed, table, file, held.lines[key]))

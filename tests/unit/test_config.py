@@ -1017,6 +1017,22 @@ def test_a_setting_by_the_name_that_others_give_it(tmp_path: Path, name: str, me
     assert problem == f"feed shop, table invoice: setting `{name}` is not known. Did you mean `{meant}`?"
 
 
+def test_a_misspelled_block_of_a_feed_is_told(tmp_path: Path) -> None:
+    given = source(feed=None)
+    given["config"] = {"meta": {"cdcc": FEED}}
+    assert "feed shop: `cdcc` stands under `meta`, where nobody reads it. Did you mean `cdc`?" in problems(tmp_path, given)
+    plain = source("plain", feed=None, tables={"t": None})
+    plain["config"] = {"meta": {"cdn": {"location": "x"}}}
+    assert [feed.name for feed in loaded(tmp_path, source(), plain).feeds] == ["shop"]
+
+
+@pytest.mark.parametrize("name", [5, None])
+def test_a_table_without_a_name_is_one_mistake(tmp_path: Path, name: Any) -> None:
+    given = source()
+    given["tables"][0]["name"] = name
+    assert len(problems(tmp_path, given)) == 1
+
+
 def test_what_a_column_says_twice(tmp_path: Path) -> None:
     file = project(tmp_path, source()) / "models" / "shop" / "_sources.yml"
     file.write_text(file.read_text().replace("data_type: bigint", "data_type: bigint\n      data_type: int"))
