@@ -375,6 +375,9 @@ class TableCheck:
                 given = types[partition.expression.lower()]
                 message = f"`partition_by` names `{partition.expression}`, which is {given}. Spark takes simple types there."
                 self.problem(message, "partition_by")
+            elif name.lower().startswith("_cdc_"):
+                message = f"`partition_by` makes a column `{name}`: names that begin with _cdc_ are taken. Name it otherwise."
+                self.problem(message, "partition_by")
             elif not name or name[0].isdigit():
                 message = f"`partition_by`: `{partition.expression}` needs a name: {partition.expression} as part."
                 self.problem(message, "partition_by")
@@ -436,7 +439,7 @@ class TableCheck:
             name = getattr(settings, setting)
             if name is None or not table.has_entities:
                 continue
-            if not IDENTIFIER.fullmatch(name) or name.startswith("_cdc_"):
+            if not IDENTIFIER.fullmatch(name) or name.lower().startswith("_cdc_"):
                 self.problem(
                     f"`{setting}` is {shown(name)}. It takes {wants(setting)}, not beginning with _cdc_.",
                     setting,

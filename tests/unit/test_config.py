@@ -1346,6 +1346,8 @@ def test_E7_a_column_never_to_store_that_is_misspelled(tmp_path: Path) -> None:
         ({"sequence_by": ["id, seq"]}, "Write each by itself: [id, seq]"),
         ({"sequence_by": ["coalesce(seq", "0)", "id"]}, '`sequence_by` has `coalesce(seq, 0)` in parts, for between brackets'),
         ({"partition_by": ["trunc(created", "'month') as m"]}, 'Put it in quotes: ["trunc(created, \'month\') as m"].'),
+        ({"partition_by": ["created as _CDC_is_gone"]}, "makes a column `_CDC_is_gone`: names that begin with _cdc_ are taken."),
+        ({"created_at": "_CDC_is_deleted"}, "`created_at` is '_CDC_is_deleted'. It takes a name of letters"),
         ({"partition_by": ["id, created"]}, "has `id, created` as one expression. Write each by itself: [id, created]."),
         ({"partition_by": ["year(created) as y, op as o"]}, "Write each by itself: [year(created) as y, op as o]."),
         ({"occurred_at": "created, seq"}, "`occurred_at` has `created, seq`, which is more than one expression. It takes one."),
