@@ -708,7 +708,7 @@ checked as (
   {%- if given -%}
     {%- set value = delta_cdc.format_value(text, given, settings, column) -%}
     {{ return('if(' ~ value ~ ' is null, null, ' ~ delta_cdc.format_value(text, type, settings, column) ~ ')'
-        if delta_cdc._stays_text(column, settings) else delta_cdc._recast(value, given, type)) }}
+        if delta_cdc._stays_as_it_comes(column, settings) else delta_cdc._recast(value, given, type)) }}
   {%- endif -%}
   {{ return(delta_cdc.format_value(text, type, settings, column)) }}
 {% endmacro %}
@@ -717,7 +717,7 @@ checked as (
 {% macro _misfits(text, column, settings) %}
   {%- set value = delta_cdc._value_of(text, column, settings) -%}
   {%- set given = delta_cdc._given_type(column, settings) -%}
-  {%- if given and not delta_cdc._stays_text(column, settings) -%}
+  {%- if given and not delta_cdc._stays_as_it_comes(column, settings) -%}
     {%- set wanted = delta_cdc.format_value(text, given, settings, column) -%}
     {{ return(text ~ ' is not null and ('
         ~ value ~ ' is null or not ' ~ delta_cdc._recast(value, settings.column_types[column], given) ~ ' <=> ' ~ wanted ~ ')') }}
@@ -736,25 +736,31 @@ checked as (
       or (settings.column_types[column] | lower).startswith(nested) else given) }}
 {% endmacro %}
 
-{#- Whether a text of staging that is listed as another type stays as it comes: by another spelling a row would not be known again
-    (7 for 007), or be older than it is (2026-01-01 12:00 is below 2026-01-01T10:00). -#}
-{% macro _stays_text(column, settings) %}
+{#- Whether what came for a column of staging that is listed as another type stays as it comes. A text that tells rows apart or
+    orders them: by another spelling a row would not be known again (7 for 007), or be older than it is (2026-01-01 12:00 is below
+    2026-01-01T10:00). A number that is listed as a day or a moment: what was staged may count milliseconds, microseconds or days,
+    and Spark's cast gives seconds. -#}
+{% macro _stays_as_it_comes(column, settings) %}
   {%- set telling = (settings.get('values') or settings.get('keys') or [])
         + delta_cdc._alternate_columns(settings) + delta_cdc._needed_by_any(settings, none) -%}
-  {{ return(settings.column_types[column] | lower | trim == 'string' and column in telling) }}
+  {%- set given = settings.get('given_types', {}).get(column) or '' -%}
+  {%- set kinds = [delta_cdc._kind_of(settings.column_types[column]), delta_cdc._kind_of(given)] -%}
+  {{ return((kinds[0] == 'string' and column in telling) or kinds == ['number', 'moment']) }}
 {% endmacro %}
 
-{#- A value of one type as another; by way of a text where Spark has no cast, as from a number to a day. -#}
+{#- What a type's values are, for casts: number, moment (days too), or the type's word. -#}
+{% macro _kind_of(type) %}
+  {%- set word = 'struct' if type is mapping else modules.re.match('\\w*', type | lower | trim).group(0) -%}
+  {{ return('moment' if word in ('date', 'timestamp', 'timestamp_ntz', 'timestamp_ltz')
+      else 'number' if word in ('tinyint', 'smallint', 'int', 'bigint', 'byte', 'short', 'integer', 'long', 'float', 'real', 'double',
+        'decimal', 'dec', 'numeric') else word) }}
+{% endmacro %}
+
+{#- A value of one type as another; by way of a text where Spark has no cast, as from a number to a day, or one that takes a number
+    for seconds. -#}
 {% macro _recast(value, given, wanted) %}
-  {%- set kinds = [] -%}
-  {%- for type in (given, wanted) -%}
-    {%- set word = modules.re.match('\\w*', type | lower | trim).group(0) -%}
-    {%- do kinds.append('day' if word in ('date', 'timestamp_ntz')
-          else 'number' if word in ('tinyint', 'smallint', 'int', 'bigint', 'byte', 'short', 'integer', 'long', 'float', 'double',
-          'decimal') else word) -%}
-  {%- endfor -%}
-  {%- set castable = 'string' in kinds or kinds[0] == kinds[1]
-        or kinds | sort in [['boolean', 'number'], ['number', 'timestamp'], ['day', 'timestamp']] -%}
+  {%- set kinds = [delta_cdc._kind_of(given), delta_cdc._kind_of(wanted)] -%}
+  {%- set castable = 'string' in kinds or kinds[0] == kinds[1] or kinds | sort == ['boolean', 'number'] -%}
   {{ return('try_cast(' ~ (value if castable else 'cast(' ~ value ~ ' as string)') ~ ' as ' ~ wanted ~ ')') }}
 {% endmacro %}
 

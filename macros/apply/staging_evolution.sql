@@ -188,10 +188,14 @@
           ~ '. Their values are in _cdc_undeclared of staging. List them under `columns:`, or name them in `never_store`.') -%}
   {%- endif -%}
   {%- for column, type in settings.get('given_types', {}).items() -%}
-    {%- do exceptions.warn(about ~ 'column ' ~ column ~ ' is ' ~ settings.column_types[column] ~ ' in staging and ' ~ type
+    {%- set staged = settings.column_types[column] -%}
+    {%- set units_unknown = [delta_cdc._kind_of(staged), delta_cdc._kind_of(type)] | sort == ['moment', 'number'] -%}
+    {%- do exceptions.warn(about ~ 'column ' ~ column ~ ' is ' ~ staged ~ ' in staging and ' ~ type
           ~ ' in the configuration. Delta cannot widen it: values '
-          ~ ('stay as they come' if delta_cdc._stays_text(column, settings) else 'are cast')
-          ~ ', and those that do not fit are quarantined (cast:' ~ column ~ ').') -%}
+          ~ ('stay as they come' if delta_cdc._stays_as_it_comes(column, settings) else 'are cast')
+          ~ ', and those that do not fit are quarantined (cast:' ~ column ~ ').'
+          ~ (delta_cdc._or_load_anew(settings, 'What a number counts is not known to staging: list it as ' ~ staged)
+            if units_unknown else '')) -%}
   {%- endfor -%}
 {% endmacro %}
 

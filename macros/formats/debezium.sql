@@ -223,7 +223,8 @@ transform_values(map_filter(try_cast(try_parse_json({{ delta_cdc._json_of_docume
 {% macro _debezium_types(settings) -%}
 {%- set decimals = [] -%}
 {%- for column, type in settings.column_types.items() if settings.decimal_handling == 'precise'
-      and ((delta_cdc._given_type(column, settings) or type) | lower | trim).startswith('decimal') -%}
+      and (((none if delta_cdc._stays_as_it_comes(column, settings) else delta_cdc._given_type(column, settings)) or type)
+        | lower | trim).startswith('decimal') -%}
   {%- do decimals.extend([column | lower, (settings.get('renamed_columns') or {}).get(column, column) | lower]) -%}
 {%- endfor -%}
 {%- set is_decimal = delta_cdc._is_decimal_type("rtrim('[]', semantic_types[name].type)") -%}

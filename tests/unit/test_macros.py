@@ -903,6 +903,37 @@ def test_E4_types_that_spark_has_no_cast_between_stop_no_table(staged: str, give
     assert "as variant) <=>" not in macros["_misfits"]("x", "a", settings)
 
 
+@pytest.mark.parametrize("staged", ["bigint", "decimal(20,0)"])
+@pytest.mark.parametrize("moment", ["timestamp", "timestamp_ntz", "date"])
+def test_E4_a_number_that_is_listed_as_a_moment_stays_the_number_that_it_was(staged: str, moment: str) -> None:
+    settings = {**SETTINGS, "format": "debezium", "decimal_handling": "precise", "time_unit": "micros",
+                "column_types": {"a": staged}, "given_types": {"a": moment}}  # fmt: skip
+    value = MACROS["_value_of"]("x", "a", settings)
+    fits, stays = (MACROS["format_value"]("x", type_, settings, "a") for type_ in (moment, staged))
+    assert value == f"if({fits} is null, null, {stays})"
+    assert MACROS["_misfits"]("x", "a", settings) == f"x is not null and {value} is null"
+    assert ("lower(name) in ('a')" in MACROS["_debezium_types"](settings)) is staged.startswith("decimal")
+
+
+@pytest.mark.parametrize("moment", ["timestamp", "timestamp_ntz", "date"])
+def test_E4_a_moment_that_is_listed_as_a_number_takes_none_for_seconds(moment: str) -> None:
+    settings = {**SETTINGS, "column_types": {"a": moment}, "given_types": {"a": "bigint"}}
+    assert MACROS["_value_of"]("x", "a", settings) == f"try_cast(cast(try_cast(x as bigint) as string) as {moment})"
+
+
+@pytest.mark.parametrize(
+    ("staged", "given", "told"),
+    [("long", "timestamp", "values stay as they come"), ("timestamp", "bigint", "values are cast"), ("int", "string", None)],
+)
+def test_E4_it_is_told_that_staging_does_not_know_what_a_number_counts(staged: str, given: str, told: str | None) -> None:
+    warned: list[str] = []
+    macros = load(exceptions=SimpleNamespace(warn=warned.append))
+    settings = {**KEYED, "column_types": {"a": staged}, "given_types": {"a": given}}
+    macros["_tell_of_columns"](settings, SimpleNamespace(undeclared=0))
+    assert (f"list it as {staged}, or drop " in warned[0]) is (told is not None)
+    assert told is None or told in warned[0]
+
+
 def struct(*names: str) -> dict:
     return {"type": "struct", "fields": [{"name": name, "type": "long"} for name in names]}
 
