@@ -752,12 +752,12 @@ checked as (
 {% macro _kind_of(type) %}
   {%- set word = 'struct' if type is mapping else modules.re.match('\\w*', type | lower | trim).group(0) -%}
   {{ return('moment' if word in ('date', 'timestamp', 'timestamp_ntz', 'timestamp_ltz')
-      else 'number' if word in ('tinyint', 'smallint', 'int', 'bigint', 'byte', 'short', 'integer', 'long', 'float', 'real', 'double',
-        'decimal', 'dec', 'numeric') else word) }}
+      else 'number' if word in ('tinyint', 'smallint', 'int', 'bigint', 'byte', 'short', 'integer', 'long', 'float', 'real',
+        'double', 'decimal', 'dec', 'numeric') else word) }}
 {% endmacro %}
 
-{#- A value of one type as another; by way of a text where Spark has no cast, as from a number to a day, or one that takes a number
-    for seconds. -#}
+{#- A value of one type as another; by way of a text where Spark has no cast, as from a number to a day, or one that takes a
+    number for seconds. -#}
 {% macro _recast(value, given, wanted) %}
   {%- set kinds = [delta_cdc._kind_of(given), delta_cdc._kind_of(wanted)] -%}
   {%- set castable = 'string' in kinds or kinds[0] == kinds[1] or kinds | sort == ['boolean', 'number'] -%}

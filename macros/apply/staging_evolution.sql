@@ -189,13 +189,12 @@
   {%- endif -%}
   {%- for column, type in settings.get('given_types', {}).items() -%}
     {%- set staged = settings.column_types[column] -%}
-    {%- set units_unknown = [delta_cdc._kind_of(staged), delta_cdc._kind_of(type)] | sort == ['moment', 'number'] -%}
     {%- do exceptions.warn(about ~ 'column ' ~ column ~ ' is ' ~ staged ~ ' in staging and ' ~ type
           ~ ' in the configuration. Delta cannot widen it: values '
           ~ ('stay as they come' if delta_cdc._stays_as_it_comes(column, settings) else 'are cast')
           ~ ', and those that do not fit are quarantined (cast:' ~ column ~ ').'
           ~ (delta_cdc._or_load_anew(settings, 'What a number counts is not known to staging: list it as ' ~ staged)
-            if units_unknown else '')) -%}
+            if delta_cdc._counts_unknown(staged, type) else '')) -%}
   {%- endfor -%}
 {% endmacro %}
 
@@ -303,7 +302,9 @@ select {{ as_new | join(', ') }} from (
 {% macro _note_renaming(settings, state) %}
   {%- set renamed = delta_cdc._renamed_so_far(state) -%}
   {%- set new = settings.get('renamed_in_staging') or {} -%}
-  {%- if new.items() | reject('in', renamed.items() | list) | list -%}
+  {%- set fresh = new.items() | reject('in', renamed.items() | list) | list -%}
+  {%- if fresh -%}
+    {%- do delta_cdc._refuse_renamed_units(settings, fresh) -%}
     {%- for column, old in new.items() if renamed.get(column) != old and column in state.columns -%}
       {#- as it came: what `expressions` make in its place is not looked at -#}
       {%- set type, value = settings.staged_types[column],
@@ -448,7 +449,33 @@ select {{ as_new | join(', ') }} from (
         ~ delta_cdc.json_options() ~ ')') }}
   {%- endif -%}
   {%- if type | lower | trim == 'variant' %}{{ return(delta_cdc._plain_value(text, type)) }}{% endif -%}  {#- as one that comes #}
-  {{ return(delta_cdc._recast(text, 'string', type) if old_type is mapping else delta_cdc._recast(old, old_type, type)) }}
+  {#- a text, and what a text stands between, as one that comes: of five digits it is no year -#}
+  {{ return(delta_cdc._plain_value(text, type)
+      if old_type is mapping or old_type == 'string' or delta_cdc._counts_unknown(old_type, type)
+      else delta_cdc._recast(old, old_type, type)) }}
+{% endmacro %}
+
+{#- Whether one of two types is a number and the other a day or a moment: what the number counts (seconds, milliseconds, days)
+    neither tells. -#}
+{% macro _counts_unknown(one, other) %}
+  {{ return([delta_cdc._kind_of(one), delta_cdc._kind_of(other)] | sort == ['moment', 'number']) }}
+{% endmacro %}
+
+{#- Under the new name a number would be another moment than it was: these are columns of their own. -#}
+{% macro _refuse_renamed_units(settings, renamed) %}
+  {%- for column, old in renamed -%}
+    {%- set type, was = settings.staged_types.get(column) or settings.get('column_types', {}).get(column),
+          settings.staged_types[old] -%}
+    {%- if type and delta_cdc._counts_unknown(type, was) and adapter.query_rows('select 1 as found from ' ~ this
+          ~ ' where _cdc_error is null and ' ~ delta_cdc.quoted(old) ~ ' is not null limit 1') -%}
+      {%- set types = adapter.evolved({}, {column: type, old: was}).types -%}
+      {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`renamed_columns` says that `' ~ column ~ '`, '
+            ~ types[column] ~ ', was `' ~ old ~ '`, ' ~ types[old] ~ ': what the staged numbers count (seconds, milliseconds,'
+            ~ ' microseconds, days) is not known. Nothing was loaded.'
+            ~ delta_cdc._or_load_anew(settings,
+              'List `' ~ column ~ '` as ' ~ types[old] ~ ', or list both without the entry')) -%}
+    {%- endif -%}
+  {%- endfor -%}
 {% endmacro %}
 
 {#- `_cdc_missing`, which names columns as they were called then, by their names of today. -#}

@@ -101,6 +101,11 @@ TABLES: dict[str, dict[str, Any]] = {
         "settings": ({}, {"renamed_columns": {"new": "old"}}),
         "rows": ([{"id": 1, "old": 1, "b": 1}], [{"id": 2, "new": "A12", "b": 2}]),
     },
+    "renames_a_number": {  # E2, E4: what it counts is not known
+        "columns": ({"old": "bigint"}, {"new": "timestamp"}),
+        "settings": ({}, {"renamed_columns": {"new": "old"}}),
+        "rows": ([{"id": 1, "old": 1700000000000}], [{"id": 2, "new": "2023-11-14 22:13:20"}]),
+    },
     "ignores_and_renames": {
         "columns": ({"old": "int"}, {"new": "int", "b": "int"}),
         "settings": ({"on_schema_change": "ignore"}, {"on_schema_change": "ignore", "renamed_columns": {"new": "old"}}),
@@ -321,7 +326,9 @@ TABLES: dict[str, dict[str, Any]] = {
         "rows": ([{"a": 1}, {"a": 1}, {"a": 2}], [{"a": 1}, {"a": 3}]),
     },
 }
-REFUSED = ("final_refuses", "final_remakes", "stg_cols__moves_no_more", "stg_cols__reorders_otherwise")
+REFUSED = (
+    "final_refuses", "final_remakes", "stg_cols__moves_no_more", "stg_cols__reorders_otherwise", "stg_cols__renames_a_number",
+)
 if not NIGHTLY:  # tables that only tests by night look at
     for name in (
         "history_table", "history_view", "turns_keyed", "parts_anew", "renames_and_retypes", "ignores_and_renames", "turns_soft",
@@ -601,6 +608,11 @@ def test_E4_another_expression_gives_the_same_positions_or_is_refused(cols: Colu
     assert cols.rows("final_reorders_otherwise", "id, a") == [{"id": 1, "a": 10}]
     said = "`sequence_by` is [b + 0], and staging was loaded with [a + 0]"
     assert said in cols.refusals["stg_cols__reorders_otherwise"]
+
+
+def test_E2_E4_a_number_is_not_renamed_to_a_moment(cols: Columns) -> None:
+    assert "`new`, timestamp, was `old`, bigint: " in cols.refusals["stg_cols__renames_a_number"]
+    assert cols.rows("final_renames_a_number", "id, old") == [{"id": 1, "old": 1700000000000}]
 
 
 @pytest.mark.nightly  # made anew: test_bad_input, S5; only appended: N2

@@ -1238,6 +1238,10 @@ def test_E4_a_number_is_none_of_base64_where_a_column_of_doubles_is_listed_as_de
         ("date", "int", "try_cast(cast(`s` as string) as int)"), ("long", "string", "try_cast(`s` as string)"),
         ("struct", "variant", "try_parse_json(to_json(`s`"), ("string", "variant", "try_parse_json(`s`)"),
         ("long", "variant", "try_parse_json(cast(`s` as string))"),
+        ("string", "date", "null, try_cast(`s` as date))"), ("string", "timestamp", "null, try_cast(`s` as timestamp))"),
+        ("long", "timestamp", "null, try_cast(cast(`s` as string) as timestamp))"),
+        ("integer", "date", "null, try_cast(cast(`s` as string) as date))"),
+        ("timestamp", "bigint", "try_cast(cast(`s` as string) as bigint)"),
     ],
 )  # fmt: skip
 def test_E2_a_column_that_is_renamed_may_have_any_other_type(was: str, type_: str, sql: str) -> None:
@@ -1250,6 +1254,24 @@ def test_E2_a_column_that_is_renamed_may_have_any_other_type(was: str, type_: st
     assert sql in found
     assert "try_cast(`s` as struct" not in found
     assert was != "struct" or "(`s` as" not in found
+
+
+@pytest.mark.parametrize(
+    ("was", "type_", "told", "refused"),
+    [
+        ("long", "timestamp", [{}], True), ("integer", "date", [{}], True), ("timestamp_ntz", "bigint", [{}], True),
+        ("decimal(20,0)", "timestamp_ntz", [{}], True), ("long", "timestamp", [], False), ("long", "string", [{}], False),
+        ("date", "timestamp", [{}], False),
+    ],
+)  # fmt: skip
+def test_E2_E4_a_number_is_not_renamed_to_a_moment_that_it_may_not_be(was: str, type_: str, told: list, refused: bool) -> None:
+    macros = load(
+        {"note_property": lambda *_: ""}, this="s.stg", adapter=SimpleNamespace(query_rows=lambda _: told, evolved=evolved)
+    )
+    settings = {**KEYED, "column_types": {"t": type_}, "staged_types": {"s": was}, "renamed_in_staging": {"t": "s"}}
+    said = rf"`t`, {type_}, was `s`, .*List `t` as .*, or drop stg_f__t"
+    with pytest.raises(CompilerError, match=said) if refused else nullcontext():
+        macros["_note_renaming"](settings, SimpleNamespace(columns={"s": was}, properties={}))
 
 
 def test_E2_staged_rows_stand_under_the_new_name() -> None:
