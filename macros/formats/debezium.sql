@@ -462,13 +462,13 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
       {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.time.Year', null, coalesce(if("
           ~ semantic ~ ".type like '%Timestamp', cast(" ~ delta_cdc._in_utc(micros) ~ " as date), " ~ days
           ~ "), try_cast(rtrim('Z', " ~ text ~ ") as date), cast("
-          ~ delta_cdc._in_utc(delta_cdc._of_parts(text)) ~ " as date)))") }}
+          ~ delta_cdc._in_utc(delta_cdc._of_parts(text, zoned=false)) ~ " as date)))") }}
     {%- endif -%}
     {%- set micros = "if(" ~ is_date ~ ", timestamp_micros(try_multiply(try_cast(" ~ text
           ~ " as int), 86400000000L)), " ~ micros ~ ")" -%}
     {#- io.debezium.time.IsoDate ends in Z and has no time, which Spark does not read -#}
     {%- set written = "regexp_replace(" ~ text ~ ", '^([^T ]+)Z$', '$1T00:00:00Z')" -%}
-    {%- set parts = delta_cdc._of_parts(text) -%}
+    {%- set parts = delta_cdc._of_parts(text, zoned=type == 'timestamp') -%}
     {{ return("coalesce(" ~ (delta_cdc._in_utc(micros) if type == 'timestamp_ntz' else micros)
         ~ ", " ~ delta_cdc._cast_text(written, type) ~ ", "
         ~ (delta_cdc._in_utc(parts) if type == 'timestamp_ntz' else parts) ~ ")") }}
@@ -488,12 +488,13 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
   {{ return(delta_cdc._plain_value(text, given)) }}
 {% endmacro %}
 
-{#- A moment of `time.precision.mode` structured, an object of its parts, as a timestamp; null for what is none. -#}
-{% macro _of_parts(text) -%}
+{#- A moment of `time.precision.mode` structured, an object of its parts, as a timestamp; null for what is none. zoned: false where
+    the column has no time zone: then its clock in UTC, for of a text with an offset Spark takes the clock, too. -#}
+{% macro _of_parts(text, zoned=true) -%}
 if(startswith({{ text }}, '{'),
   transform(array(from_json({{ text }},
       'year int, month int, day int, hour int, minute int, second int, nanos int, offsetSeconds int')),
-    part -> timestampadd(second, -coalesce(part.offsetSeconds, 0),
+    part -> timestampadd(second, {{ '-coalesce(part.offsetSeconds, 0)' if zoned else '0' }},
       try_make_timestamp(part.year, part.month, part.day, coalesce(part.hour, 0), coalesce(part.minute, 0),
         cast(coalesce(part.second, 0) + coalesce(part.nanos div 1000, 0) / 1000000 as decimal(16, 6)), 'UTC')))[0],
   null)

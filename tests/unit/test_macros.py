@@ -872,6 +872,14 @@ def test_Q1_a_number_is_no_day_and_no_moment(type_: str, text: str, is_one: bool
     assert bool(re.search(pattern, text)) is not is_one
 
 
+@pytest.mark.parametrize(("type_", "zoned"), [("timestamp", True), ("timestamp_ntz", False), ("date", False)])
+def test_Q1_a_moment_told_in_parts_keeps_its_clock_in_a_column_without_a_zone(type_: str, zoned: bool) -> None:
+    settings = {**SETTINGS, "format": "debezium", "decimal_handling": "precise", "time_unit": "micros"}
+    value = MACROS["format_value"]("text", type_, settings, "a")
+    assert ("timestampadd(second, -coalesce(part.offsetSeconds, 0)," in value) is zoned
+    assert ("timestampadd(second, 0," in value) is not zoned
+
+
 @pytest.mark.parametrize("type_", ["struct<zipCode: string>", "array<struct<itemNo: int>>", "map<string, struct<Qty: int>>"])
 @pytest.mark.parametrize("format_", sorted(FORMATS))
 def test_E6_fields_inside_structs_keep_their_spelling(format_: str, type_: str) -> None:
