@@ -295,7 +295,7 @@ select {{ delta_cdc._staging_columns(settings) | join(', ') }}
 from {{ 'once' if repeated else 'changes' }} as _cdc_new  {#- in a subquery a column named like it would come first #}
 {%- if past is not none %}
 where not exists (  -- only late and quarantined changes can have been staged before
-  select 1 from {{ delta_cdc.staged_rows(settings, past) }} as past
+  select 1 from {{ delta_cdc.staged_as_told(settings, past) }} as past
   where {% if not has_key %}_cdc_new._cdc_sequence is not null and {% endif %}
     {{- delta_cdc.same_content(settings, 'past', '_cdc_new') }}
 )

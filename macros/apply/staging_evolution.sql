@@ -424,6 +424,27 @@ select {{ as_new | join(', ') }} from (
   {{ return('(select * except (' ~ made_anew | join(', ') ~ '), ' ~ values | join(', ') ~ ' from ' ~ staging ~ ')') }}
 {% endmacro %}
 
+{#- The same, for knowing again what comes once more where rows are only added (N2): what a change told of a column before that
+    was listed is the text in `_cdc_undeclared`. Of a masked column staging has no text that could be compared. -#}
+{% macro staged_as_told(settings, staging) %}
+  {%- set rows = delta_cdc.staged_rows(settings, staging) -%}
+  {%- set values, made_anew = [], [] -%}
+  {%- for column in settings.get('joined_after') or {}
+        if delta_cdc.is_appended(settings) and column in settings.column_types and column not in (settings.get('mask') or {}) -%}
+    {%- set name, type = delta_cdc.literal(column | lower), settings.column_types[column] -%}
+    {%- set text = 'get(map_values(map_filter(_cdc_undeclared, (name, text) -> lower(name) = ' ~ name ~ ')), 0)' -%}
+    {#- without the schema that came with it -#}
+    {%- set value = delta_cdc._debezium_scalar(text, type, settings, 'cast(null as struct<type: string, scale: int>)')
+          if settings.format == 'debezium' else delta_cdc._plain_value(text, type) -%}
+    {%- do values.append('coalesce(' ~ delta_cdc.quoted(column) ~ ', ' ~ value ~ ') as ' ~ delta_cdc.quoted(column)) -%}
+    {%- do made_anew.append(delta_cdc.quoted(column)) -%}
+  {%- endfor -%}
+  {{ return('(select * except (_cdc_missing, ' ~ made_anew | join(', ') ~ '), ' ~ values | join(', ')
+      ~ ', filter(_cdc_missing, column -> not'
+      ~ ' coalesce(exists(map_keys(_cdc_undeclared), name -> lower(name) = lower(column)), false))'
+      ~ ' as _cdc_missing from ' ~ rows ~ ')' if values else rows) }}
+{% endmacro %}
+
 {#- A column of staging; of one that was renamed what stands under any of its names. -#}
 {% macro _staged_value(settings, column) %}
   {%- if column not in (settings.get('renamed_in_staging') or {}) -%}{{ return(delta_cdc.quoted(column)) }}{%- endif -%}

@@ -228,6 +228,22 @@ def test_O4_a_load_is_compared_with_itself_and_the_past_only_where_it_may_repeat
     assert "from s.stg as past" in close
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"keyless": "append"}, "try_cast(get(map_values(map_filter(_cdc_undeclared, "), ({"insert_only": True}, "try_cast(get("),
+        ({}, None), ({"keyless": "append", "mask": {"a": "a + 1"}}, None), ({"keyless": "append", "joined_after": {}}, None),
+        ({"keyless": "append", "format": "debezium", "decimal_handling": "precise"}, "case when cast(null as struct<"),
+    ],
+)  # fmt: skip
+def test_E1_N2_O4_an_added_row_is_known_again_by_what_it_told_of_a_column(settings: dict, told: str | None) -> None:
+    types = {"staged_types": SETTINGS["column_types"], "joined_after": {"a": 7, "gone": 7}}
+    sql = MACROS["staged_as_told"]({**SETTINGS, **types, **settings}, "s.stg")
+    assert ("select * except (_cdc_missing, `a`), coalesce(`a`, " in sql) is (told is not None)
+    assert told is None or told in sql
+    assert "coalesce(`gone`" not in sql
+
+
 def test_P3_of_the_image_before_only_keys_are_used() -> None:
     sql = MACROS["_staging_ctes"](SETTINGS, "lines_view")
     assert set(re.findall(r"before\['(\w+)'\]", sql)) == {"id"}
