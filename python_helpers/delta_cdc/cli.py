@@ -101,7 +101,7 @@ def validate(project_dir: Path, variables: str | None) -> None:
     if project.feeds:
         show_feeds(project)
     *of_disabled, _ = ConfigError(project.of_disabled).lines()
-    for note in (*notes.of_order(project), *folders.empty_folders(project), *(f"not read yet: {each}" for each in of_disabled)):
+    for note in (*notes.of_tables(project), *folders.empty_folders(project), *(f"not read yet: {each}" for each in of_disabled)):
         say(f"Note: {note}")
     say(f"{_summary(project)}: no problems found.")
 

@@ -85,7 +85,7 @@ def begin(
     alone = replace(project, feeds=tuple(each for each in project.feeds if each.name == feed))
     files = scaffold.plan(alone)
     yield from scaffold.told_write(project, files, scaffold.compare(project, files, feed), prune=force)
-    yield from (f"Note: {note}" for note in notes.of_order(alone))
+    yield from (f"Note: {note}" for note in notes.of_tables(alone))
     yield "Look through the source: keys, types, order. Then `delta-cdc generate`, and `delta-cdc run`."
 
 

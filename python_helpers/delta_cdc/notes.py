@@ -1,4 +1,4 @@
-"""What is right as far as anybody can tell, and seldom meant: the order of a table's changes."""
+"""What is right as far as anybody can tell, and seldom meant: the order of changes, and what images do not fill."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from delta_cdc.project import Project, Table
 from delta_cdc.sql_names import unquoted
 
 
-def of_order(project: Project) -> list[str]:
-    """A sentence for each column by which changes are ordered that is a string, and for keys that order their own changes."""
+def of_tables(project: Project) -> list[str]:
+    """A sentence for each column by which changes are ordered that is a string, for keys that order their own changes, and for
+    structs whose null fields an image before does not fill."""
     found: dict[tuple[str, str], list[str]] = {}
     for table in project.tables:
         for said in _of_table(table):
@@ -33,4 +34,16 @@ def _of_table(table: Table) -> Iterator[str]:
         yield (
             "`sequence_by` has only `keys`: all changes of a row have one place, and the last to arrive counts. Name what grows "
             "with each change; or say `insert_only: true` if a row never changes."
+        )
+    silent = settings.ignore_null_updates
+    listed = {name.lower() for name in (silent if isinstance(silent, list) else settings.keys)}  # true: all but these
+    structs = [
+        column.name for column in table.columns
+        if column.data_type.strip().lower().startswith("struct") and (column.name.lower() in listed) is isinstance(silent, list)
+    ]  # fmt: skip
+    if silent and structs and (settings.full_images or settings.keyless == "multiset"):
+        yield (
+            f"of the image before only whole columns are taken: where an update has a null field in `{'`, `'.join(structs)}`, "
+            "which `ignore_null_updates` takes for unchanged, it is null in a table without a key, and where final does not know "
+            "the row yet."
         )

@@ -1507,7 +1507,7 @@ def test_an_order_that_is_seldom_meant_is_noted(tmp_path: Path) -> None:
         "d": TABLE | {"sequence_by": ["`code`"]}, "e": TABLE | {"sequence_by": ["concat(op)"]},
         "k": TABLE | {"sequence_by": ["ID"]}, "l": {"sequence_by": ["id"], "insert_only": True, "keys": ["id"]},
     }  # fmt: skip
-    found = notes.of_order(loaded(tmp_path, source(tables=tables, columns=columns)))
+    found = notes.of_tables(loaded(tmp_path, source(tables=tables, columns=columns)))
     assert [note.partition(": texts")[0] for note in found[:2]] == [
         "feed shop, table a and 1 more: `sequence_by` has `op`, a string",
         "feed shop, table d: `sequence_by` has `code`, a VARCHAR(9)",
@@ -1515,7 +1515,21 @@ def test_an_order_that_is_seldom_meant_is_noted(tmp_path: Path) -> None:
     assert found[2].startswith("feed shop, table k: `sequence_by` has only `keys`: all changes of a row have one place")
     assert len(found) == 3
     fields = source(feed=FEED | {"format": "debezium"}, tables={"t": {"keys": ["id"], "sequence_by": ["_txid"]}})
-    assert notes.of_order(loaded(tmp_path, fields)) == []
+    assert notes.of_tables(loaded(tmp_path, fields)) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "noted"),
+    [
+        ({"full_images": True, "ignore_null_updates": True}, True), ({"full_images": True, "ignore_null_updates": ["S"]}, True),
+        ({"full_images": True, "ignore_null_updates": ["op"]}, False), ({"full_images": True}, False),
+        ({"ignore_null_updates": True}, False), ({"keys": [], "keyless": "multiset", "ignore_null_updates": ["s"]}, True),
+    ],
+)  # fmt: skip
+def test_P1_P3_a_struct_whose_fields_the_image_before_does_not_fill_is_noted(tmp_path: Path, settings: dict, noted: bool) -> None:
+    columns = [*COLUMNS, {"name": "s", "data_type": "struct<a: int>"}]
+    found = notes.of_tables(loaded(tmp_path, source(tables={"t": TABLE | settings}, columns=columns)))
+    assert ["a null field in `s`, which `ignore_null_updates`" in note for note in found] == [True] * noted
 
 
 def test_E2_renamed_columns_are_found_in_any_case(tmp_path: Path) -> None:
