@@ -35,7 +35,7 @@ from (
   {%- if type | lower | trim in ('date', 'timestamp', 'timestamp_ntz') -%}
     {%- set type = type | lower | trim -%}
     {%- set moment = delta_cdc._of_millis('try_cast(' ~ text ~ ' as bigint)') -%}
-    {{ return("coalesce(" ~ (delta_cdc._in_utc(moment) if type == 'timestamp_ntz' else 'cast(' ~ moment ~ ' as ' ~ type ~ ')')
+    {{ return("coalesce(" ~ (moment if type == 'timestamp' else 'cast(' ~ delta_cdc._in_utc(moment) ~ ' as ' ~ type ~ ')')
         ~ ", " ~ delta_cdc._cast_text(text, type) ~ ")") }}
   {%- endif -%}
   {{ return(delta_cdc._plain_value(text, type, bytes='try_to_binary(' ~ text ~ ", 'base64')")) }}

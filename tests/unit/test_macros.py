@@ -888,6 +888,12 @@ def test_Q1_a_number_is_no_day_and_no_moment(type_: str, text: str, is_one: bool
     assert bool(re.search(pattern, text)) is not is_one
 
 
+@pytest.mark.parametrize("type_", ["date", "timestamp_ntz"])
+def test_Q1_a_number_of_milliseconds_is_a_day_of_utc_whatever_zone_the_session_has(type_: str) -> None:
+    value = MACROS["format_value"]("text", type_, {**SETTINGS, "format": "aliyun"}, "a")
+    assert value.startswith(f"coalesce(cast({MACROS['_in_utc'](MACROS['_of_millis']('try_cast(text as bigint)'))} as {type_}), ")
+
+
 @pytest.mark.parametrize(("type_", "zoned"), [("timestamp", True), ("timestamp_ntz", False), ("date", False)])
 def test_Q1_a_moment_told_in_parts_keeps_its_clock_in_a_column_without_a_zone(type_: str, zoned: bool) -> None:
     settings = {**SETTINGS, "format": "debezium", "decimal_handling": "precise", "time_unit": "micros"}
