@@ -66,6 +66,9 @@
     {%- do delta_cdc.judge(settings, this, lines, state, plan) -%}
     {%- do plan.notes.update({'judged': true}) -%}
   {%- endif -%}
+  {#- of the changes that are dropped, these are no late ones either -#}
+  {%- set marked_before = adapter.query_rows(delta_cdc._marked_before(settings, lines, plan.repeated, this))[0].n
+        if plan.late and plan.quarantined and state.notes.get('quarantined', false) and not evolved.rewrite else 0 -%}
   {%- do adapter.plan_write(this, {
         'skip': plan.rows_read == 0 and not evolved.rewrite,
         'rebuild': evolved.rewrite | length > 0,
@@ -73,7 +76,7 @@
         'txn': {'app_id': state.next_app_id if evolved.rewrite else state.app_id, 'version': last, 'after': state.committed},
         'notes': plan.notes,
         'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': plan.rows_read,
-                   'rows_late': plan.late, 'rows_repeated': plan.repeated,
+                   'rows_late': plan.late, 'rows_repeated': plan.repeated + marked_before,
                    'rows_late_repeated': plan.late_repeated, 'rows_quarantined': plan.quarantined,
                    'rows_with_undeclared_columns': plan.undeclared},
       }) -%}
@@ -300,6 +303,18 @@ where not exists (  -- only late and quarantined changes can have been staged be
     {{- delta_cdc.same_content(settings, 'past', '_cdc_new') }}
 )
 {%- endif %}
+{%- endmacro %}
+
+
+{#- SQL: how many of a load's changes that cannot be used were staged before. staging: the table. -#}
+{% macro _marked_before(settings, lines, repeated, staging) -%}
+select count(*) as n from (
+{{ delta_cdc._staging_sql(settings, lines, repeated) }}
+) as _cdc_new
+where _cdc_error is not null
+{%- if not (settings.get('keys') and settings.keyless == 'none') %} and _cdc_sequence is not null{% endif %}
+  and exists (select 1 from {{ staging }} as past
+    where past._cdc_error is not null and {{ delta_cdc.same_columns(delta_cdc._content_fields(), 'past', '_cdc_new') }})
 {%- endmacro %}
 
 

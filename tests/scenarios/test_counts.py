@@ -15,6 +15,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "told": {**PLAIN, "old_keys": {"id": "old_id"}, "truncated_when": "op = 'T'"},
     "soft": {**PLAIN, "delete_mode": "soft"},
     "split": {**PLAIN, "old_keys": {"id": "old_id"}, "split_key_changes": True},
+    "marked": PLAIN,
     "bare": {"keyless": "append", "sequence_by": ["lsn"], "operation": "op", "except_columns": ["op", "old_id"]},
 }
 NAMES = (
@@ -165,3 +166,14 @@ def test_O2_A1_K6_tables_that_are_ordered_otherwise_are_counted_too(shop: Shop) 
     soft = {**NONE, "ties": 1, "known_inserts": 1, "unknown_updates": 1, "unknown_deletes": 1, "partial_without_base": 1}
     assert found == {"soft": soft, "split": {**NONE, "partial_without_base": 2}, "bare": None}
     assert "counts" not in json.loads(shop.done("status", "--json"))[0]
+
+
+def test_Q1_O4_what_cannot_be_used_and_comes_again_makes_no_late_change_less(shop: Shop) -> None:
+    bad = ("I", 20, None, "p"), ("I", 25, None, "q")
+    shop.run("marked", "0001", ("I", 10, 1, "a"), ("I", 30, 1, "b"), *bad)
+    shop.run("marked", "0002", *bad, ("U", 12, 1, "c"), ("U", 14, 1, "d"))
+    told = shop.project.rows(
+        "select rows_read, rows_duplicate, rows_late, rows_quarantined from {schema}.cdc_runs"
+        " where `table` = 'stg_shop__marked' order by finished_at"
+    )
+    assert [tuple(row.values()) for row in told if row["rows_read"]] == [(4, 0, 0, 2), (4, 2, 2, 2)]

@@ -1087,6 +1087,20 @@ def test_N1_O4_equal_rows_of_one_change_set_are_not_repeated(again: list[tuple],
         assert connection.execute(asked).fetchone() == repeated
 
 
+@pytest.mark.parametrize(("settings", "again"), [(KEYED, 2), (BAG, 1)])
+def test_Q1_O4_what_cannot_be_used_and_was_staged_before_is_counted_apart_from_late_changes(settings: dict, again: int) -> None:
+    """Without a key what has no position is no copy."""
+    macros = load(giving({"_staging_sql": "select * from changes"}))
+    sql = macros["_marked_before"](settings, "lines", 0, "stg").replace("<=>", "is not distinct from").replace("`", '"')
+    columns = "(_cdc_op, _cdc_key_before, _cdc_sequence, _cdc_ordinal, _cdc_error, _cdc_raw)"
+    staged = "('I', null, 1, null, 'null_key', 'a'), ('I', null, null, null, 'null_sequence', 'b'), ('U', 0, 5, null, null, null)"
+    new = f"{staged}, ('I', 0, 1, 0, 'null_key', 'c')"
+    with duckdb.connect() as connection:
+        for table, rows in (("stg", staged), ("changes", new)):
+            connection.execute(f"create table {table} as select * from (values {rows}) as t {columns}")
+        assert connection.execute(sql).fetchone() == (again,)
+
+
 def test_N1_the_values_of_a_multiset_keep_their_places() -> None:
     refuse = load(this="s.stg")["_refuse_other_order"]
     settings = {**SETTINGS, "feed": "f", "table": "t", "values": ["new", "a", "b"]}

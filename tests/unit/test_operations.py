@@ -389,6 +389,7 @@ def test_a_final_table_may_be_named_like_a_staging_table(tmp_path: Path) -> None
         (6, 0, 6, 3, 3, (6, 0)),  # two copies of what was staged before
         (5, 3, 1, 2, 0, (2, 1)),  # what is on time comes twice too
         (3, 3, 3, 1, 1, (0, 3)),  # equal, and yet all of them rows (N1)
+        (4, 2, 2, 2, 0, (2, 2)),  # beside two late ones, two that cannot be used and were staged before
     ],
 )
 def test_a_late_change_that_a_load_has_twice_is_one(
