@@ -1039,6 +1039,24 @@ def test_H1_times_of_another_type_than_staging_s_are_refused(was: str, now: str,
     refuse(KEYED, {"exists": False}, {"time_type": now}, {"rewrite": []})
 
 
+@pytest.mark.parametrize(("occurred_at", "timeless"), [("at", 3), (None, 0)])
+def test_H1_changes_without_a_time_are_told(occurred_at: str | None, timeless: int) -> None:
+    said: list[str] = []
+    macros = load(exceptions=SimpleNamespace(warn=said.append))
+    settings = {**SETTINGS, "feed": "f", "table": "t", "occurred_at": occurred_at, "split_key_changes": False}
+    (count,) = re.findall(r"(\S.*)\n    as timeless,", macros["about_changes"]("changes", None, settings))
+    with duckdb.connect() as connection:
+        connection.execute(
+            """create table changes as select * from (values ('I', null, null), ('U', null, null), ('D', null, null),
+            ('R', null, null), ('U', null, 'null_key'), ('U', 7, null)) as t (_cdc_op, _cdc_occurred_at, _cdc_error)"""
+        )
+        found = connection.execute(f"select {count} from changes").fetchone()
+    assert found == (timeless,)
+    macros["_tell_of_times"](settings, SimpleNamespace(timeless=timeless, rows_read=6))
+    assert [text[:77] for text in said] == (
+        ["feed f, table t: 3 of 6 new changes have no time (`occurred_at: at` is null)."] if timeless else [])
+
+
 def test_E4_another_order_than_staging_s_is_refused() -> None:
     refuse = load(this="s.stg")["_refuse_other_order"]
     settings = {**SETTINGS, "feed": "f", "table": "t"}
