@@ -236,8 +236,6 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
   {%- set settings = table.settings -%}
   {%- set now = moment is none and known_at is none -%}
   {%- set final = delta_cdc._final_of(table) if now else delta_cdc._model_of(settings, 'final') -%}
-  {%- do delta_cdc._refuse_no_moment(table, moment) -%}
-  {%- do delta_cdc._refuse_no_moment(table, known_at, 'timestamp', 'the time at which changes are staged') -%}
   {%- if keyed %}{% do delta_cdc._view_named_key(table) %}{% endif -%}
   {%- set rows = final if now else '(' ~ delta_cdc.as_of(final, moment, known_at) ~ ')' -%}
   {%- set rows = delta_cdc._live_rows(settings, rows) ~ ' as r' -%}
@@ -297,7 +295,6 @@ from (
     moment: as `as_of` takes it. -#}
 {% macro export(staging, to, file_format, moment=none) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
-  {%- do delta_cdc._refuse_no_moment(table, moment) -%}
   {%- set final = delta_cdc._final_of(table) -%}
   {%- set rows = '(' ~ delta_cdc.as_of(final, moment) ~ ')' if moment is not none else final -%}
   {%- set written = adapter.write_files('select ' ~ delta_cdc.column_list(delta_cdc._columns_of_final(table, final))

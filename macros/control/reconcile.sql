@@ -82,7 +82,6 @@
 -#}
 {% macro diff(staging, since=none, until=none, limit=10) %}
   {%- set table = delta_cdc._staging_table(staging) -%}
-  {%- for moment in [since, until] %}{% do delta_cdc._refuse_no_moment(table, moment) %}{% endfor -%}
   {%- set settings, final = table.settings, delta_cdc._final_of(table) -%}
   {%- set later = '(' ~ delta_cdc.as_of(final, until) ~ ')' if until is not none else final -%}
   {%- set earlier = '(' ~ delta_cdc.as_of(final, since) ~ ')' if since is not none else final -%}

@@ -14,6 +14,11 @@
   {%- do delta_cdc.refuse_before_staging(settings, state) -%}  {#- else what lacks the new key would be one row -#}
   {%- do delta_cdc.follow_staging(settings, state, adapter.table_state(table).columns) -%}
   {%- do delta_cdc._leave_out_unstaged(settings, state.columns) -%}
+  {%- if state.exists -%}
+    {%- set asked = {'name': settings.feed ~ '.' ~ settings.table, 'staging': parents.staging_table} -%}
+    {%- do delta_cdc._refuse_no_moment(asked, moment) -%}
+    {%- do delta_cdc._refuse_no_moment(asked, known_at, 'timestamp', 'the time at which changes are staged') -%}
+  {%- endif -%}
   {%- do delta_cdc._refuse_below_horizon(settings, parents.staging_table, moment, known_at) -%}
   {%- set known = delta_cdc.unheld(settings, parents.staging_table) if delta_cdc.may_be_held(settings) else parents.staging -%}
   {%- if known_at is not none -%}

@@ -405,6 +405,34 @@ def test_H4_a_number_is_no_year_that_spark_makes_of_it(text: str, type_: str, is
         macros["_refuse_no_moment"](SimpleNamespace(name="f.t"), text, type_)
 
 
+@pytest.mark.parametrize(
+    ("moments", "refused"),
+    [({"moment": "202607"}, "the time of its changes"), ({"moment": 202607}, "the time of its changes"),
+     ({"known_at": "12:30"}, "the time at which changes are staged"), ({"moment": "2026-07", "known_at": "2026-07-02"}, None)],
+)  # fmt: skip
+def test_H4_a_model_is_not_made_as_of_what_is_no_moment(moments: dict, refused: str | None) -> None:
+    def query_rows(sql: str) -> list[dict]:
+        text, none_such = re.findall("'(.*?)'", sql)[:2]
+        return [{"bad": re.search(none_such, text) is not None}]
+
+    state = {"exists": True, "columns": {"_cdc_occurred_at": "timestamp"}, "notes": {}, "properties": {}}
+    as_of = load(
+        giving({
+            "_parents_of_final": {"source": "f.t", "staging": "s.stg", "staging_table": "s.stg", "keys": None},
+            "_table_settings": {"feed": "f", "table": "t", "keys": ["id"]}, "refuse_before_staging": "", "follow_staging": "",
+            "_leave_out_unstaged": "", "may_be_held": False, "has_entities": False, "_final_rows": "rows",
+            "_time_type": "timestamp",
+        }),
+        adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(**state), query_rows=query_rows),
+    )["as_of"]  # fmt: skip
+    if refused is None:
+        assert as_of("s.final", **moments) == "rows"
+        return
+    (text,) = moments.values()
+    with pytest.raises(CompilerError, match=f"table f.t: `{text}` is no timestamp, which is the type of {refused}"):
+        as_of("s.final", **moments)
+
+
 @pytest.mark.parametrize("insert_only", [False, True])
 def test_N2_where_rows_are_only_added_each_row_at_a_key_is_compared(insert_only: bool) -> None:
     """Else one of the other side stood for all of them, and a table differed from itself."""
@@ -643,7 +671,8 @@ def test_H4_E1_as_of_before_a_run_that_brings_staging_its_new_columns() -> None:
     """`c` and what is made of it are new, `b` was `a`, and `gone` is no longer listed: final has them as staging does."""
     made = {"once": "a", "twice": "c * 2", "at": "_cdc_occurred_at"}
     settings = {
-        "keys": ["id"], "column_types": {"id": "int", "b": "int", "c": "int"}, "renamed_columns": {"b": "a"},
+        "feed": "f", "table": "t", "keys": ["id"], "column_types": {"id": "int", "b": "int", "c": "int"},
+        "renamed_columns": {"b": "a"},
         "columns": ["id", "b", "c", "gone", *made], "expressions": made,
         "partition_by": ["c", "b", "c % 4 as part", "id % 4 as d"],
     }  # fmt: skip
@@ -651,7 +680,7 @@ def test_H4_E1_as_of_before_a_run_that_brings_staging_its_new_columns() -> None:
     macros = load(
         giving({
             "_parents_of_final": {"source": "f.t", "staging": "s.stg", "staging_table": "s.stg", "keys": None},
-            "_table_settings": settings, "follow_staging": "", "_refuse_below_horizon": "",
+            "_table_settings": settings, "follow_staging": "", "_refuse_below_horizon": "", "_refuse_no_moment": "",
             "_final_as_of": "", "_final_rows": "", "may_be_held": False, "has_entities": True,
         }),
         adapter=SimpleNamespace(table_state=lambda _: {"exists": True, "columns": staged, "notes": {}}),
@@ -668,7 +697,7 @@ def test_H4_K8_as_of_is_not_made_by_keys_that_staging_has_not_taken() -> None:
     parents = {"source": "f.t", "staging": "s.stg", "staging_table": "s.stg", "keys": None}
     quiet = giving({
         "_parents_of_final": parents, "_table_settings": settings, "follow_staging": "", "_refuse_below_horizon": "",
-        "may_be_held": False, "_final_rows": "rows",
+        "_refuse_no_moment": "", "may_be_held": False, "_final_rows": "rows",
     })  # fmt: skip
     for properties in ({}, {"delta_cdc.keys": '["a"]'}):
         state = {"exists": True, "columns": settings["column_types"], "notes": {"keys": ["id"]}, "properties": properties}
