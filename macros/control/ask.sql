@@ -218,13 +218,17 @@ order by {{ delta_cdc.order_by() }}
 {% macro history_of_key(staging) %}
   {%- set table = delta_cdc._named_row(staging) -%}
   {%- set settings = table.settings -%}
+  {%- set history = delta_cdc._model_of(settings, 'history') -%}
+  {%- if adapter.get_relation(history.database, history.schema, history.identifier) is none -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': there is no ' ~ history ~ ' yet. Run `dbt run` first.') -%}
+  {%- endif -%}
   {%- set keys_table = delta_cdc._keys_table(settings) -%}
   {%- set entities -%}
 select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(settings['keys'], 'c.') }}) from cdc_changes_of_row as c
   {%- if keys_table %} left join {{ keys_table }} as e on e._cdc_batch_id = c._cdc_batch_id and e._cdc_row = c._cdc_row{% endif %}
   {%- endset -%}
-  {%- do print(tojson(delta_cdc._rows_at_keys(settings, delta_cdc._model_of(settings, 'history'), 'cdc_keys_of_row',
-        '_cdc_entity in (' ~ entities ~ ')', 'valid_from nulls first, valid_to nulls last'))) -%}
+  {%- do print(tojson(delta_cdc._rows_at_keys(settings, history, 'cdc_keys_of_row', '_cdc_entity in (' ~ entities ~ ')',
+        'valid_from nulls first, valid_to nulls last'))) -%}
 {% endmacro %}
 
 

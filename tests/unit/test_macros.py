@@ -2545,6 +2545,14 @@ def test_a_final_that_was_never_loaded_is_told(command: str, given: dict) -> Non
         macros[command]("stg", **given)
 
 
+def test_a_history_that_was_never_made_is_told_and_not_taken_for_one_without_versions() -> None:
+    fakes = {"_named_row": SimpleNamespace(name="f.t", settings={"keys": ["id"]}), "_keys_table": None,
+             "_model_of": Relation(schema="s", identifier="hist_f__t")}
+    macros = load(giving(fakes), adapter=SimpleNamespace(get_relation=lambda *_: None))
+    with pytest.raises(CompilerError, match=r"table f\.t: there is no .*hist_f__t yet. Run `dbt run` first."):
+        macros["history_of_key"]("stg")
+
+
 STAGED = {"txn_version": 7, "app_id": "stg_f__t@0", "notes": {"after": 5, "keys_may_move": False, "truncates": False}}
 FINAL = {"txn_version": 7, "app_id": "final_t@0", "notes": {"after": 4}}
 
