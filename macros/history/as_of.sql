@@ -25,8 +25,8 @@
     {%- set known = '(select * from ' ~ known ~ ' where _cdc_staged_at <= ' ~ delta_cdc._moment(known_at) ~ ')' -%}
   {%- endif -%}
   {%- if known_at is not none and keys is not none -%}
-    {#- the keys table tells who is who by all that is known today -#}
-    {%- set keys = table.identifier ~ '__keys_known_' ~ local_md5(known_at | string) -%}
+    {#- the keys table tells who is who by all that is known today; a model may ask for tables of one name in two schemas -#}
+    {%- set keys = table.identifier ~ '__keys_known_' ~ local_md5(table ~ ' ' ~ known_at) -%}
     {%- do adapter.create_view_from_python(keys, 'delta_cdc.keys.known_key_changes', {
           'staging': known, 'keys': settings['keys'], 'pair_split_key_changes': settings.split_key_changes}) -%}
   {%- endif -%}

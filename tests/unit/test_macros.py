@@ -692,6 +692,26 @@ def test_H4_E1_as_of_before_a_run_that_brings_staging_its_new_columns() -> None:
     assert macros["_with_partitions"](settings).strip(", \n") == "id % 4 as `d`"
 
 
+def test_H4_K1_who_is_who_in_two_finals_of_one_name_stays_apart() -> None:
+    parents = {"source": "f.t", "staging": "s.stg", "staging_table": "s.stg", "keys": "s.keys"}
+    views: list[str] = []
+    settings = {"feed": "f", "table": "t", "keys": ["id"], "split_key_changes": False}
+    as_of = load(
+        giving({
+            "_parents_of_final": parents, "_table_settings": settings, "follow_staging": "", "_leave_out_unstaged": "",
+            "refuse_before_staging": "", "_refuse_below_horizon": "", "_refuse_no_moment": "", "may_be_held": False,
+        }) | {"_final_rows": lambda settings, staging, keys: keys},
+        adapter=SimpleNamespace(
+            table_state=lambda _: SimpleNamespace(exists=True, columns={}),
+            create_view_from_python=lambda view, *_: views.append(view),
+        ),
+    )["as_of"]  # fmt: skip
+    asked = [("one", "2026-01-01"), ("two", "2026-01-01"), ("one", "2026-01-02"), ("one", "2026-01-01")]
+    read = [as_of(Relation(schema=schema, identifier="final_t"), known_at=known_at) for schema, known_at in asked]
+    assert read == views
+    assert [views.index(view) for view in views] == [0, 1, 2, 0]
+
+
 def test_H4_K8_as_of_is_not_made_by_keys_that_staging_has_not_taken() -> None:
     settings = {"feed": "f", "table": "t", "keys": ["a"], "column_types": {"id": "int", "a": "int"}, "columns": ["id", "a"]}
     parents = {"source": "f.t", "staging": "s.stg", "staging_table": "s.stg", "keys": None}
