@@ -180,9 +180,9 @@
 {% macro _tell_of_times(settings, plan) %}
   {%- if plan.timeless -%}
     {%- do exceptions.warn(delta_cdc.about_table(settings) ~ plan.timeless ~ ' of ' ~ plan.rows_read
-          ~ ' new changes have no time (`occurred_at: ' ~ settings.occurred_at ~ '` is null). History and as_of take such a change '
-          ~ 'for made at the time of the one before it of its row, whose version is left out, for it has no length, and the first '
-          ~ 'one of a row for from before the feed. Give `occurred_at` what every change tells, a delete too.') -%}
+          ~ ' new changes are updates, deletes or truncates without a time (`occurred_at: ' ~ settings.occurred_at
+          ~ '` is null). History and as_of take such a change for made at the time of the one before it of its row, whose version'
+          ~ ' is left out, for it has no length. Give `occurred_at` what every change tells, a delete too.') -%}
   {%- endif -%}
 {% endmacro %}
 

@@ -4,8 +4,8 @@
     to_stage   settings of the table that they are to be staged in: adds {repeated, late_repeated, keys_may_move, timeless,
                undeclared, undeclared_columns, time_type, highest, highest_type, late_range, late_range_type}, where repeated
                counts those that say again what another of them says (O4; without a key: what one of an earlier change set says),
-               late_repeated the late ones of these, and timeless those without a time, but for reads (O5). Of a key change that comes as delete and insert (K6), a half that comes alone
-               is late -#}
+               late_repeated the late ones of these, and timeless those without a time, of which the row before has an end. Of a
+               key change that comes as delete and insert (K6), a half that comes alone is late -#}
 {% macro about_changes(changes, highest, to_stage=none) -%}
 {%- set position = 'if(_cdc_error is null, struct(_cdc_sequence, _cdc_ordinal), null)' -%}
 {%- set new_highest = 'greatest(max(' ~ position ~ '), ' ~ highest ~ ')' if highest else 'max(' ~ position ~ ')' -%}
@@ -38,7 +38,7 @@ select
   {%- if to_stage.split_key_changes %}
     or {{ 'count_if(_cdc_error is null and _cdc_sequence <= ' ~ highest ~ '._cdc_sequence)' if highest else '0' }} > 0
     or (count_if(_cdc_op = 'D') > 0 and count_if(_cdc_op = 'I') > 0){% endif %} as keys_may_move,
-  {{ "count_if(_cdc_op <> 'R' and _cdc_error is null and _cdc_occurred_at is null)" if to_stage.get('occurred_at') else '0' }}
+  {{ "count_if(_cdc_op in ('U', 'D', 'T') and _cdc_error is null and _cdc_occurred_at is null)" if to_stage.get('occurred_at') else '0' }}
     as timeless,
   typeof(any_value(_cdc_occurred_at)) as time_type,
   count(_cdc_undeclared) as undeclared,

@@ -322,7 +322,7 @@ class Settings(BaseModel):
     occurred_at: Text | None = _setting(
         None,
         "Column or SQL expression of when the change happened at the source; history's valid_from and valid_to. By default the "
-        "first of `sequence_by`. Every change has to tell it, a delete too: a load warns of those that do not.",
+        "first of `sequence_by`. An update and a delete have to tell it too: a load warns of those that do not.",
         wants="a column or an SQL expression",
         example="commit_time",
     )
