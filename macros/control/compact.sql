@@ -200,8 +200,10 @@ from {{ below }} where _cdc_op = 'T'
 {% endmacro %}
 
 
-{#- Why a table cannot be compacted: texts, none if it can. -#}
+{#- Why a table cannot be compacted: texts, none if it can. A restored staging is refused as a run refuses it: put back it would
+    not be what was folded. -#}
 {% macro _against_compaction(table, state) %}
+  {%- do delta_cdc._refuse_restored(table.staging, state) -%}
   {%- set settings = table.settings -%}
   {%- set problems = [] -%}
   {%- if not delta_cdc.has_entities(settings) -%}

@@ -1550,10 +1550,21 @@ def test_R1_K8_nothing_is_folded_by_keys_at_which_a_run_stops(
 ) -> None:
     """Once they are put back, rows of other keys would be gone, and those that moved would be back where they left."""
     settings = {**SETTINGS, "keys": keys, "key_changes": key_changes, "renamed_in_staging": {}}
-    state = SimpleNamespace(properties={}, notes={"keys": ["id"], "key_changes": True}, committed=7)
+    state = SimpleNamespace(rebuild=False, properties={}, notes={"keys": ["id"], "key_changes": True}, committed=7)
     fakes = {"_model_of": "final", "progress": SimpleNamespace(batch_id=7)}
     macros = load(giving(fakes), adapter=SimpleNamespace(query_rows=lambda _: moved))
     assert macros["_against_compaction"](SimpleNamespace(settings=settings, staging="stg", grows=[]), state) == why
+
+
+@pytest.mark.parametrize("restored", [True, False])
+def test_R1_S5_a_restored_staging_is_not_folded(restored: bool) -> None:
+    """A run refuses it, for it lacks changes perhaps; it does not tell how far it has come, so final seems to have taken all."""
+    settings = {**SETTINGS, "key_changes": False, "renamed_in_staging": {}}
+    state = SimpleNamespace(rebuild=restored, properties={}, notes={}, committed=-1 if restored else 7)
+    macros = load(giving({"_model_of": "final", "progress": SimpleNamespace(batch_id=7)}))
+    table = SimpleNamespace(settings=settings, staging="s.stg", grows=[])
+    with pytest.raises(CompilerError, match=r"s\.stg was restored, .*RESTORE it to its newest") if restored else nullcontext():
+        assert macros["_against_compaction"](table, state) == []
 
 
 def test_R2_what_comes_again_of_an_erased_key_is_blanked() -> None:
