@@ -84,6 +84,7 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- set keys = settings['keys'] -%}
   {%- if settings.get('alternate_keys') -%}{%- do delta_cdc._refuse_alternate_keys(settings) -%}{%- endif -%}
   {%- set staged = delta_cdc.progress(table.staging) -%}
+  {%- do delta_cdc._refuse_restored(table.staging, staged) -%}
   {%- set noted = delta_cdc.keys_of_staging(settings, staged) -%}
   {%- if delta_cdc._are_other_keys(noted, keys) -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name

@@ -2211,6 +2211,15 @@ def test_a_key_of_bytes_is_named_by_its_hexadecimal(type_: str) -> None:
     assert "try_to_binary(substr(`id`, 3), 'hex')" in views["cdc_named_key"]
 
 
+def test_R2_S5_a_restored_staging_is_refused_before_erase_asks() -> None:
+    """Final and raw would have lost the row by then; and of a row that came later it would say that there is none."""
+    table = SimpleNamespace(name="shop.person", settings={"keys": ["id"]}, staging="s.stg")
+    progress = SimpleNamespace(rebuild=True, notes={}, batch_id=-1, committed=-1, columns=[], properties={})
+    fakes = {"_ledger": "ledger", "_staging_table": table, "progress": progress, "_not_loaded": "", "view_row": [1]}
+    with pytest.raises(CompilerError, match=r"s\.stg was restored, "):
+        load(giving(fakes))["erasable"]("stg")
+
+
 @pytest.mark.parametrize(("batches", "known", "behind"), [([1, 2], 0, False), ([], 1, False), ([], 0, False), ([1], 0, True)])
 def test_R2_what_erase_looks_at_before_it_asks_is_only_read(batches: list[int], known: int, behind: bool) -> None:
     asked: list[str] = []
