@@ -243,7 +243,9 @@ from {{ below }} where _cdc_op = 'T'
 
 {#- `compact_after_days`: what is older than so many days, by the time of the source, is folded; a
     table that cannot be says why not. -#}
-{% macro _compact_by_policy(table) %}
+{% macro _compact_by_policy(settings) %}
+  {%- set table = delta_cdc._as_staged(settings) -%}
+  {%- if not table %}{{ return('') }}{% endif -%}
   {%- set time_type = delta_cdc._time_type(table.staging) -%}
   {%- set state = delta_cdc.progress(table.staging) -%}
   {%- set problems = delta_cdc._against_compaction(table, state) -%}

@@ -3,30 +3,41 @@
   writes become few (those of final ordered by `zorder_by`), and files that nothing needs any more go. models: names of models
   (none: all, and the tables of control). min_files: a table with fewer files is left as it is. vacuum: whether old files go. What
   readers of the last days need stays: of `keep_versions_days`, else what `delta.deletedFileRetentionDuration` says, else 7.
+  What fails at one table holds up no other: it is the error at the end.
 -#}
 {% macro maintain(models=none, vacuum=true, min_files=16) %}
-  {%- for table in delta_cdc._staging_tables(names=models, setting='compact_after_days') -%}
-    {%- do delta_cdc._compact_by_policy(table) -%}
+  {%- set failed = [] -%}
+  {%- for settings in delta_cdc._tables_to_look_at(names=models) if settings.get('compact_after_days') -%}
+    {%- set why = adapter.refusal_of(delta_cdc._compact_by_policy, settings) -%}
+    {%- if why %}{% do failed.append('table ' ~ settings.feed ~ '.' ~ settings.table ~ ' is not compacted: ' ~ why) %}{% endif -%}
   {%- endfor -%}
   {%- set tables, policies, done = delta_cdc._maintained(models), delta_cdc._policies(), [] -%}
-  {%- for name, relation in tables.items() if adapter.table_state(relation).exists -%}
-    {%- set policy = policies.get(name, {}) -%}
-    {%- set kept = policy.properties and delta_cdc._announce(relation, policy.properties) -%}
-    {%- set before = adapter.table_statistics(relation) -%}
-    {%- set small = before.files >= min_files and before.bytes / before.files < 64 * 1024 * 1024 -%}
-    {%- if small and not adapter.optimize(relation, policy.order or '') -%}
-      {%- do print('table ' ~ relation ~ ': left with its small files, for somebody wrote to it meanwhile') -%}
-    {%- endif -%}
-    {%- set gone = adapter.vacuum(relation) if vacuum else 0 -%}
-    {%- set after = adapter.table_statistics(relation) if small else before -%}
-    {%- if after.files != before.files or gone or kept -%}
-      {%- do done.append(relation) -%}
-      {%- do print('table ' ~ relation ~ ': ' ~ before.files ~ ' files, now ' ~ after.files
-            ~ (', ' ~ gone ~ ' old files removed' if gone else '')
-            ~ (', old versions now kept for ' ~ policy.days ~ ' days' if kept else '')) -%}
-    {%- endif -%}
+  {%- for name, relation in tables.items() -%}
+    {%- set why = adapter.refusal_of(delta_cdc._maintain_table, relation, policies.get(name, {}), vacuum, min_files, done) -%}
+    {%- if why %}{% do failed.append('table ' ~ relation ~ ' is not maintained: ' ~ why) %}{% endif -%}
   {%- endfor -%}
   {%- do print(tables | length ~ ' tables looked at, ' ~ done | length ~ ' had something to be done.') -%}
+  {%- if failed %}{% do exceptions.raise_compiler_error(failed | join('\n')) %}{% endif -%}
+{% endmacro %}
+
+
+{#- done: takes the table where there was something to do. -#}
+{% macro _maintain_table(relation, policy, vacuum, min_files, done) %}
+  {%- if not adapter.table_state(relation).exists %}{{ return('') }}{% endif -%}
+  {%- set kept = policy.properties and delta_cdc._announce(relation, policy.properties) -%}
+  {%- set before = adapter.table_statistics(relation) -%}
+  {%- set small = before.files >= min_files and before.bytes / before.files < 64 * 1024 * 1024 -%}
+  {%- if small and not adapter.optimize(relation, policy.order or '') -%}
+    {%- do print('table ' ~ relation ~ ': left with its small files, for somebody wrote to it meanwhile') -%}
+  {%- endif -%}
+  {%- set gone = adapter.vacuum(relation) if vacuum else 0 -%}
+  {%- set after = adapter.table_statistics(relation) if small else before -%}
+  {%- if after.files != before.files or gone or kept -%}
+    {%- do done.append(relation) -%}
+    {%- do print('table ' ~ relation ~ ': ' ~ before.files ~ ' files, now ' ~ after.files
+          ~ (', ' ~ gone ~ ' old files removed' if gone else '')
+          ~ (', old versions now kept for ' ~ policy.days ~ ' days' if kept else '')) -%}
+  {%- endif -%}
 {% endmacro %}
 
 

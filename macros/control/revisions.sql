@@ -379,32 +379,48 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
 {% endmacro %}
 
 
-{#- The staging tables that exist: [{name, settings, staging, raw}]. names: of these models only, whatever their aliases are;
-    setting: of tables that have it; the others are not looked at. Where models are switched off nobody can tell whether theirs
-    does: they are passed over, but for one feed, of which all is asked, that is an error. -#}
-{% macro _staging_tables(feed=none, names=none, setting=none) %}
+{#- The staging tables that exist: [{name, settings, staging, raw}]. names: of these models only, whatever their aliases are. -#}
+{% macro _staging_tables(feed=none, names=none) %}
+  {%- set out = [] -%}
+  {%- for settings in delta_cdc._tables_to_look_at(feed, names) -%}
+    {%- set table = delta_cdc._as_staged(settings) -%}
+    {%- if table %}{% do out.append(table) %}{% endif -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+
+{#- Their settings, also of those that do not exist. Where models are switched off nobody can tell whether theirs do: they are
+    passed over, but for one feed, of which all is asked, that is an error. -#}
+{% macro _tables_to_look_at(feed=none, names=none) %}
   {%- set out = [] -%}
   {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none and feed in (none, node.source_name) -%}
     {%- set settings = delta_cdc._table_settings(node) -%}
-    {%- set wanted = (names is none or delta_cdc.model_name(settings, 'staging') in names)
-          and (setting is none or settings.get(setting)) and (feed is not none or delta_cdc._has_model(settings, 'staging')) -%}
-    {%- set staging = delta_cdc._model_of(settings, 'staging') if wanted else none -%}
-    {%- set state = adapter.table_state(staging) if wanted else {'exists': false} -%}
-    {%- if state.exists -%}
-      {%- set progress = delta_cdc.progress(staging) -%}
-      {%- do delta_cdc._refuse_other_rows(settings, progress) -%}
-      {%- do delta_cdc.read_as_multiset(settings) -%}
-      {%- set evolved = delta_cdc._staged_columns(settings, progress) -%}
-      {%- do delta_cdc._note_key_fields(settings, delta_cdc._fields_of_key_before(settings, progress)) -%}
-      {%- do settings.update({'spelled': delta_cdc._may_be_spelled_otherwise(settings, progress)}) -%}
-      {%- do delta_cdc._keep_out(settings, staging, state) -%}
-      {%- do out.append({'grows': evolved.add + evolved.widen + evolved.rewrite,
-            'compacted': state.properties.get('delta_cdc.compacted_batch', -1) | int,
-            'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'staging': staging,
-            'raw': none if delta_cdc.reads_files(settings) else delta_cdc._model_of(settings, 'raw')}) -%}
+    {%- if (names is none or delta_cdc.model_name(settings, 'staging') in names)
+          and (feed is not none or delta_cdc._has_model(settings, 'staging')) -%}
+      {%- do out.append(settings) -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(out) }}
+{% endmacro %}
+
+
+{#- The staging table of such settings, with what its state says of them; none if it does not exist. -#}
+{% macro _as_staged(settings) %}
+  {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
+  {%- set state = adapter.table_state(staging) -%}
+  {%- if not state.exists %}{{ return(none) }}{% endif -%}
+  {%- set progress = delta_cdc.progress(staging) -%}
+  {%- do delta_cdc._refuse_other_rows(settings, progress) -%}
+  {%- do delta_cdc.read_as_multiset(settings) -%}
+  {%- set evolved = delta_cdc._staged_columns(settings, progress) -%}
+  {%- do delta_cdc._note_key_fields(settings, delta_cdc._fields_of_key_before(settings, progress)) -%}
+  {%- do settings.update({'spelled': delta_cdc._may_be_spelled_otherwise(settings, progress)}) -%}
+  {%- do delta_cdc._keep_out(settings, staging, state) -%}
+  {{ return({'grows': evolved.add + evolved.widen + evolved.rewrite,
+      'compacted': state.properties.get('delta_cdc.compacted_batch', -1) | int,
+      'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'staging': staging,
+      'raw': none if delta_cdc.reads_files(settings) else delta_cdc._model_of(settings, 'raw')}) }}
 {% endmacro %}
 
 

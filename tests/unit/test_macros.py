@@ -18,6 +18,7 @@ from tests.unit.macros import CompilerError, giving, load
 from dbt.adapters.sparkdelta.columns import evolved
 from dbt.adapters.sparkdelta.delta_log import no_state
 from dbt.adapters.sparkdelta.delta_messages import _own_columns
+from dbt.adapters.sparkdelta.files import FilesMixin
 from dbt.adapters.sparkdelta.landing import serial_column
 from delta_cdc.formats import FORMATS
 from delta_cdc.keys import _goes_on
@@ -1767,10 +1768,11 @@ def test_maintain_looks_at_the_log_of_tables_also_where_its_variable_is_not_give
         table_state=lambda relation: SimpleNamespace(exists=True),
         table_statistics=lambda relation: SimpleNamespace(files=96, bytes=96),
         optimize=lambda relation, order: looked_at.append(relation.identifier) or True,
+        refusal_of=lambda macro, *given: macro(*given) and "",
     )
     policy = SimpleNamespace(get=lambda *_: SimpleNamespace(properties={}, order=""))
     macros = load(
-        giving({"_staging_tables": [], "_policies": policy}), adapter=adapter, print=lambda text: None,
+        giving({"_tables_to_look_at": [], "_policies": policy}), adapter=adapter, print=lambda text: None,
         graph=SimpleNamespace(nodes={f"model.delta_cdc.{node.name}": node for node in nodes},
                               sources={"source.p.f.t": feed_table("f", "t")}),
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
@@ -1780,6 +1782,41 @@ def test_maintain_looks_at_the_log_of_tables_also_where_its_variable_is_not_give
     looked_at.clear()
     macros["maintain"](["stg_f__t"], vacuum=False)
     assert looked_at == ["stg_f__t"]
+
+
+def test_maintain_goes_on_where_a_table_fails_and_ends_with_its_error() -> None:
+    """What a run refuses of one table (its staging was restored, its rows became others), and a table whose files are gone."""
+    folded: list[str] = []
+    said: list[str] = []
+
+    def as_staged(settings: dict[str, Any]) -> SimpleNamespace:
+        if settings["table"] == "a":
+            raise CompilerError("stg_f__a was restored")
+        return SimpleNamespace(name=f"f.{settings['table']}", settings=settings, staging="s.stg")
+
+    def optimize(relation: str, order: str) -> bool:
+        if relation == "s.final_a":
+            raise FileNotFoundError("part-1.parquet is gone")
+        return True
+
+    adapter = SimpleNamespace(
+        table_state=lambda _: SimpleNamespace(exists=True), table_statistics=lambda _: SimpleNamespace(files=96, bytes=96),
+        optimize=optimize, refusal_of=lambda *given: FilesMixin.refusal_of(None, *given), vacuum=lambda _: 3,
+        query_rows=lambda _: [SimpleNamespace(horizon="2026-01-01")],
+    )
+    settings = [{**SETTINGS, "feed": "f", "table": name, "compact_after_days": 30} for name in "ab"]
+    fakes = giving({
+        "_tables_to_look_at": settings, "_time_type": "date", "progress": SimpleNamespace(), "_against_compaction": [],
+        "_maintained": {"final_a": "s.final_a", "final_b": "s.final_b"},
+        "_policies": SimpleNamespace(get=lambda *_: SimpleNamespace(properties={}, order="")),
+    })  # fmt: skip
+    made = {**fakes, "_as_staged": as_staged, "_fold": lambda table, *_, **__: folded.append(table.name) or ""}
+    with pytest.raises(CompilerError) as refused:
+        load(made, adapter=adapter, print=said.append)["maintain"]()
+    assert str(refused.value).splitlines() == [
+        "table f.a is not compacted: stg_f__a was restored", "table s.final_a is not maintained: part-1.parquet is gone"]
+    assert folded == ["f.b"]
+    assert said == ["table s.final_b: 96 files, now 96, 3 old files removed", "2 tables looked at, 1 had something to be done."]
 
 
 @pytest.mark.parametrize(

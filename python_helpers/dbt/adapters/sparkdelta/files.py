@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timezone
 from functools import reduce
 from types import MappingProxyType
@@ -369,6 +369,16 @@ class FilesMixin(InSession):
         Raises DbtRuntimeError where the folder is there already.
         """
         return write_files(self._session(), sql, self._in_project(folder), file_format)
+
+    @available.parse(lambda *_: "")
+    def refusal_of(self, macro: Callable[..., Any], *arguments: Any) -> str:
+        """Calls a macro; what it ended with, or nothing: in Jinja an error cannot be caught, and one table's is not to hold up
+        others."""
+        try:
+            macro(*arguments)
+        except Exception as error:
+            return short_message(error)
+        return ""
 
     @available.parse_none
     def purge(self, relation: Table) -> None:
