@@ -241,6 +241,14 @@ from {{ below }} where _cdc_op = 'T'
 {% endmacro %}
 
 
+{#- Whether a table says of itself what excludes compaction: the days are its feed's then, meant for the others, for beside its
+    own they are refused as configuration. -#}
+{% macro _is_never_compacted(settings) %}
+  {{ return(not delta_cdc.has_entities(settings) or settings.get('alternate_keys')
+      or settings.get('history', 'view') != 'view') }}
+{% endmacro %}
+
+
 {#- `compact_after_days`: what is older than so many days, by the time of the source, is folded; a
     table that cannot be says why not. -#}
 {% macro _compact_by_policy(settings) %}

@@ -1784,6 +1784,20 @@ def test_maintain_looks_at_the_log_of_tables_also_where_its_variable_is_not_give
     assert looked_at == ["stg_f__t"]
 
 
+@pytest.mark.parametrize("own", [
+    {"keyless": "append"}, {"keyless": "multiset"}, {"insert_only": True}, {"alternate_keys": [["b"]]}, {"history": "table"}, {},
+])  # fmt: skip
+def test_R1_the_days_of_a_feed_are_not_meant_for_its_tables_that_are_never_compacted(own: dict[str, Any]) -> None:
+    """Each night it would be said of them, where nothing is wrong and nothing to be done."""
+    looked_at: list[str] = []
+    settings = {**SETTINGS, "feed": "f", "table": "t", "compact_after_days": 30, **own}
+    made = {**giving({"_tables_to_look_at": [settings], "_maintained": {}, "_policies": {}}),
+            "_compact_by_policy": lambda settings: looked_at.append(settings["table"])}  # fmt: skip
+    adapter = SimpleNamespace(refusal_of=lambda macro, *given: macro(*given) or "")
+    load(made, adapter=adapter, print=lambda _: None)["maintain"]()
+    assert looked_at == ([] if own else ["t"])
+
+
 def test_maintain_goes_on_where_a_table_fails_and_ends_with_its_error() -> None:
     """What a run refuses of one table (its staging was restored, its rows became others), and a table whose files are gone."""
     folded: list[str] = []
