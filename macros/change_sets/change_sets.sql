@@ -47,6 +47,15 @@
   {%- if new and forgotten is none and delta_cdc._highest_batch_of_tables() > last -%}
     {{ return(delta_cdc.change_sets(behind=true)) }}
   {%- endif -%}
+  {%- set waiting = [] -%}
+  {%- if feeds.values() | selectattr('expect_contiguous') | list -%}
+    {%- for first in (adapter.query_rows('select * from cdc_change_sets__met where waits') if rows is none
+          else rows | selectattr('waits')) -%}
+      {%- do waiting.append(delta_cdc._says_gap(first)) -%}
+      {%- do exceptions.warn(waiting[-1]) -%}
+    {%- endfor -%}
+    {%- set rows = none if rows is none else rows | rejectattr('waits') | list -%}
+  {%- endif -%}
   {%- do adapter.remember('recorded', none if forgotten is not none or rows is none
         else {'ledger': this | string, 'above': above, 'rows': rows,
         'version': state.version + (1 if new else 0), 'run': invocation_id if new else none}) -%}
@@ -60,9 +69,20 @@
         'skip': new == 0 and forgotten is none,
         'txn': {'app_id': this.identifier ~ '@0', 'version': last if lost and not new else last + 1},
         'notes': {'last_batch_id': last + new, 'run': invocation_id},
-        'report': {'rows_read': new, 'first_batch_id': last + 1, 'last_batch_id': last + new},
+        'report': {'rows_read': new, 'first_batch_id': last + 1, 'last_batch_id': last + new, 'waiting': waiting},
       }) -%}
   {{ return(sql) }}
+{% endmacro %}
+
+
+{#- What a run says of a gap (`expect_contiguous`). first: the change set behind it, as `_new_change_sets` has it. -#}
+{% macro _says_gap(first) %}
+  {%- set lowest, highest = first.gap_after + 1, first.number - 1 -%}
+  {{ return('feed ' ~ first.feed ~ ': ' ~ first.waiting ~ (' change set waits' if first.waiting == 1 else ' change sets wait')
+      ~ ' in ' ~ first.folder ~ ', the first of them ' ~ first.change_set.split('/')[-1] ~ ': by `expect_contiguous` number '
+      ~ (lowest if lowest == highest else lowest ~ ' to ' ~ highest)
+      ~ ' has to come first. Deliver what is missing; where it will never come, an empty change set in its place, or take'
+      ~ ' `expect_contiguous` out for one run.') }}
 {% endmacro %}
 
 
@@ -229,10 +249,12 @@ compared as (  -- a copy that changed nothing left no row: one from before the n
 {%- set wanted = 'is_new' if above is none else '(is_new or batch_id > ' ~ above ~ ')' -%}
 {%- set contiguous = feeds.values() | selectattr('expect_contiguous') | map(attribute='feed') | list %}
 {%- if contiguous %},
-in_line as (
+counted as (
   -- N waits for N-1: counted from the highest number of its folder that is known; one that was rewritten, or has no
   -- number, waits for none
-  select * from (
+  select *, not coalesce(not is_new or feed not in ({{ delta_cdc._literals(contiguous) }}) or number is null
+    or number <= highest or gap_free_base = coalesce(highest, below), false) as waits
+  from (
     select *, min(number) over of_folder - 1 as below,
       number - dense_rank() over (partition by feed, folder, is_new, number <= highest order by number nulls last)
         as gap_free_base
@@ -245,16 +267,21 @@ in_line as (
     where {{ wanted }}
     window of_folder as (partition by feed, folder, is_new)
   )
-  where not is_new or feed not in ({{ delta_cdc._literals(contiguous) }}) or number is null or number <= highest
-    or gap_free_base = coalesce(highest, below)
+),
+in_line as (  -- and of those that wait the lowest of each folder, by which the gap is told
+  select * except (is_new), is_new and not waits as is_new,
+    greatest(highest, max(if(waits, null, number)) over (partition by feed, folder)) as gap_after,
+    count_if(waits) over (partition by feed, folder) as waiting,
+    row_number() over (partition by feed, folder, waits order by number, change_set) as place
+  from counted
 )
 {%- endif %}
 select
   feed, change_set, unit, size, modified_at,
   coalesce(batch_id, {{ last }} + row_number() over (partition by is_new order by feed, found_order, change_set)) as batch_id,
   coalesce(discovered_at, current_timestamp()) as discovered_at,
-  coalesce(status, 'recorded') as status, retracted_at, folder, is_new
-from {{ 'in_line' if contiguous else met ~ '\nwhere ' ~ wanted }}
+  coalesce(status, 'recorded') as status, retracted_at, folder, is_new {{- ', waits, number, gap_after, waiting' if contiguous }}
+from {{ 'in_line where not waits or place = 1' if contiguous else met ~ '\nwhere ' ~ wanted }}
 {%- endmacro %}
 
 

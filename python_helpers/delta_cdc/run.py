@@ -84,6 +84,7 @@ class Summary:
     """One run. tables: those of the feeds. others: failures of models that belong to no table, and of landings.
 
     tested: how many tests ran after it. failed_tests: what failed of them, and how to look at it. results: dbt's.
+    waiting: change sets that are there and not recorded, for others have to come first.
     """
 
     tables: list[TableReport]
@@ -92,6 +93,7 @@ class Summary:
     tested: int = 0
     failed_tests: list[str] = field(default_factory=list)
     results: Sequence[Any] = ()
+    waiting: list[str] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:
@@ -146,7 +148,8 @@ def run(
                     summary.others += [each["error"] for each in landed if each.get("error")]
                     if test:
                         check_news(dbt, now, summary, console)
-                    if not select and summary.exit_code == DONE and not any(table.paused for table in summary.tables):
+                    to_tell_again = summary.waiting or any(table.paused for table in summary.tables)
+                    if not select and summary.exit_code == DONE and not to_tell_again:
                         from dbt.adapters.sparkdelta.session import local_warehouse
 
                         looked.leave(summary.results, dbt.nodes, local_warehouse())
@@ -327,16 +330,20 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
         of_model |= dict.fromkeys(table.models, reports.setdefault(name, TableReport(name)))
     finals, stagings = ({getattr(table, name) for table in project.tables} for name in ("final_name", "staging_name"))
     others: list[str] = []
+    waiting: list[str] = []
     for node in nodes:
         status, name = str(node.status), node.node.name
         report = of_model.get(name)
         if status in _FAILED:
             (others if report is None else report.failed).append(f"{name}: {plain(node.message or 'it did not say why')}")
-        if report is None:
+        if report is None and name != "cdc_change_sets":
             continue
-        report.seconds += node.execution_time
         said: Mapping[str, Any] = node.adapter_response or {}
         more: Mapping[str, Any] = said.get("report") or {}
+        if report is None:
+            waiting += more.get("waiting") or []
+            continue
+        report.seconds += node.execution_time
         report.held = report.held or more.get("held")
         report.paused = report.paused or more.get("paused")
         if name in stagings:
@@ -353,7 +360,7 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
             report.inserted, report.updated, report.deleted = (
                 written.get(f"rows_{done}") or 0 for done in ("inserted", "updated", "deleted")
             )
-    return Summary(list(reports.values()), others, seconds, results=nodes)
+    return Summary(list(reports.values()), others, seconds, results=nodes, waiting=waiting)
 
 
 def show(summary: Summary, console: Console) -> None:
@@ -376,6 +383,8 @@ def show(summary: Summary, console: Console) -> None:
     for why in dict.fromkeys(table.paused for table in summary.tables if table.paused):
         names = ", ".join(table.name for table in summary.tables if table.paused == why)
         tell(console, f"Paused ({why}): {names}", "yellow")
+    for text in summary.waiting:
+        tell(console, text, "yellow")
     total = {name: sum(getattr(table, name) for table in news) for name in counts}
     more = f", {len(news) - len(shown)} not shown" if len(news) > len(shown) else ""
     tell(

@@ -163,7 +163,7 @@ class Settings(BaseModel):
     )
     expect_contiguous: bool = _flag(
         "The names of the change sets are numbered without gaps: number N waits until N-1 is there, a name without a number for "
-        "none.",
+        "none. Each run warns of the numbers that are waited for.",
         level="feed",
     )
     file_format: Literal["json", "csv", "parquet", "orc", "avro", "delta"] = _setting(

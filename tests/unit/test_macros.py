@@ -1963,6 +1963,11 @@ def taken(names: list[str], **settings: Any) -> list[str]:
 def recorded_first(names: list[str], known: str | None = None, **settings: Any) -> list[tuple[str, int, int]]:
     """The same, each with its size and the day of January of its time: by the ledger's SQL, run by DuckDB. names: of files of one
     byte, each a day younger than the one before. known: the rows that the ledger has, as SQL; then only what is new is told."""
+    return met_first(names, known, **settings)[0]
+
+
+def met_first(names: list[str], known: str | None = None, **settings: Any) -> tuple[list[tuple[str, int, int]], list[dict]]:
+    """The same, and what is told of those that wait."""
     feed = {"feed": "f", "format": "rows", "unit": "file", "order": "name", "settle_seconds": 0, "list_after": False,
             "start_from": None, "expect_contiguous": False, "ready": "_SUCCESS", "tables": ["t"], **settings}
     sql = load()["_new_change_sets"]({"f": feed}, "select * from known_sets", 0, "now()")
@@ -1982,12 +1987,31 @@ def recorded_first(names: list[str], known: str | None = None, **settings: Any) 
                            "timestamp '2025-12-31' + interval 1 day * unnest(range(1, len($1) + 1)) as modified_at", [names])
         found = connection.execute(
             f"select change_set, size::int, day(modified_at) from ({sql}) where is_new order by batch_id").fetchall()
-    return [(change_set.removeprefix("/l/t/"), size, day) for change_set, size, day in found]
+        waiting = []
+        if settings.get("expect_contiguous"):
+            told = connection.execute(f"select * from ({sql}) where waits")
+            waiting = [dict(zip([each[0] for each in told.description], row, strict=True)) for row in told.fetchall()]
+    return [(change_set.removeprefix("/l/t/"), size, day) for change_set, size, day in found], waiting
 
 
 def test_S4_a_change_set_without_a_number_waits_for_none_and_none_waits_for_it() -> None:
     assert taken(["s-1", "s-2", "s-4"], expect_contiguous=True) == ["s-1", "s-2"]
     assert taken(["full", "s-1", "s-2", "s-4"], expect_contiguous=True) == ["full", "s-1", "s-2"]
+
+
+@pytest.mark.parametrize(("names", "known", "said"), [
+    (["s-1", "s-2", "s-4", "s-5"], None, "2 change sets wait in /l/t, the first of them s-4: by `expect_contiguous` number 3"),
+    (["s-09"], 5, "1 change set waits in /l/t, the first of them s-09: by `expect_contiguous` number 6 to 8 has to come first."),
+    (["s-06", "s-08"], 5, "1 change set waits in /l/t, the first of them s-08: by `expect_contiguous` number 7 has to"),
+    (["s-1", "s-2"], None, None), (["full", "s-06"], 5, None),
+])  # fmt: skip
+def test_S4_a_gap_in_the_numbers_is_told(names: list[str], known: int | None, said: str | None) -> None:
+    """What waits behind it is recorded nowhere: without a word the feed would stand still."""
+    row = f"select 'f', '/l/t/s-{known:02}', 'file', 1, timestamp '2026-01-01', 1, now(), 'recorded', null" if known else None
+    new, waiting = met_first(names, row, expect_contiguous=True)
+    assert len(new) == len(names) - sum(each["waiting"] for each in waiting)
+    assert [MACROS["_says_gap"](SimpleNamespace(**each)).partition(" Deliver")[0].startswith(f"feed f: {said}")
+            for each in waiting] == [True] * bool(said)
 
 
 def test_S4_change_sets_of_one_number_come_together() -> None:
@@ -2060,6 +2084,23 @@ def test_S5_of_two_runs_that_find_change_sets_at_once_one_numbers_them() -> None
     assert macros["_recently_recorded"](ledger, ours)["rows"] == rows
     theirs = {**ours, "notes": {"last_batch_id": 10, "run": "other"}}
     assert macros["_recently_recorded"](ledger, theirs)["rows"][0]["change_set"] == "asked"
+
+
+def test_S4_what_waits_behind_a_gap_is_told_by_the_run_and_not_recorded() -> None:
+    state = {"exists": True, "version": 3, "app_id": "cdc_change_sets@0", "txn_version": 7, "notes": {"last_batch_id": 9}}
+    first = {"feed": "f", "folder": "/l/t", "change_set": "/l/t/s-12", "number": 12, "gap_after": 10, "waiting": 2}
+    rows = [{"batch_id": number, "is_new": number > 9, "waits": False} for number in (9, 10)]
+    warned: list[str] = []
+    adapter = Ledger(state, [*rows, {"batch_id": 11, "is_new": False, "waits": True, **first}], {})
+    feed = {"feed": "f", "expect_contiguous": True, "location": "/l", "file_format": "json", "unit": "file", "sub_folders": False}
+    made = giving({"_feeds": {"f": feed}, "_newest_names": {}, "_new_change_sets": "", "_highest_batch_of_tables": 9,
+                   "_folder_of_change_sets": "/l"})  # fmt: skip
+    load(made, adapter=adapter, this=SimpleNamespace(identifier="cdc_change_sets"), invocation_id="me",
+         exceptions=SimpleNamespace(warn=warned.append),
+         modules=SimpleNamespace(re=re, datetime=datetime, pytz=SimpleNamespace(utc=datetime.timezone.utc)))["change_sets"]()
+    assert adapter.plan["notes"]["last_batch_id"] == 10
+    assert adapter.plan["report"]["waiting"] == warned == [MACROS["_says_gap"](SimpleNamespace(**first))]
+    assert adapter.kept["recorded"]["rows"] == rows
 
 
 @pytest.mark.parametrize(("sub_folders", "above"), [(False, -1), (True, -1), (False, 9), (True, 9)])
