@@ -143,9 +143,12 @@
   {%- set settings = table.settings -%}
   {%- set keys_table = delta_cdc._keys_table(settings) -%}
   {%- set position = 'struct(_cdc_sequence, _cdc_ordinal)' -%}
-  {#- what `expressions` make, and a column that was listed just now, staging does not have -#}
-  {%- set there, values = delta_cdc.progress(table.staging).columns | map('lower') | list, [] -%}
-  {%- for column in settings['columns'] if column not in settings['keys'] and column | lower in there -%}
+  {#- what `expressions` make, and a column that was listed just now, staging does not have; one that is listed no more, of former
+      keys perhaps, final and history go on to show (E3) -#}
+  {%- set staged, values = delta_cdc.progress(table.staging).columns, [] -%}
+  {%- set there = staged | map('lower') | list -%}
+  {%- for column in settings['columns'] + delta_cdc._retired_columns(settings, staged)
+        if column not in settings['keys'] and column | lower in there -%}
     {%- do values.append(column) -%}
   {%- endfor -%}
   {%- set held = delta_cdc.holds_of(table.staging) | selectattr('accepted_at', 'none') | map(attribute='batch_id') | list

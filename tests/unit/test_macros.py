@@ -2086,6 +2086,19 @@ def test_S5_of_two_runs_that_find_change_sets_at_once_one_numbers_them() -> None
     assert macros["_recently_recorded"](ledger, theirs)["rows"][0]["change_set"] == "asked"
 
 
+@pytest.mark.parametrize(("wish", "shown"), [("append_new_columns", True), ("ignore", True), ("sync_all_columns", False)])
+def test_E3_explain_tells_a_column_that_final_goes_on_to_show(wish: str, shown: bool) -> None:
+    """Of a key that the table no longer has, perhaps: K8."""
+    asked: list[str] = []
+    settings = {**SETTINGS, "columns": ["id", "a"], "on_schema_change": wish, "key_changes": False}
+    table = SimpleNamespace(settings=settings, staging="s.stg")
+    columns = {"id": "integer", "a": "integer", "was_key": "string", "_cdc_op": "string"}
+    fakes = {"_named_row": table, "progress": SimpleNamespace(columns=columns), "_model_of": "s.final", "_rows_at_keys": []}
+    adapter = SimpleNamespace(query_rows=lambda sql: asked.append(sql) or [], create_kept_view=lambda *_: None)
+    load(giving(fakes), adapter=adapter, print=lambda _: "")["explain"]("stg_f__t")
+    assert ("struct(`a`, `was_key`)" in asked[0], "struct(`a`)" in asked[0]) == (shown, not shown)
+
+
 def test_S4_what_waits_behind_a_gap_is_told_by_the_run_and_not_recorded() -> None:
     state = {"exists": True, "version": 3, "app_id": "cdc_change_sets@0", "txn_version": 7, "notes": {"last_batch_id": 9}}
     first = {"feed": "f", "folder": "/l/t", "change_set": "/l/t/s-12", "number": 12, "gap_after": 10, "waiting": 2}
@@ -2616,7 +2629,7 @@ def test_a_history_that_is_a_view_is_noted_where_it_cannot_be_made_and_once_it_c
 def test_A9_explain_shows_the_row_of_final_that_was_deleted_softly(mode: str, where: str) -> None:
     sources: list[str] = []
     adapter = SimpleNamespace(create_kept_view=lambda *_: None, query_rows=lambda sql: [])
-    settings = {"keys": ["id"], "columns": ["id"], "delete_mode": mode}
+    settings = {"keys": ["id"], "columns": ["id"], "on_schema_change": "sync_all_columns", "delete_mode": mode}
     fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": None, "_model_of": "final"}
     fakes |= {"progress": SimpleNamespace(columns=["id"]), "staged_rows": "cdc_told_of_row"}
     made = giving(fakes) | {"_rows_at_keys": lambda settings, relation, keys: sources.append(keys) or []}
@@ -2629,7 +2642,7 @@ def test_K7_explain_takes_no_displaced_row_for_that_of_final() -> None:
     of which b knows nothing."""
     views: dict[str, str] = {}
     adapter = SimpleNamespace(create_kept_view=views.__setitem__, query_rows=lambda sql: [])
-    settings = {"keys": ["id"], "columns": ["id"]}
+    settings = {"keys": ["id"], "columns": ["id"], "on_schema_change": "sync_all_columns"}
     fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": "keys", "_model_of": "final"}
     fakes |= {"progress": SimpleNamespace(columns=["id"]), "_rows_at_keys": []}
     load(giving(fakes), adapter=adapter, print=lambda text: None)["explain"]("stg")
