@@ -47,12 +47,10 @@
   {%- if new and forgotten is none and delta_cdc._highest_batch_of_tables() > last -%}
     {{ return(delta_cdc.change_sets(behind=true)) }}
   {%- endif -%}
-  {%- set waiting = [] -%}
   {%- if feeds.values() | selectattr('expect_contiguous') | list -%}
     {%- for first in (adapter.query_rows('select * from cdc_change_sets__met where waits') if rows is none
           else rows | selectattr('waits')) -%}
-      {%- do waiting.append(delta_cdc._says_gap(first)) -%}
-      {%- do exceptions.warn(waiting[-1]) -%}
+      {%- do exceptions.warn(delta_cdc._says_gap(first)) -%}
     {%- endfor -%}
     {%- set rows = none if rows is none else rows | rejectattr('waits') | list -%}
   {%- endif -%}
@@ -69,7 +67,7 @@
         'skip': new == 0 and forgotten is none,
         'txn': {'app_id': this.identifier ~ '@0', 'version': last if lost and not new else last + 1},
         'notes': {'last_batch_id': last + new, 'run': invocation_id},
-        'report': {'rows_read': new, 'first_batch_id': last + 1, 'last_batch_id': last + new, 'waiting': waiting},
+        'report': {'rows_read': new, 'first_batch_id': last + 1, 'last_batch_id': last + new},
       }) -%}
   {{ return(sql) }}
 {% endmacro %}

@@ -46,16 +46,17 @@
   {%- set held = delta_cdc.holds_of(staging) | selectattr('accepted_at', 'none') | list
         if delta_cdc.may_be_held(settings) and staged.exists else [] -%}
   {%- if not held -%}{{ return({'staging': staging, 'staged': staged, 'held': none}) }}{%- endif -%}
-  {%- set first = held[0] -%}
+  {%- set first = dict(held[0], number=held | length) -%}
   {%- do staged.update({'committed': [staged.committed, first.batch_id - 1] | min}) -%}
-  {%- if warn %}{% do exceptions.warn(delta_cdc._says_held(settings, first, held | length)) %}{% endif -%}
+  {%- if warn %}{% do exceptions.warn(delta_cdc._says_held(settings, first)) %}{% endif -%}
   {{ return({'staging': '(select * from ' ~ staging ~ ' where _cdc_batch_id < ' ~ first.batch_id ~ ')',
       'staged': staged, 'held': first}) }}
 {% endmacro %}
 
-{% macro _says_held(settings, hold, number=1) %}
+{#- hold: with the `number` of those that are held, itself included. -#}
+{% macro _says_held(settings, hold) %}
   {{ return(delta_cdc.about_table(settings) ~ 'batch ' ~ hold.batch_id ~ ' (' ~ hold.change_set ~ ') is held: ' ~ hold.reason
-      ~ '. History and final wait' ~ (', and ' ~ (number - 1) ~ ' more held after it' if number > 1 else '')
+      ~ '. History and final wait' ~ (', and ' ~ (hold.number - 1) ~ ' more held after it' if hold.number > 1 else '')
       ~ '. Let it through with `delta-cdc accept ' ~ settings.feed ~ '.' ~ settings.table ~ ' ' ~ hold.batch_id
       ~ '`, or take it back with `delta-cdc retract ' ~ hold.batch_id ~ '`.') }}
 {% endmacro %}

@@ -84,7 +84,7 @@ class Summary:
     """One run. tables: those of the feeds. others: failures of models that belong to no table, and of landings.
 
     tested: how many tests ran after it. failed_tests: what failed of them, and how to look at it. results: dbt's.
-    waiting: change sets that are there and not recorded, for others have to come first.
+    warnings: what models and macros warned of, but for what the tables say themselves (held).
     """
 
     tables: list[TableReport]
@@ -93,7 +93,7 @@ class Summary:
     tested: int = 0
     failed_tests: list[str] = field(default_factory=list)
     results: Sequence[Any] = ()
-    waiting: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:
@@ -148,7 +148,7 @@ def run(
                     summary.others += [each["error"] for each in landed if each.get("error")]
                     if test:
                         check_news(dbt, now, summary, console)
-                    to_tell_again = summary.waiting or any(table.paused for table in summary.tables)
+                    to_tell_again = summary.warnings or any(table.paused for table in summary.tables)
                     if not select and summary.exit_code == DONE and not to_tell_again:
                         from dbt.adapters.sparkdelta.session import local_warehouse
 
@@ -216,13 +216,18 @@ def run_once(dbt: WarmDbt, project: Project, command: Sequence[str], console: Co
     """One dbt command, with a bar on a terminal. Raises RunFailed when dbt could not start, NotStarted where it never will."""
     started = time.monotonic()
     missed: list[str] = []
-    nodes = _results(dbt, command, console, miss=missed.append)
+    warned: list[str] = []
+    nodes = _results(dbt, command, console, miss=missed.append, warn=warned.append)
     unknown = [_no_such_model(selected, dbt.models) for selected in missed]
     if not nodes and "--select" in command and (unknown or "--exclude" not in command):
         raise NotStarted("\n".join(unknown) or f"No model is selected by --select {' '.join(command[2:])}.")
     for text in (*unknown, *_looked_for_nothing(project, nodes)):
         tell(console, text, "yellow")
-    return summarize(project, _past_conflicts(dbt, nodes, command, console), time.monotonic() - started)
+    nodes = _past_conflicts(dbt, nodes, command, console, warned.append)
+    summary = summarize(project, nodes, time.monotonic() - started)
+    held = {table.held for table in summary.tables}
+    summary.warnings = [text for text in dict.fromkeys(warned) if text not in held]
+    return summary
 
 
 def _looked_for_nothing(project: Project, nodes: Sequence[Any]) -> Iterator[str]:
@@ -234,7 +239,9 @@ def _looked_for_nothing(project: Project, nodes: Sequence[Any]) -> Iterator[str]
         yield f"Note: {', '.join(left_out)} not selected, so nothing new was looked for. `--select +…` takes it along."
 
 
-def _past_conflicts(dbt: WarmDbt, nodes: Sequence[Any], command: Sequence[str], console: Console) -> Sequence[Any]:
+def _past_conflicts(
+    dbt: WarmDbt, nodes: Sequence[Any], command: Sequence[str], console: Console, warn: Callable[[str], None]
+) -> Sequence[Any]:
     """The results, once models that met another writer have run again, planned from what is there then, and those that waited."""
     for seconds in _WAITS:
         failed = [node for node in nodes if str(node.status) in _FAILED]
@@ -246,7 +253,8 @@ def _past_conflicts(dbt: WarmDbt, nodes: Sequence[Any], command: Sequence[str], 
         full = [option for option in command if option == "--full-refresh"]
         below = [f"{_alone(node.node.path)}+" for node in failed if node not in met]  # they still wait for another failure
         exclude = ["--exclude", *below] if below else []
-        again = {node.node.name: node for node in _results(dbt, ["run", *full, "--select", *names, *exclude], console)}
+        results = _results(dbt, ["run", *full, "--select", *names, *exclude], console, warn=warn)
+        again = {node.node.name: node for node in results}
         nodes = [again.get(node.node.name, node) for node in nodes]
     return nodes
 
@@ -290,14 +298,15 @@ def _sentence(node: Any) -> str:
 
 
 def _results(
-    dbt: WarmDbt, command: Sequence[str], console: Console, *, miss: Callable[[str], None] = lambda _: None
+    dbt: WarmDbt, command: Sequence[str], console: Console, *,
+    miss: Callable[[str], None] = lambda _: None, warn: Callable[[str], None] = lambda _: None,
 ) -> Sequence[Any]:
     """The results of the nodes of a dbt command. Raises RunFailed when dbt could not start, NotStarted where it never will.
 
-    miss: as `WarmDbt.run`.
+    miss, warn: as `WarmDbt.run`.
     """
     with progress_on(console, transient=True) as progress:
-        result = dbt.run(progress, f"dbt {command[0]}", *command, miss=miss)
+        result = dbt.run(progress, f"dbt {command[0]}", *command, miss=miss, warn=warn)
     nodes = getattr(result.result, "results", None)
     if nodes is None and not result.success:
         from dbt.cli.exceptions import DbtUsageException
@@ -330,20 +339,16 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
         of_model |= dict.fromkeys(table.models, reports.setdefault(name, TableReport(name)))
     finals, stagings = ({getattr(table, name) for table in project.tables} for name in ("final_name", "staging_name"))
     others: list[str] = []
-    waiting: list[str] = []
     for node in nodes:
         status, name = str(node.status), node.node.name
         report = of_model.get(name)
         if status in _FAILED:
             (others if report is None else report.failed).append(f"{name}: {plain(node.message or 'it did not say why')}")
-        if report is None and name != "cdc_change_sets":
-            continue
-        said: Mapping[str, Any] = node.adapter_response or {}
-        more: Mapping[str, Any] = said.get("report") or {}
         if report is None:
-            waiting += more.get("waiting") or []
             continue
         report.seconds += node.execution_time
+        said: Mapping[str, Any] = node.adapter_response or {}
+        more: Mapping[str, Any] = said.get("report") or {}
         report.held = report.held or more.get("held")
         report.paused = report.paused or more.get("paused")
         if name in stagings:
@@ -360,7 +365,7 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
             report.inserted, report.updated, report.deleted = (
                 written.get(f"rows_{done}") or 0 for done in ("inserted", "updated", "deleted")
             )
-    return Summary(list(reports.values()), others, seconds, results=nodes, waiting=waiting)
+    return Summary(list(reports.values()), others, seconds, results=nodes)
 
 
 def show(summary: Summary, console: Console) -> None:
@@ -383,8 +388,8 @@ def show(summary: Summary, console: Console) -> None:
     for why in dict.fromkeys(table.paused for table in summary.tables if table.paused):
         names = ", ".join(table.name for table in summary.tables if table.paused == why)
         tell(console, f"Paused ({why}): {names}", "yellow")
-    for text in summary.waiting:
-        tell(console, text, "yellow")
+    for text in summary.warnings:
+        tell(console, f"Warning: {text}", "yellow")
     total = {name: sum(getattr(table, name) for table in news) for name in counts}
     more = f", {len(news) - len(shown)} not shown" if len(news) > len(shown) else ""
     tell(

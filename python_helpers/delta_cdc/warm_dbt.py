@@ -36,12 +36,13 @@ class WarmDbt:
     def run(
         self, progress: Progress, title: str, *command: str,
         tell: Callable[[str], None] = lambda _: None, complain: Callable[[str], None] = lambda _: None,
-        miss: Callable[[str], None] = lambda _: None,
+        miss: Callable[[str], None] = lambda _: None, warn: Callable[[str], None] = lambda _: None,
     ) -> Any:
         """A dbt command (`run`, `--select`, …) with a bar; returns dbt's result, whatever became of it. Raises KeyboardInterrupt
         where that ended it.
 
         tell: gets what macros print. complain: gets what went wrong. miss: gets what was selected and is not there.
+        warn: gets what macros warn of.
         """
         from dbt.cli.main import dbtRunner
 
@@ -56,6 +57,8 @@ class WarmDbt:
                 progress.update(task, advance=1, now=f"{event.data.name}: {event.data.status}")
             elif event.info.name == "PrintEvent":
                 tell(event.info.msg)
+            elif event.info.name == "JinjaLogWarning":
+                warn(event.info.msg)
             elif event.info.name == "LogStartLine":
                 progress.update(task, total=event.data.total)
             elif event.info.name == "NoNodesForSelectionCriteria":

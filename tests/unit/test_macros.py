@@ -2112,7 +2112,7 @@ def test_S4_what_waits_behind_a_gap_is_told_by_the_run_and_not_recorded() -> Non
          exceptions=SimpleNamespace(warn=warned.append),
          modules=SimpleNamespace(re=re, datetime=datetime, pytz=SimpleNamespace(utc=datetime.timezone.utc)))["change_sets"]()
     assert adapter.plan["notes"]["last_batch_id"] == 10
-    assert adapter.plan["report"]["waiting"] == warned == [MACROS["_says_gap"](SimpleNamespace(**first))]
+    assert warned == [MACROS["_says_gap"](SimpleNamespace(**first))]
     assert adapter.kept["recorded"]["rows"] == rows
 
 
@@ -2532,7 +2532,7 @@ def test_Q2_a_hold_is_of_one_table_whatever_other_tables_have_its_alias() -> Non
     assert "('one.item', 5, 'bad'," in ran.pop()
     holds.append({**judged, "table": "one.item", "reason": "1 of its 1 rows cannot be used", "accepted_at": None})
     for schema in ("one", "one__plan"):  # a plan has clones of both, staging and cdc_holds
-        assert macros["let_through"](settings, Relation(schema=schema, identifier="item"), warn=False)["held"] == holds[0]
+        assert macros["let_through"](settings, Relation(schema=schema, identifier="item"), warn=False)["held"] == {**holds[0], "number": 1}
     assert macros["let_through"](settings, two)["held"] is None
     judged.update(batch_id=6, errors=0)
     macros["judge"](settings, two, "", state, {})

@@ -478,16 +478,6 @@ def shown(summary: Summary) -> str:
     return screen.getvalue()
 
 
-def test_S4_change_sets_that_wait_for_others_are_told(tmp_path: Path) -> None:
-    ledger = SimpleNamespace(
-        status="success", node=SimpleNamespace(name="cdc_change_sets"), message="", execution_time=1.0,
-        adapter_response={"report": {"waiting": ["feed f: 2 wait"]}},
-    )
-    summary = summarize(load_project(two_feeds(tmp_path)), [ledger], 1.0)
-    assert summary.exit_code == runs.DONE
-    assert "\nfeed f: 2 wait\n" in f"\n{shown(summary)}"
-
-
 def test_the_tests_of_a_run_are_those_of_tables_that_had_news(tmp_path: Path) -> None:
     summary = Summary([TableReport("shop.invoice"), news("shop.customer"), TableReport("web.invoice", read=1)], [], 1.0)
     dbt = WarmTests(one_test("pass", "one_row_per_key", "final_customer"), one_test("warn", "mine", None))

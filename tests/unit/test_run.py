@@ -68,7 +68,7 @@ class Dbt:
 
     models = ("mart",)
 
-    def run(self, *_: Any, miss: Any) -> SimpleNamespace:
+    def run(self, *_: Any, miss: Any, **__: Any) -> SimpleNamespace:
         miss("mrt")
         node = SimpleNamespace(status="success", node=SimpleNamespace(name="mart"), message=None)
         return SimpleNamespace(success=True, exception=None, result=SimpleNamespace(results=[node]))
@@ -95,6 +95,25 @@ def test_staging_without_what_tells_it_what_came_is_noted(tmp_path: Path, ran: l
     assert [note.partition(" not selected")[0] for note in runs._looked_for_nothing(found, nodes)] == (
         [f"Note: {left_out}"] if left_out else []
     )
+
+
+def test_what_a_run_warns_of_is_told_once_and_what_is_held_with_its_table(shop: Path) -> None:
+    held = "feed shop, table invoice: batch 3 is held"
+
+    class Warning:
+        models = ("final_invoice",)
+
+        def run(self, *_: Any, warn: Any, **__: Any) -> SimpleNamespace:
+            for text in ("feed shop: 2 change sets wait", held, "feed shop: 2 change sets wait"):
+                warn(text)
+            node = SimpleNamespace(status="success", node=SimpleNamespace(name="final_invoice"), message=None, execution_time=0.0,
+                                   adapter_response={"report": {"held": held}})
+            return SimpleNamespace(success=True, exception=None, result=SimpleNamespace(results=[node]))
+
+    screen = io.StringIO()
+    console = Console(file=screen, width=200)
+    runs.show(runs.run_once(Warning(), load_project(shop), ["run"], console), console)  # type: ignore[arg-type]
+    assert screen.getvalue().splitlines()[-3:-1] == [held, "Warning: feed shop: 2 change sets wait"]
 
 
 def test_after_a_conflict_what_waits_for_another_failure_is_not_run(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
