@@ -62,7 +62,12 @@
 {% endmacro %}
 
 
+{#- Worked out once a run: a table's models, and its feed's, ask for the same. Each gets a dict of its own, to change what it has
+    under a name, and not what is in it. -#}
 {% macro _table_settings(node) %}
+  {%- set name = 'settings of ' ~ node.unique_id -%}
+  {%- set known = adapter.recall(name) -%}
+  {%- if known %}{{ return(dict(known)) }}{% endif -%}
   {%- set given = delta_cdc._cdc_meta(node) -%}
   {%- set defaults = delta_cdc._defaults() -%}
   {%- set settings = {} -%}
@@ -94,6 +99,7 @@
   {%- endif -%}
   {%- do settings.update({'tracked': delta_cdc._tracked_columns(settings),
         'filled_by_field': delta_cdc._filled_by_field(settings)}) -%}
+  {%- do adapter.remember(name, dict(settings)) -%}
   {{ return(settings) }}
 {% endmacro %}
 

@@ -80,6 +80,23 @@ def test_columns_are_found_in_sql_by_their_whole_names(sql: str, named: list[str
     assert MACROS["columns_named"](["change", "row change time", "a`b", "time"], [None, sql]) == named
 
 
+def test_settings_are_worked_out_once_a_run_and_each_model_changes_its_own() -> None:
+    column = SimpleNamespace(name="id", data_type="int")
+    cdc = {"format": "rows", "keys": ["id"]}
+    node = SimpleNamespace(unique_id="f.t", source_name="f", name="t", source_meta={"cdc": cdc}, config={}, meta={},
+                           columns={"id": column})  # fmt: skip
+    kept: dict[str, dict] = {}
+    macros = load(adapter=SimpleNamespace(recall=kept.get, remember=kept.__setitem__))
+    first = macros["_table_settings"](node)
+    as_made = dict(first)
+    first["columns"] = []
+    column.data_type = "string"  # not looked at again
+    second = macros["_table_settings"](node)
+    assert second == as_made
+    second["keys"] = []
+    assert macros["_table_settings"](node) == as_made
+
+
 def test_H3_a_column_may_be_called_except() -> None:
     given = {"track_columns": {"except": ["Op", "except"]}, "old_keys": {"except": "old"}}
     spelled = MACROS["_as_spelled"](given, {"op": "string", "EXCEPT": "int", "Old": "int"})
@@ -1913,7 +1930,8 @@ def test_S5_S10_a_ledger_that_is_completed_tells_old_copies(format: str, above: 
 def test_S1_a_folder_that_two_tables_read_is_listed_once() -> None:
     def table(name: str, **given: Any) -> SimpleNamespace:
         cdc = {"format": "rows", "location": "landing/{table}", "sequence_by": ["seq"], **given}
-        return SimpleNamespace(source_name="f", name=name, source_meta={"cdc": cdc}, config={}, meta={}, columns={})
+        about = {"unique_id": name, "source_name": "f", "name": name}
+        return SimpleNamespace(**about, source_meta={"cdc": cdc}, config={}, meta={}, columns={})
 
     tables = [table("customer"), table("masked", source_table="customer"), table("invoice")]
     feeds = load(graph=SimpleNamespace(sources={each.name: each for each in tables}))["_feeds"]()
@@ -2708,7 +2726,7 @@ def sql_of_test(
 ) -> str:
     """The SQL of a generic test of a model of the table f.t, on a day that 5 and 30 divide. size: of staging, in bytes."""
     source = SimpleNamespace(
-        source_name="f", name="t", relation_name="f.t", source_meta={"cdc": {"format": "rows"}}, meta={},
+        unique_id="f.t", source_name="f", name="t", relation_name="f.t", source_meta={"cdc": {"format": "rows"}}, meta={},
         config={"meta": {"cdc": {"keys": ["id"], "sequence_by": ["seq"], "columns": ["id", "a"], **(cdc or {})}}},
         columns={n: SimpleNamespace(name=n, data_type="int") for n in ("id", "seq", "a")},
     )
