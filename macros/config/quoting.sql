@@ -81,6 +81,7 @@
 {#- Those of the columns that stand in SQL expressions: texts, types, aliases, functions and units of time name no
     column. expressions: each SQL or none. -#}
 {% macro columns_named(columns, expressions) %}
+  {%- if not expressions | select | list %}{{ return([]) }}{% endif -%}
   {%- set no_column = "(`(?:[^`]|``)*`)|'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\bas\\s+\\w+|::\\s*\\w+|\\bextract\\s*\\(\\s*\\w+\\s+from\\b|\\w+\\s*\\(" -%}
   {%- set of_time = "\\binterval(?:\\s+[-+]?\\s*(?:[\\d.]+|'[^']*')\\s+\\w+(?:\\s+to\\s+\\w+)?)+"
         ~ "|\\btimestamp(?:add|diff)\\s*\\(\\s*\\w+\\s*," -%}

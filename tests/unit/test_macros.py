@@ -80,6 +80,10 @@ def test_columns_are_found_in_sql_by_their_whole_names(sql: str, named: list[str
     assert MACROS["columns_named"](["change", "row change time", "a`b", "time"], [None, sql]) == named
 
 
+def test_no_column_is_looked_for_where_there_is_no_sql() -> None:
+    assert load({"quoted": lambda _: pytest.fail("looked for")})["columns_named"](["a"], [None]) == []
+
+
 def test_settings_are_worked_out_once_a_run_and_each_model_changes_its_own() -> None:
     column = SimpleNamespace(name="id", data_type="int")
     cdc = {"format": "rows", "keys": ["id"]}
