@@ -202,3 +202,18 @@ def _nested(moment: str) -> dict[str, Any]:
     by = {"type": "map", "keyType": "string", "valueType": moment, "valueContainsNull": False}
     fields = {"at": moment, "all": all_, "by": by}
     return {"type": "struct", "fields": [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in fields.items()]}
+
+
+def test_a_relation_is_looked_for_among_those_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+    matches = SparkdeltaAdapter.Relation.matches
+    monkeypatch.setattr(
+        SparkdeltaAdapter.Relation, "matches",
+        lambda each, **search: looked_at.append(each.identifier) or matches(each, **search),
+    )  # fmt: skip
+    adapter = SparkdeltaAdapter.__new__(SparkdeltaAdapter)
+    adapter.config = Mock(quoting={"database": False, "schema": False, "identifier": False})
+    there = [SparkdeltaAdapter.Relation.create(schema="s", identifier=name) for name in ("a", "b", "ab")]
+    assert adapter._make_match(there, None, "s", "B") == [there[1]]
+    assert looked_at == ["b"]
+    assert adapter._make_match(there, None, "s", "c") == []

@@ -372,6 +372,12 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
             raise
         return self._build_spark_relation_list(rows, self._get_relation_information)
 
+    def _make_match(self, relations_list: list[BaseRelation], database: str, schema: str, identifier: str) -> list[BaseRelation]:
+        """dbt's, of those alone that have the name in any case: each model asks twice, and dbt compares all of a schema."""
+        name = identifier.lower().strip("`")
+        named = [each for each in relations_list if str(each.identifier).lower().strip("`") == name]
+        return super()._make_match(named, database, schema, identifier)
+
     def check_schema_exists(self, database: str, schema: str) -> bool:
         """A catalog spells a schema in lower case, whatever the profile does."""
         schemas = self.execute_macro(LIST_SCHEMAS_MACRO_NAME, kwargs={"database": database})
