@@ -84,6 +84,10 @@ def _flag(description: str, *, level: Level = "both") -> Any:
     return _setting(False, description, wants="true or false", example="true", level=level)
 
 
+def _column_list(description: str, *, example: str, level: Level = "both") -> Any:
+    return _setting([], description, wants="a list of column names", example=example, level=level, names_columns=True)
+
+
 class Settings(BaseModel):
     """Everything that can be said under `config: meta: cdc:` of a dbt source or of one of its tables.
 
@@ -116,12 +120,9 @@ class Settings(BaseModel):
         example="folder",
         level="feed",
     )
-    sub_folders: bool = _setting(
-        False,
+    sub_folders: bool = _flag(
         "Change sets lie in folders in the folder too, at any depth (`2026/11/27/09/0001.jsonl`, `hour=09/…`). All of them are "
         "listed in each run: move away what is old, or begin with `start_from` and a path (`2026/11/27`).",
-        wants="true or false",
-        example="true",
         level="feed",
     )
     ready: Text = _setting(
@@ -256,13 +257,10 @@ class Settings(BaseModel):
         example="public.invoice",
         level="table",
     )
-    keys: list[Text] = _setting(
-        [],
+    keys: list[Text] = _column_list(
         "The columns that identify a row. Required, unless the table is `insert_only` or `keyless`.",
-        wants="a list of column names",
         example="[invoice_id]",
         level="table",
-        names_columns=True,
     )
     nullable_keys: list[Text] = _setting(
         [],
@@ -444,12 +442,9 @@ class Settings(BaseModel):
         example="[invoice_id, total]",
         names_columns=True,
     )
-    except_columns: list[Text] = _setting(
-        [],
+    except_columns: list[Text] = _column_list(
         "Columns that history and final do not have. By default (an empty list, too) `operation` and the columns of `old_keys`.",
-        wants="a list of column names",
         example="[op, loaded_at]",
-        names_columns=True,
     )
     track_columns: list[Text] | ExceptColumns | None = _setting(
         None,
@@ -487,12 +482,9 @@ class Settings(BaseModel):
         wants="a name of letters, digits and underscores",
         example="row_updated_at",
     )
-    set_on_insert: list[Text] = _setting(
-        [],
+    set_on_insert: list[Text] = _column_list(
         "Columns that keep, in history and final, what the insert that began the row's life gave them.",
-        wants="a list of column names",
         example="[signup_channel]",
-        names_columns=True,
     )
     expressions: dict[Text, Text] = _setting(
         {},
@@ -512,12 +504,9 @@ class Settings(BaseModel):
         level="table",
         names_columns=True,
     )
-    never_store: list[Text] = _setting(
-        [],
+    never_store: list[Text] = _column_list(
         "Columns of the feed, listed or not, that are stored nowhere, the raw text of bad rows included.",
-        wants="a list of column names",
         example="[card_number]",
-        names_columns=True,
     )
     on_schema_change: Literal["append_new_columns", "ignore", "sync_all_columns", "fail"] = _setting(
         "append_new_columns",
@@ -539,20 +528,14 @@ class Settings(BaseModel):
         wants="a list of columns or SQL expressions",
         example="[year(invoice_date) as invoice_year]",
     )
-    cluster_by: list[Text] = _setting(
-        [],
+    cluster_by: list[Text] = _column_list(
         "The columns by which final is clustered (Delta's liquid clustering); not beside `partition_by` or `zorder_by`.",
-        wants="a list of column names",
         example="[customer_id]",
-        names_columns=True,
     )
-    zorder_by: list[Text] = _setting(
-        [],
+    zorder_by: list[Text] = _column_list(
         "The columns by which `delta-cdc maintain` orders the rows of final when it merges its files (Delta's Z-order), so that "
         "readers that ask for few of their values leave files out.",
-        wants="a list of column names",
         example="[customer_id, invoice_date]",
-        names_columns=True,
     )
     apply: Literal["merge", "replace_partitions"] = _setting(
         "merge",
