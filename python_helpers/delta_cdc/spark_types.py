@@ -12,14 +12,8 @@ SIMPLE = frozenset(
     | {"decimal", "dec", "numeric", "string", "binary", "boolean"}
     | {"date", "timestamp", "timestamp_ntz", "timestamp_ltz", "variant"}
 )
-_SIZED = {
-    "decimal": (1, 2),
-    "dec": (1, 2),
-    "numeric": (1, 2),
-    "char": (1, 1),
-    "character": (1, 1),
-    "varchar": (1, 1),
-}
+# so many numbers in brackets at the most
+_SIZED = {"decimal": 2, "dec": 2, "numeric": 2, "char": 1, "character": 1, "varchar": 1}
 _KNOWN = SIMPLE | set(_SIZED) | {"array", "map", "struct"}
 
 
@@ -115,7 +109,6 @@ class _Parser:
             raise _Unreadable("comments of fields are not taken")
 
     def sizes(self, word: str) -> None:
-        least, most = _SIZED[word]
         sizes: list[int] = []
         if self.peek() == "(":
             self.take("(")
@@ -126,9 +119,9 @@ class _Parser:
             self.take(")")
         elif word not in SIMPLE:
             raise _Unreadable(f"`{word}` wants a length, e.g. {word}(10)")
-        if sizes and not least <= len(sizes) <= most:
+        if len(sizes) > _SIZED[word]:
             raise _Unreadable(f"`{word}` takes no {len(sizes)} numbers")
-        if word in ("decimal", "dec", "numeric") and sizes:
+        if _SIZED[word] == 2 and sizes:
             precision, scale = sizes[0], sizes[1] if len(sizes) == 2 else 0
             if not 1 <= precision <= 38:
                 raise _Unreadable(f"the precision {precision} is not between 1 and 38")
