@@ -11,7 +11,7 @@ from delta_cdc.errors import Problem, did_you_mean, nearest
 from delta_cdc.feed_check import COLUMN_LISTS, column_list, may_be_misspelled
 from delta_cdc.formats import FORMATS
 from delta_cdc.project import Table, sequence_name
-from delta_cdc.settings import wants
+from delta_cdc.settings import setting_defaults, wants
 from delta_cdc.settings_block import Block, shown
 from delta_cdc.spark_types import can_be_compared, has_statistics
 from delta_cdc.sql_names import (
@@ -29,6 +29,10 @@ from delta_cdc.table_list import parts
 _OF_A_CHANGE = ("sequence_by", "ordinal", "transaction", "occurred_at", "deleted_when", "truncated_when")
 # what `entity_states` and `multiset_rows` keep of a change beside the table's columns
 _OF_A_ROW = ("_cdc_sequence", "_cdc_ordinal", "_cdc_batch_id", "_cdc_row")
+_OF_ROWS_WITH_A_KEY = (
+    "track_columns", "old_keys", "key_changes", "apply", "alternate_keys", "history", "delete_mode", "created_at", "updated_at",
+    "set_on_insert", "max_delete_share", "compact_after_days",
+)
 _OF_DEBEZIUM = ("decimal_handling", "time_unit", "unavailable_value")
 _OF_HISTORY = {name for name, _, _ in HISTORY_COLUMNS if not name.startswith("_cdc_")}
 
@@ -473,22 +477,11 @@ class TableCheck:
         if not self.table.has_entities:
             why = "insert_only" if settings.insert_only else "keyless"
             says = "`insert_only: true`" if settings.insert_only else f"`keyless: {settings.keyless}`"
-            for setting, given in (
-                ("track_columns", settings.track_columns is not None),
-                ("old_keys", bool(settings.old_keys)),
-                ("key_changes", bool(settings.key_changes)),
-                ("apply", settings.apply == "replace_partitions"),
-                ("alternate_keys", bool(settings.alternate_keys)),
-                ("history", settings.history == "table"),
-                ("delete_mode", settings.delete_mode == "soft"),
-                ("created_at", settings.created_at is not None),
-                ("updated_at", settings.updated_at is not None),
-                ("set_on_insert", bool(settings.set_on_insert)),
-                ("max_delete_share", settings.max_delete_share is not None),
-                ("compact_after_days", settings.compact_after_days is not None),
-            ):
+            defaults = setting_defaults()
+            for setting in _OF_ROWS_WITH_A_KEY:
+                given = getattr(settings, setting)
                 # what only the feed says is a default for its other tables
-                if given and self.level(setting) and self.level(setting) >= self.level(why):
+                if given is not False and given != defaults[setting] and self.level(setting) >= max(self.level(why), 1):
                     message = f"`{setting}` has no meaning with {says}: it is for rows with a key. Take one out."
                     self.problem(message, setting)
         if settings.compact_after_days is not None and self.table.has_entities:
