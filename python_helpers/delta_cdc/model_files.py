@@ -32,11 +32,8 @@ def staging_model(table: Table) -> str:
         **_properties(table.columns, statistics=_looked_up_in_staging(table)),
         "tags": tags_of(table),
     }
-    return (
-        f"-- {table.staging_name}: every change of {table.full_name}, once, in order\n"
-        f"{config_call(config)}\n"
-        f"{{{{ delta_cdc.staging({source(table)}, ref('{table.changes_from}')) }}}}\n"
-    )
+    what = f"every change of {table.full_name}, once, in order"
+    return _sql_model(table.staging_name, what, config, f"staging({source(table)}, ref('{table.changes_from}'))")
 
 
 def keys_model(table: Table) -> str:
@@ -80,19 +77,16 @@ def history_model(table: Table) -> str:
             **_properties(table.published_columns, deletion_vectors=table.settings.deletion_vectors),
         }
     config["tags"] = tags_of(table)
-    return (
-        f"-- {table.history_name}: the versions of each row of {table.full_name} (SCD2)\n"
-        f"{config_call(config)}\n"
-        f"{{{{ delta_cdc.history({source(table)}, ref('{table.staging_name}'){_keys_argument(table)}) }}}}\n"
-    )
+    what = f"the versions of each row of {table.full_name} (SCD2)"
+    return _sql_model(str(table.history_name), what, config, f"history({_arguments(table)})")
 
 
 def final_model(table: Table) -> str:
-    return (
-        f"-- {table.final_name}: {final_is(table)} (SCD1)\n"
-        f"{config_call(final_config(table))}\n"
-        f"{{{{ delta_cdc.final({source(table)}, ref('{table.staging_name}'){_keys_argument(table)}) }}}}\n"
-    )
+    return _sql_model(table.final_name, f"{final_is(table)} (SCD1)", final_config(table), f"final({_arguments(table)})")
+
+
+def _sql_model(name: str, what: str, config: dict[str, Any], call: str) -> str:
+    return f"-- {name}: {what}\n{config_call(config)}\n{{{{ delta_cdc.{call} }}}}\n"
 
 
 def final_config(table: Table) -> dict[str, Any]:
@@ -145,8 +139,10 @@ def source(table: Table) -> str:
     return f"source('{table.feed}', '{table.name}')"
 
 
-def _keys_argument(table: Table) -> str:
-    return f", keys=ref('{table.keys_name}')" if table.keys_name else ""
+def _arguments(table: Table) -> str:
+    """Of the macros `history` and `final`."""
+    keys = f", keys=ref('{table.keys_name}')" if table.keys_name else ""
+    return f"{source(table)}, ref('{table.staging_name}'){keys}"
 
 
 def _looked_up_in_staging(table: Table) -> list[str]:
