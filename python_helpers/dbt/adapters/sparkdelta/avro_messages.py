@@ -30,7 +30,7 @@ class UnreadableFile(Exception):
         self.path, self.reason = path, reason
 
 
-def frame_of_messages(session: SparkSession, paths: list[str], *, base64_bytes: bool = False) -> DataFrame:
+def frame_of_messages(session: SparkSession, paths: list[str], *, base64_bytes: bool) -> DataFrame:
     """A DataFrame with a column `message` beside the files' metadata: their records, in their order.
 
     paths: with escaped glob characters. base64_bytes: as in `messages`. Raises UnreadableFile.
@@ -43,8 +43,8 @@ def frame_of_messages(session: SparkSession, paths: list[str], *, base64_bytes: 
         reason = reasons.get(re.sub("^file:/+", "file:/", path), "it is empty")  # Spark leaves those out
         if reason:
             raise UnreadableFile(path, reason)
-    read = _all_messages_in_base64 if base64_bytes else _all_messages
-    return files.withColumn("message", F.explode(F.udf(read, "array<string>", useArrow=False)("content")))
+    read = F.udf(lambda content: list(messages(content, base64_bytes=base64_bytes)), "array<string>", useArrow=False)
+    return files.withColumn("message", F.explode(read("content")))
 
 
 def problem(content: bytes) -> str | None:
@@ -55,14 +55,6 @@ def problem(content: bytes) -> str | None:
     except Exception as error:  # whatever fastavro meets in bytes that are no Avro
         return f"{error}" or type(error).__name__
     return None
-
-
-def _all_messages(content: bytes) -> list[str]:
-    return list(messages(content))
-
-
-def _all_messages_in_base64(content: bytes) -> list[str]:
-    return list(messages(content, base64_bytes=True))
 
 
 def messages(content: bytes, *, base64_bytes: bool = False) -> Iterator[str]:
