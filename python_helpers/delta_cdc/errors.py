@@ -50,21 +50,12 @@ class Problem:
     file: str | None = None
     line: int | None = None
 
-    @property
-    def place(self) -> str:
-        parts = []
-        if self.feed is not None:
-            parts.append(f"feed {self.feed}")
-        if self.table is not None:
-            parts.append(f"table {self.table}")
-        return ", ".join(parts)
-
     def __str__(self) -> str:
-        place = f"{self.place}: " if self.place else ""
+        place = ", ".join(f"{what} {name}" for what, name in (("feed", self.feed), ("table", self.table)) if name is not None)
+        said = f"{place}: {self.message}" if place else self.message
         if self.file is None:
-            return f"{place}{self.message}"
-        at = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}{self.message} ({at})"
+            return said
+        return f"{said} ({self.file})" if self.line is None else f"{said} ({self.file}:{self.line})"
 
 
 class CdcError(Exception):

@@ -124,7 +124,8 @@ def resolve(changes: DataFrame, *, pair_split_key_changes: bool = False) -> Reso
     if missing:
         raise ResolverError(f"changes lack {', '.join(missing)}. The resolver takes {', '.join(COLUMNS)}.")
 
-    changes = (_with_pairs if pair_split_key_changes else _unpaired)(_narrowed(changes))
+    changes = _narrowed(changes)
+    changes = _with_pairs(changes) if pair_split_key_changes else changes.selectExpr("*", "false as absorbed")
     for salt in range(_MAX_SALTS):
         events, counts = cut(
             _placed(_events(changes, salt)),
@@ -191,11 +192,6 @@ def _narrowed(changes: DataFrame) -> DataFrame:
 
     before = F.col("_cdc_key_before").cast(changes.schema["_cdc_key"].dataType)
     return changes.select(*COLUMNS).withColumn("_cdc_key_before", before)
-
-
-def _unpaired(changes: DataFrame) -> DataFrame:
-    """Nothing absorbed."""
-    return changes.selectExpr("*", "false as absorbed")
 
 
 def _with_pairs(changes: DataFrame) -> DataFrame:
