@@ -131,33 +131,12 @@ def run(
 
         process_stays()
     dbt = WarmDbt(project.root, options)
-    command = ["run", *(["--select", *select] if select else [])]
     stop = threading.Event()
     with locked(project.root), _stopped_by_signals(stop, console):
         while True:
             started = time.monotonic()
             try:
-                now = load_project(project.root, project.variables)
-                looked = Looked(now, [*command, *options], dbt.files())
-                if looked.was_loaded():
-                    tell(console, "Nothing has changed since a run loaded everything: dbt was not started.")
-                    summary = summarize(now, [], time.monotonic() - started)
-                else:
-                    landed = land_first(dbt, now, console)
-                    summary = run_once(dbt, now, command, console)
-                    summary.others += [each["error"] for each in landed if each.get("error")]
-                    if test:
-                        check_news(dbt, now, summary, console)
-                    to_tell_again = summary.warnings or any(table.paused for table in summary.tables)
-                    if not select and summary.exit_code == DONE and not to_tell_again:
-                        from dbt.adapters.sparkdelta.session import local_warehouse
-
-                        looked.leave(summary.results, dbt.nodes, local_warehouse())
-                    landing.show([each for each in landed if each.get("rows")], console)
-                show(summary, console)
-                for note in empty_folders(now, whole_feeds=True):
-                    tell(console, f"Note: {note}", "yellow")
-                code = summary.exit_code
+                code = _run_now(dbt, project, options, select, test, console)
             except (CdcError, OSError) as error:  # a full disk may be the one that takes what is told
                 if every is None:
                     raise
@@ -173,6 +152,35 @@ def run(
             # ticks keep their distance; one that took too long is followed at once
             if every is None or stop.is_set() or stop.wait(max(0.0, every - (time.monotonic() - started))):
                 return code
+
+
+def _run_now(
+    dbt: WarmDbt, project: Project, options: Sequence[str], select: Sequence[str], test: bool, console: Console
+) -> int:
+    """One run with the project's files as they are now, told at its end; returns its exit code. Arguments as of `run`."""
+    started = time.monotonic()
+    now = load_project(project.root, project.variables)
+    command = ["run", *(["--select", *select] if select else [])]
+    looked = Looked(now, [*command, *options], dbt.files())
+    if looked.was_loaded():
+        tell(console, "Nothing has changed since a run loaded everything: dbt was not started.")
+        summary = summarize(now, [], time.monotonic() - started)
+    else:
+        landed = land_first(dbt, now, console)
+        summary = run_once(dbt, now, command, console)
+        summary.others += [each["error"] for each in landed if each.get("error")]
+        if test:
+            check_news(dbt, now, summary, console)
+        to_tell_again = summary.warnings or any(table.paused for table in summary.tables)
+        if not select and summary.exit_code == DONE and not to_tell_again:
+            from dbt.adapters.sparkdelta.session import local_warehouse
+
+            looked.leave(summary.results, dbt.nodes, local_warehouse())
+        landing.show([each for each in landed if each.get("rows")], console)
+    show(summary, console)
+    for note in empty_folders(now, whole_feeds=True):
+        tell(console, f"Note: {note}", "yellow")
+    return summary.exit_code
 
 
 def _spark_is_gone() -> bool:
