@@ -68,18 +68,7 @@ def _debezium(message: Message) -> Iterator[Sighting]:
         envelope = _of_cloud_event(envelope)
     fields = {f.get("field"): f for f in (schema or {}).get("fields") or []}
     if _is_flattened(envelope):
-        origin = {
-            name.removeprefix("__source_").removeprefix("__"): text for name, text in envelope.items() if name.startswith("__")
-        }
-        columns = {
-            name: connect_type(fields[name]) if name in fields else None for name in envelope if not name.startswith("__")
-        }
-        order = _debezium_order(envelope.get("__op"), origin, origin)
-        keys, keyed = list(_payload(key)), _key_types(key, columns)
-        # a document's `_id`, which its delete does not have
-        if keys == ["id"] and (origin.get("collection") or ("_id" in columns and keyed)):
-            keys, keyed = ["_id"], {"_id": keyed.get("id")}
-        yield Sighting(_debezium_table(origin), keyed | columns, keys, settings=order)
+        yield _debezium_row(key, envelope, fields)
         return
     row = envelope.get("after") or envelope.get("before")
     source = envelope.get("source") or {}
@@ -97,6 +86,18 @@ def _debezium(message: Message) -> Iterator[Sighting]:
     decimals = [f["field"] for f in described if is_connect_decimal(f) and isinstance(row.get(f["field"]), (int, float))]
     settings = _debezium_order(envelope.get("op"), source, envelope) | ({"decimal_handling": "double"} if decimals else {})
     yield Sighting(_debezium_table(source), _key_types(key, types) | types, list(_payload(key)), settings=settings)
+
+
+def _debezium_row(key: Any, row: Message, fields: Mapping[Any, Message]) -> Sighting:
+    """What a row alone tells. key: of its record. fields: those of its schema, by their names."""
+    origin = {name.removeprefix("__source_").removeprefix("__"): text for name, text in row.items() if name.startswith("__")}
+    columns = {name: connect_type(fields[name]) if name in fields else None for name in row if not name.startswith("__")}
+    keys, keyed = list(_payload(key)), _key_types(key, columns)
+    # a document's `_id`, which its delete does not have
+    if keys == ["id"] and (origin.get("collection") or ("_id" in columns and keyed)):
+        keys, keyed = ["_id"], {"_id": keyed.get("id")}
+    order = _debezium_order(row.get("__op"), origin, origin)
+    return Sighting(_debezium_table(origin), keyed | columns, keys, settings=order)
 
 
 def _debezium_record(message: Message) -> tuple[Any, Any]:
