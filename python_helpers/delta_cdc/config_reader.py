@@ -101,7 +101,7 @@ class _Reader:
 
     def read_file(self, file: SourceFile) -> None:
         sources = file.content.get("sources")
-        if "sources" in file.content and not isinstance(sources, list) and sources is not None:
+        if sources is not None and not isinstance(sources, list):
             message = f"`sources` is {shown(sources)}. It takes a list: `sources: [{{name: …, tables: […]}}]`."
             self.problems.append(Problem(message, file=file.path, line=file.content.lines.get("sources")))
         if "sources" in file.content.twice:

@@ -140,14 +140,13 @@ def _is_sound(seen: Sighting) -> bool:
     return not isinstance(seen.keys, str) and all(isinstance(name, str) for name in names) and isinstance(row, Mapping)
 
 
-def discover_files(message_format: str, paths: Iterable[Path], whole: str) -> Discovery:
+def discover_files(message_format: str, paths: Sequence[Path], whole: str) -> Discovery:
     """`discover`, of the lines of files."""
-    found, seen = Discovery(), []
+    found = Discovery()
     for path in paths:
-        seen.append(path)
         discover(message_format, lines_of([path]), whole=whole, file=path.name, found=found)
     if whole in found.tables:  # the messages name no table; those of another format might
-        found.reads_as = [each for each in formats_of(seen) if each != message_format]
+        found.reads_as = [each for each in formats_of(paths) if each != message_format]
     return found
 
 
@@ -197,7 +196,7 @@ def lines_of(paths: Iterable[Path], remedy: str = "Take it away, or name others.
 _OF_TIME = re.compile(r"(?:\w+=)?\d{4}(?:[-_.T]?\d\d)+|\w+=\d+")
 
 
-def change_sets_in(folder: Path, *, deep: bool, by_table: bool = False) -> dict[str, list[Path]]:
+def change_sets_in(folder: Path, *, deep: bool, by_table: bool) -> dict[str, list[Path]]:
     """The files that a run would take from a folder: of the folder itself under the name "", else those of each folder in it.
     deep: where these hold none either, all that are deeper, as `sub_folders` takes them; and so where these are called after a
     time. by_table: those of each folder go before its own. Raises OperationError where there are none."""
@@ -237,7 +236,7 @@ def change_sets_in(folder: Path, *, deep: bool, by_table: bool = False) -> dict[
 
 
 def discover_folder(
-    folder: Path, change_sets: Mapping[str, Sequence[Path]], tell: Callable[[Iterable[Path], str], Discovery], whole: str
+    folder: Path, change_sets: Mapping[str, Sequence[Path]], tell: Callable[[Sequence[Path], str], Discovery], whole: str
 ) -> Discovery:
     """The tables of the change sets of a folder, or of folders in it that each hold one table's and are named as it.
 

@@ -47,11 +47,11 @@ def kind_of(path: Path) -> str:
     return next((each for each in reversed(endings) if each in KINDS), "json")
 
 
-def teller(kind: str, message_format: str, spark: AskSpark) -> Callable[[Iterable[Path], str], Discovery]:
+def teller(kind: str, message_format: str, spark: AskSpark) -> Callable[[Sequence[Path], str], Discovery]:
     """What finds the one table of such files: a function of their paths and of the table's name."""
 
-    def tell(paths: Iterable[Path], whole: str) -> Discovery:
-        newest = list(paths)[-FILES:]
+    def tell(paths: Sequence[Path], whole: str) -> Discovery:
+        newest = paths[-FILES:]
         found, table = Discovery(teller="files", settings={"file_format": kind}), FoundTable(whole)
         if kind == "csv":
             for path in newest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -164,7 +164,7 @@ def _told_by_files(
 ) -> tuple[discover.Discovery, str]:
     """What the change sets in a folder tell, and the feed's `location`."""
     kind = file_format or flat_files.kind_of_all(folder, change_sets)
-    tell: Callable[[Iterable[Path], str], discover.Discovery]
+    tell: Callable[[Sequence[Path], str], discover.Discovery]
     if kind == "json":
         tell = partial(discover.discover_files, message_format)
     elif message_format in flat_files.FORMATS:

@@ -223,7 +223,7 @@ def write(
 
 
 def told_write(
-    project: Project, files: Sequence[GeneratedFile], comparison: Comparison, *, force: bool = False, prune: bool = False
+    project: Project, files: Sequence[GeneratedFile], comparison: Comparison, *, force: bool = False, prune: bool
 ) -> Iterator[str]:
     """`write`, a line for each file. Raises GeneratedFilesError that names what is left as it was."""
     for path in write(project, files, comparison, force=force, prune=prune):

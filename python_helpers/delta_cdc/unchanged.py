@@ -38,14 +38,14 @@ class Looked:
     def __init__(self, project: Project, call: Sequence[str], files: Files) -> None:
         self._project = project
         self._record = project.root / "logs" / "delta-cdc.loaded.json"  # beside the lock under which it is written
-        self._began = time.time_ns()
+        began = time.time_ns()
         self._reads: str | None = None
         with suppress(_CannotTell, OSError):  # a folder that cannot be listed is the run's to tell
             beside = list(_package())
             texts = [path for path in (*files, *beside) if path.endswith((".yml", ".yaml", ".sql"))]
             self._reads = _digest([
                 list(call), os.getcwd(), sorted(files.items()), sorted(by_time_and_size(beside).items()), _environment(texts),
-                sorted(_change_sets(project, self._began).items()),
+                sorted(_change_sets(project, began).items()),
             ])
 
     def was_loaded(self) -> bool:
