@@ -26,22 +26,25 @@
   {%- set raw = delta_cdc.raw_of(settings) -%}
   {%- if raw is not none -%}{%- do delta_cdc._erase_from_raw(table, raw) -%}{%- endif -%}
 
-  {%- do adapter.create_kept_view('cdc_erase_hashes', 'select _cdc_position, ' ~ delta_cdc._keyed_hash(delta_cdc.all_quoted(keys))
-        ~ ' as _cdc_erased from (select *, uuid() as _cdc_salt from cdc_keys_of_row)') -%}
+  {%- do adapter.create_kept_view('cdc_erase_stays', delta_cdc._stays_of_erased(table)) -%}
   {%- set revision = delta_cdc._record_revision_of(ledger, table, 'erase') -%}
   {%- set sql -%}
 merge into {{ table.staging }} as t
 using (
-  select _cdc_batch_id, _cdc_row, null as _cdc_erased, null as _cdc_position, true as _cdc_goes from cdc_changes_of_row
+  select _cdc_batch_id, _cdc_row, null as _cdc_stays, true as _cdc_goes from cdc_changes_of_row
   union all
-  select {{ revision }}L, row_number() over (order by _cdc_erased), _cdc_erased, _cdc_position, false from cdc_erase_hashes
+  select {{ revision }}L, row_number() over (order by _cdc_stays), _cdc_stays, false from cdc_erase_stays
 ) as s
 on t._cdc_batch_id = s._cdc_batch_id and t._cdc_row = s._cdc_row and s._cdc_goes
 when matched then delete
-when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_ordinal, _cdc_error, _cdc_raw,
+when not matched and not s._cdc_goes then insert ({{ delta_cdc.column_list(keys) }}, _cdc_op, _cdc_sequence, _cdc_ordinal,
+    _cdc_transaction, _cdc_occurred_at, _cdc_missing, _cdc_error, _cdc_raw,
     _cdc_batch_id, _cdc_change_set, _cdc_row, _cdc_staged_at, _cdc_revised_in)
-  values ('D', s._cdc_position._cdc_sequence, s._cdc_position._cdc_ordinal, 'erased', s._cdc_erased, s._cdc_batch_id,
-    'erase', s._cdc_row, current_timestamp(), {{ revision }})
+  values ({{ delta_cdc.column_list(keys, 's._cdc_stays.') }}, 'D', s._cdc_stays._cdc_position._cdc_sequence,
+    s._cdc_stays._cdc_position._cdc_ordinal, if(s._cdc_stays._cdc_erased is null, 'erase', null), s._cdc_stays._cdc_occurred_at,
+    if(s._cdc_stays._cdc_erased is null, array(), null), if(s._cdc_stays._cdc_erased is null, null, 'erased'),
+    s._cdc_stays._cdc_erased, s._cdc_batch_id, 'erase', s._cdc_row,
+    coalesce(s._cdc_stays._cdc_staged_at, current_timestamp()), {{ revision }})
   {%- endset -%}
   {%- do delta_cdc._announce(table.staging, {'delta_cdc.erased': delta_cdc._erase_secret_digest()}) -%}
   {%- set done = delta_cdc._revise(table, sql, revision) -%}
@@ -65,6 +68,51 @@ when not matched and not s._cdc_goes then insert (_cdc_op, _cdc_sequence, _cdc_o
   {%- do print(
           'out of reach: landed files that repeat these changes, the source itself, copies that other readers made, backups') -%}
 {% endmacro %}
+
+
+{#- What staging keeps of an erased row, as `_cdc_stays`: a hash of each key that it had, and for each row that it displaced (K7) the
+    delete that ends that row at its own key, so that it does not live again. -#}
+{% macro _stays_of_erased(table) -%}
+{%- set keys, keys_table = table.settings['keys'], delta_cdc._keys_table(table.settings) -%}
+{%- set nothing = [] -%}
+{%- for key in delta_cdc.all_quoted(keys) %}{% do nothing.append('if(false, ' ~ key ~ ', null) as ' ~ key) %}{% endfor -%}
+select struct(*) as _cdc_stays from (
+  select {{ nothing | join(', ') }}, null as _cdc_occurred_at, null as _cdc_staged_at, _cdc_position,
+    {{ delta_cdc._keyed_hash(delta_cdc.all_quoted(keys)) }} as _cdc_erased
+  from (select *, uuid() as _cdc_salt from cdc_keys_of_row)
+{%- if keys_table %}
+  union all
+  select {{ delta_cdc.column_list(keys) }}, _cdc_occurred_at, _cdc_staged_at, _cdc_position, null
+  from ({{ delta_cdc._ends_of_displaced(table, keys_table) | indent(4) }})
+{%- endif %}
+)
+{%- endmacro %}
+
+
+{#- The rows that the erased one displaced, and that stay: key, time, and the position of the last change that their transaction has
+    left at that key. Where another row displaced the erased one before that transaction ended, it displaces them now. -#}
+{% macro _ends_of_displaced(table, keys_table) -%}
+{%- set keys = table.settings['keys'] -%}
+with known as (  -- all usable changes at keys that were ever part of a key change
+  select k.entity as _cdc_entity, k.displaced_entity as _cdc_displaced,
+    {{ delta_cdc.column_list(keys, 'c.') }}, struct(c._cdc_sequence, c._cdc_ordinal) as _cdc_position,
+    coalesce(c._cdc_transaction, {{ delta_cdc.json_of('struct(c._cdc_sequence)') }}) as _cdc_in,
+    c._cdc_occurred_at, c._cdc_staged_at, r._cdc_row is not null as _cdc_goes
+  from {{ keys_table }} as k
+  join {{ table.staging }} as c on c._cdc_batch_id = k._cdc_batch_id and c._cdc_row = k._cdc_row
+  left join cdc_changes_of_row as r on r._cdc_batch_id = k._cdc_batch_id and r._cdc_row = k._cdc_row
+  where c._cdc_error is null
+)
+select {{ delta_cdc.column_list(keys, 'e.') }}, e._cdc_occurred_at, e._cdc_staged_at,
+  max(greatest(e._cdc_position, coalesce(s._cdc_position, e._cdc_position))) as _cdc_position
+from known as e
+join (select distinct _cdc_entity from known where not _cdc_goes) as d on d._cdc_entity = e._cdc_displaced
+left join known as s on not s._cdc_goes and s._cdc_in = e._cdc_in and {{ delta_cdc.same_columns(keys, 's', 'e') }}
+where e._cdc_goes and not exists (
+  select 1 from known as n where not n._cdc_goes and n._cdc_displaced = e._cdc_entity and n._cdc_in = e._cdc_in
+    and {{ delta_cdc.same_columns(keys, 'n', 'e') }})
+group by all
+{%- endmacro %}
 
 
 {#- What `delta-cdc erase` looks at before it asks: {changes, keys}, how many would go; 0 where the row was erased before. The key

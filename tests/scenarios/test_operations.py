@@ -620,6 +620,30 @@ def test_K2_a_run_without_the_keys_model_is_made_good_by_the_next(feed: Feed, pe
     feed.project.dbt("test", "--select", "final_person", "--exclude", "tag:each_run", quiet=True)
 
 
+@pytest.mark.nightly  # key changes onto free keys: R2 above
+def test_R2_K7_a_row_that_an_erased_person_displaced_stays_ended(feed: Feed, people: People) -> None:
+    message = people.message
+    people.deliver("0040", message("I", 500, 31, "Eva"), message("I", 510, 32, "Flo"), message("I", 520, 34, "Gil"))
+    people.deliver("0041", message("U", 530, 32, "Eva", before=31), message("U", 540, 33, "Eva", before=32))
+    feed.select("cdc_change_sets", "raw_people+")
+    kept = "select id, name from {schema}.final_person where id between 31 and 34 order by id"
+    assert feed.project.rows(kept) == [{"id": 33, "name": "Eva"}, {"id": 34, "name": "Gil"}]
+    ended = "select id, valid_to, is_current from {schema}.hist_people__person where name = 'Flo'"
+    before = feed.project.rows(ended)
+    assert "table people.person: 3 changes erased" in feed.done("erase", "person", 31, "--yes")
+    assert feed.project.rows(kept) == [{"id": 34, "name": "Gil"}]
+    assert feed.project.rows(ended) == before
+    staged = feed.project.rows("select * from {schema}.stg_people__person where id between 31 and 34 order by _cdc_sequence")
+    assert [(row["id"], row["name"], row["_cdc_op"]) for row in staged] == [
+        (32, "Flo", "I"), (34, "Gil", "I"), (32, None, "D")]
+    told = feed.done("explain", "person", 32)
+    assert "last word: the row is gone" in told
+    people.deliver("0042", message("I", 550, 32, "Ida"))
+    feed.select("cdc_change_sets", "raw_people+")
+    assert feed.project.rows(kept) == [{"id": 32, "name": "Ida"}, {"id": 34, "name": "Gil"}]
+    feed.project.dbt("test", "--select", "final_person", "hist_people__person", "--exclude", "tag:each_run", quiet=True)
+
+
 def test_A4_after_all_of_this_every_final_equals_its_rebuild(feed: Feed) -> None:
     equal = "test_name:one_row_per_key"  # what a final that equals its rebuild shows too
     tables = ["models/ops"] if NIGHTLY else ["final_errors", "final_folded"]

@@ -2408,7 +2408,8 @@ def test_R2_erase_tells_of_messages_that_name_no_table(raw: str | None, told: bo
     settings = {"feed": "f", "keys": ["id"], "key_changes": True, "insert_only": False}
     table = SimpleNamespace(name="f.t", settings=settings, staging="s.stg")
     fakes = {"_look_at_erasure": SimpleNamespace(ledger="s.ledger", table=table, batches=[1]), "raw_of": raw,
-             "_erase_from_raw": "", "_record_revision_of": 9, "_announce": "", "_revise": SimpleNamespace(rows_deleted=3)}
+             "_keys_table": None, "_erase_from_raw": "", "_record_revision_of": 9, "_announce": "",
+             "_revise": SimpleNamespace(rows_deleted=3)}
 
     def query_rows(sql: str) -> list[Any]:
         return [] if "s.ledger" in sql else [SimpleNamespace(n=2 if "s.raw_f where source_table is null" in sql else 0)]
@@ -3317,6 +3318,49 @@ def test_R2_raw_loses_what_staging_could_not_use_at_another_key_and_what_it_neve
             from (values (1, 50), (2, 50)) as k (id, place)"""
         )
         assert connection.execute(sql + " order by 1").fetchall() == [(batch, 1) for batch in (1, 2, 3, 4, 5)]
+
+
+def test_R2_K7_a_row_that_an_erased_one_displaced_stays_ended() -> None:
+    """a moved to 2, where d was, and to 3, where e was; there e changed once more in that transaction, and g came after a. What a
+    displaced of itself goes with it."""
+    macros = load({"json_of": lambda value: f"{value}::text"})
+    sql = macros["_ends_of_displaced"](SimpleNamespace(settings={"keys": ["id"]}, staging="stg"), "keys")
+    sql = sql.replace("<=>", "is not distinct from").replace("`", '"').replace("struct(", "row(")
+    found = []
+    for comes in ("'t50'", "'t60'"):  # g: in a's transaction, or in one of its own
+        with duckdb.connect() as connection:
+            connection.execute(
+                f"""create table stg as select *, 1 as _cdc_batch_id, 0 as _cdc_ordinal, null::text as _cdc_error,
+                  _cdc_sequence as _cdc_occurred_at, 8 as _cdc_staged_at
+                from (values (1, 1, 10, null, 'a', null), (2, 2, 11, null, 'd', null), (3, 3, 12, null, 'e', null),
+                  (4, 2, 20, 't20', 'a', 'd'), (5, 3, 50, 't50', 'a', 'e'), (6, 3, 51, 't50', 'e', null),
+                  (7, 3, 60, {comes}, 'g', 'a'), (8, 2, 70, 't70', 'a', 'a2'), (9, 2, 65, null, 'a2', null)
+                ) as s (_cdc_row, id, _cdc_sequence, _cdc_transaction, entity, displaced_entity)"""
+            )
+            connection.execute("create table keys as select _cdc_batch_id, _cdc_row, entity, displaced_entity from stg")
+            connection.execute("create table cdc_changes_of_row as select * from stg where entity in ('a', 'a2')")
+            found.append(connection.execute(sql + " order by 1").fetchall())
+    assert found[0] == [(2, 20, 8, (20, 0))]
+    assert found[1] == [(2, 20, 8, (20, 0)), (3, 50, 8, (51, 0))]
+
+
+def test_R2_K7_the_delete_of_a_displaced_row_is_one_of_its_own() -> None:
+    """It is no half of a key change (K6), and ends the row that is there after its transaction."""
+    settings = {"keys": ["id", "part"], "key_changes": True}
+    table = SimpleNamespace(settings=settings, staging="stg")
+    for keys_table, ends in ((None, False), ("keys", True)):
+        sql = load(giving({"_keys_table": keys_table}))["_stays_of_erased"](table)
+        assert ("select `id`, `part`, _cdc_occurred_at, _cdc_staged_at, _cdc_position, null" in sql) == ends
+        assert "select if(false, `id`, null) as `id`, if(false, `part`, null) as `part`, null as _cdc_occurred_at" in sql
+    ran: list[str] = []
+    found = SimpleNamespace(ledger="ledger", table=SimpleNamespace(name="f.t", settings=settings, staging="stg"), batches=[1])
+    fakes = {"_look_at_erasure": found, "raw_of": None, "_keys_table": "keys", "_record_revision_of": 9, "_announce": ""}
+    revised = {"_revise": lambda _, sql, __: ran.append(sql) or SimpleNamespace(rows_deleted=1)}
+    adapter = SimpleNamespace(
+        create_kept_view=lambda *_: "", query_rows=lambda sql: [] if "ledger" in sql else [SimpleNamespace(n=0)])
+    load(giving(fakes) | revised, adapter=adapter, print=lambda _: "")["erase"]("stg")
+    assert "values (s._cdc_stays.`id`, s._cdc_stays.`part`, 'D', " in ran[0]
+    assert "if(s._cdc_stays._cdc_erased is null, 'erase', null), s._cdc_stays._cdc_occurred_at" in ran[0]
 
 
 def test_Q3_O4_what_is_replayed_is_no_copy_of_a_row_before_another_that_was_usable() -> None:
