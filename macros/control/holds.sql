@@ -273,7 +273,10 @@ order by batch_id
   {%- elif named[0].accepted_at is not none -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table ~ ': batch ' ~ batch_id
           ~ ' was accepted already, at ' ~ named[0].accepted_at ~ '. ' ~ which) -%}
-  {%- elif delta_cdc.progress(staging).batch_id < batch_id -%}
+  {%- endif -%}
+  {%- set staged = delta_cdc.progress(staging) -%}
+  {%- do delta_cdc._refuse_restored(staging, staged) -%}
+  {%- if staged.batch_id < batch_id -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table ~ ': batch ' ~ batch_id
           ~ ' is not staged yet: its load did not end. Run `dbt run` first.') -%}
   {%- endif -%}

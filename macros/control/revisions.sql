@@ -48,6 +48,9 @@
   {%- endfor -%}
   {%- set to_mark = [] -%}
   {%- for table in tables -%}
+    {%- if table.name in homes or not homes -%}
+      {%- do delta_cdc._refuse_restored(table.staging, delta_cdc.progress(table.staging)) -%}
+    {%- endif -%}
     {%- set counted = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id
           ~ " and not _cdc_error <=> 'retracted'")[0].n -%}
     {%- if counted -%}{%- do to_mark.append(table) -%}{%- endif -%}

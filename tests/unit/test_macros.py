@@ -2372,6 +2372,40 @@ def test_R2_what_erase_looks_at_before_it_asks_is_only_read(batches: list[int], 
     assert all(sql.startswith("select ") for sql in asked)
 
 
+@pytest.mark.parametrize(("folder", "refused"), [("file:/l", True), ("file:/other", False)])
+def test_S9_S5_a_restored_staging_is_refused_before_retract_marks_the_ledger(folder: str, refused: bool) -> None:
+    """Also where it no longer has the change set. Of a table with another folder the set is none."""
+    marked: list[int] = []
+    tables = [
+        SimpleNamespace(name=f"f.{name}", settings={"feed": "f", "table": name}, staging=f"s.{name}", raw=None, compacted=-1)
+        for name in ("restored", "other")
+    ]
+    found = SimpleNamespace(batch_id=5, feed="f", change_set="file:/l/5.jsonl", status="recorded", retracted_at=None)
+    fakes = giving({"_ledger": "ledger", "_named_change_set": found, "_staging_tables": tables, "_end_hold": ""})
+    fakes |= {"qualified_folder": lambda of: folder if of["table"] == "restored" else "file:/l",
+              "progress": lambda staging: SimpleNamespace(rebuild=staging == "s.restored"),
+              "_record_revision": lambda *_: marked.append(5) or 9}
+    macros = load(fakes, adapter=SimpleNamespace(query_rows=lambda _: [SimpleNamespace(n=0)]), print=lambda _: None)
+    with pytest.raises(CompilerError, match=r"s\.restored was restored, ") if refused else nullcontext():
+        macros["retract"]("5.jsonl")
+    assert marked == ([] if refused else [5])
+
+
+@pytest.mark.parametrize(("restored", "batch", "said"), [
+    (True, -1, r"s\.stg was restored, "), (False, 4, "batch 5 is not staged yet"), (False, 5, None),
+])  # fmt: skip
+def test_Q2_S5_accept_says_of_a_restored_staging_that_it_is_one(restored: bool, batch: int, said: str | None) -> None:
+    ran: list[str] = []
+    hold = SimpleNamespace(batch_id=5, accepted_at=None, reason="1 of its 2 rows cannot be used", change_set="5.jsonl")
+    fakes = {"_model_relation": "s.stg", "holds_relation": "cdc_holds", "holds_of": [hold], "_names_in_holds": ["stg"],
+             "progress": SimpleNamespace(rebuild=restored, batch_id=batch)}
+    adapter = SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True))
+    macros = load(giving(fakes), adapter=adapter, run_query=ran.append, print=lambda _: None)
+    with pytest.raises(CompilerError, match=said) if said else nullcontext():
+        macros["accept"]("stg_f__t", "f.t", 5)
+    assert len(ran) == (said is None)
+
+
 @pytest.mark.parametrize(("in_raw", "withheld", "refused"), [(True, {}, True), (False, {}, False), (False, {"pet": 5}, True)])
 def test_S9_R1_of_a_mixed_feed_a_compacted_table_keeps_only_change_sets_with_rows_of_it(
     in_raw: bool, withheld: dict, refused: bool
@@ -2382,7 +2416,7 @@ def test_S9_R1_of_a_mixed_feed_a_compacted_table_keeps_only_change_sets_with_row
     table = SimpleNamespace(name="f.pet", settings=settings, staging="s.stg", raw="s.raw_f", compacted=7)
     found = SimpleNamespace(batch_id=5, feed="f", change_set="file:/l/5.jsonl", status="recorded")
     fakes = {"_ledger": "ledger", "_named_change_set": found, "_staging_tables": [table], "qualified_folder": "file:/l",
-             "progress": SimpleNamespace(notes={"withheld": withheld}), "_record_revision": 9, "_end_hold": ""}
+             "progress": SimpleNamespace(notes={"withheld": withheld}, rebuild=False), "_record_revision": 9, "_end_hold": ""}
     where = "from s.raw_f where batch_id = 5 and split_part(source_table, '.', -1) = 'pet' limit 1"
     adapter = SimpleNamespace(query_rows=lambda sql: [SimpleNamespace(n=0)] * (in_raw if where in sql else "s.stg" in sql))
     with pytest.raises(CompilerError, match="batch 5 was loaded before the table was compacted") if refused else nullcontext():
