@@ -151,7 +151,7 @@ select * from (
     {%- set usable -%}
 {{ read }}
 where {{ "_cdc_error = 'erased' or " if table.settings.get('erased_in') -}}  {#- its key can be read now: its text goes (R2) #}
-  _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_rows(table.settings, table.staging) }} as t
+  _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_as_told(table.settings, table.staging) }} as t
   where {% if not table.settings['keys'] -%}  {#- N1: equal rows of one change set, or without a position, are all rows -#}
     _cdc_again._cdc_sequence is not null and t._cdc_batch_id <> _cdc_again._cdc_batch_id and {% endif -%}
     {{ delta_cdc.same_content(table.settings, 't', '_cdc_again') }})

@@ -1488,6 +1488,19 @@ def test_Q3_N1_what_is_replayed_without_a_key_is_no_copy_of_a_row_of_its_own_cha
     assert found == replayed
 
 
+@pytest.mark.parametrize(("insert_only", "is_told"), [(True, True), (False, False)])
+def test_Q3_N2_E1_a_replayed_row_is_known_again_by_what_it_told_of_a_column(insert_only: bool, is_told: bool) -> None:
+    """Where rows are only added, as when they are loaded: it would be there twice."""
+    kept: list[str] = []
+    types = {"staged_types": SETTINGS["column_types"], "joined_after": {"a": 7}, "insert_only": insert_only}
+    table = {"name": "f.t", "staging": "s.stg", "grows": [], "settings": {**SETTINGS, **types}}
+    adapter = SimpleNamespace(
+        create_kept_view=lambda _, sql: kept.append(sql), query_rows=lambda sql: [{"n": 0}] if " as n from cdc_" in sql else [])
+    fakes = giving({"_ledger": "", "_staging_tables": [table], "_staging_sql": "read"})
+    load(fakes, adapter=adapter, print=lambda _: None)["replay"](["stg_f__t"])
+    assert ("coalesce(`a`, " in kept[0] and "map_filter(_cdc_undeclared, " in kept[0]) == is_told
+
+
 def test_E1_what_was_staged_before_a_column_was_listed_says_nothing_of_it() -> None:
     settings = {"column_types": {"id": "int", "b": "int"}}
     properties = {"delta_cdc.joined_after": '{"b": 7, "gone": 3}'}
