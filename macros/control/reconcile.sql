@@ -24,14 +24,20 @@
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': ' ~ against ~ ' has no column ' ~ lost | join(', ')
           ~ ', by which its rows are told. It has: ' ~ theirs | join(', ') ~ '.') -%}
   {%- endif -%}
+  {%- set types = {} -%}
+  {%- for column in adapter.get_columns_in_relation(final) %}{% do types.update({column.name | lower: column.dtype}) %}{% endfor -%}
+  {%- for key in keys if delta_cdc._counts_unknown(theirs[spelled[key | lower]], types[key | lower]) -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': ' ~ key ~ ', by which its rows are told, is a '
+          ~ theirs[spelled[key | lower]] ~ ' in ' ~ against ~ ' and a ' ~ types[key | lower] ~ ' in ' ~ final
+          ~ ': what the numbers count (seconds, milliseconds, days) is not known. Give the other side with that type.') -%}
+  {%- endfor -%}
   {%- set ours = delta_cdc._columns_of_final(table, final) -%}
   {%- set compared, left_out = [], [] -%}
   {%- for column in ours if column not in keys -%}
     {%- do (compared if column | lower in spelled else left_out).append(column) -%}
   {%- endfor -%}
   {%- for name in theirs if name | lower not in (ours | map('lower') | list) %}{% do left_out.append(name) %}{% endfor -%}
-  {%- set theirs_as_ours, types = [], {} -%}
-  {%- for column in adapter.get_columns_in_relation(final) %}{% do types.update({column.name | lower: column.dtype}) %}{% endfor -%}
+  {%- set theirs_as_ours = [] -%}
   {%- set misfits = [] -%}  {#- a value that is none of ours is not null, and so is no value that final has -#}
   {%- for column in keys + compared -%}
     {%- set given = delta_cdc.quoted(spelled[column | lower]) -%}
@@ -52,10 +58,11 @@
 {% endmacro %}
 
 
-{#- A value of the other side as final's type, null where it does not fit. Bytes in text are as export-snapshot writes them; of a
+{#- A value of the other side as final's type, null where it does not fit: Spark takes a number for seconds. Bytes in text are as export-snapshot writes them; of a
     struct, an array, a map or a variant text is its JSON, for Spark casts none to them. A struct is cast by way of a variant,
     which goes by the names of fields: a cast would go by their order. -#}
 {% macro _their_value(given, given_type, type, column) %}
+  {%- if delta_cdc._counts_unknown(given_type, type) -%}{{ return('cast(null as ' ~ type ~ ')') }}{%- endif -%}
   {%- if type == 'binary' and given_type in ('string', 'variant') -%}
     {{ return(delta_cdc.rows_value('cast(' ~ given ~ ' as string)', type, {}, column)) }}
   {%- endif -%}

@@ -397,6 +397,31 @@ def test_a_value_to_be_reconciled_is_cast_by_the_names_of_fields(given: str, typ
     assert MACROS["_their_value"]("v", given, type_, "v") == sql
 
 
+@pytest.mark.parametrize(("given", "type_", "sql"), [
+    ("bigint", "timestamp", "cast(null as timestamp)"), ("timestamp", "bigint", "cast(null as bigint)"),
+    ("decimal(20,0)", "date", "cast(null as date)"), ("date", "timestamp", "try_cast(v as timestamp)"),
+])  # fmt: skip
+def test_a_number_to_be_reconciled_with_a_moment_is_not_taken_for_seconds(given: str, type_: str, sql: str) -> None:
+    assert MACROS["_their_value"]("v", given, type_, "v") == sql
+
+
+@pytest.mark.parametrize("at", ["key", "value"])
+def test_reconcile_refuses_a_key_that_is_a_number_on_one_side_and_a_moment_on_the_other(at: str) -> None:
+    views: list[str] = []
+    table = SimpleNamespace(name="f.t", settings={"keys": ["at" if at == "key" else "id"]}, staging="stg")
+    columns = [SimpleNamespace(name="id", dtype="int"), SimpleNamespace(name="at", dtype="timestamp")]
+    fakes = {"_staging_table": table, "_final_of": "s.final_t", "_columns_of_final": ["id", "at"], "_live_rows": ""}
+    adapter = SimpleNamespace(
+        create_other_view=lambda *_: {"id": "int", "AT": "bigint"}, get_columns_in_relation=lambda _: columns)
+    made = giving(fakes) | {"_differences": lambda _, compared, ours, theirs, *__: views.append(theirs) or {}}
+    macros = load(made, adapter=adapter, print=lambda _: None)
+    said = "table f.t: at, by which its rows are told, is a bigint in export and a timestamp in s.final_t: what the numbers count"
+    with pytest.raises(CompilerError, match=said) if at == "key" else nullcontext():
+        macros["reconcile"]("stg_f__t", "export")
+    assert all("struct('at' as column, cast(`AT` as string) as text)" in view for view in views)
+    assert len(views) == (at == "value")
+
+
 def test_text_to_be_reconciled_with_what_is_no_text_is_its_json() -> None:
     """Spark refuses a cast of text to these, and makes a variant of it that is a text."""
     for type_ in ("struct<x:int>", "array<int>", "map<string,int>"):
