@@ -257,8 +257,8 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
 {% endmacro %}
 
 
-{#- A row a staging table: how many changes came after newer ones of their table, and by how much of the source's time.
-    staging: names of the models. -#}
+{#- A row a staging table: how many changes were late, at or below what an earlier load had staged (as `rows_late` of `cdc_runs`), and
+    by how much of the source's time. staging: names of the models. -#}
 {% macro late(staging) %}
   {%- set parts = [] -%}
   {%- for table in delta_cdc._staging_tables(names=staging) %}{% do parts.append(delta_cdc._lateness(table)) %}{% endfor -%}
@@ -278,7 +278,7 @@ select {{ delta_cdc.literal(table.name) }} as name, count(*) as changes, count_i
   date_format(max(batch_newest) - make_dt_interval(0, 0, 0, coalesce(max(if(is_late, seconds, null)), 0)),
     'yyyy-MM-dd HH:mm:ss') as none_before
 from (
-  select before.highest is not null and c.position < before.highest as is_late,
+  select before.highest is not null and c.position <= before.highest as is_late,
     if({{ behind }} < 0, 0, {{ behind }}) / 1e6 as seconds,
     {{ 'cast(before.batch_newest as timestamp)' if is_time else 'cast(null as timestamp)' }} as batch_newest
   from (select _cdc_staged_at, {{ position }} as position, _cdc_occurred_at as occurred_at from {{ table.staging }}

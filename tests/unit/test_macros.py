@@ -695,13 +695,16 @@ def test_how_late_changes_come_is_told_where_times_tell_it(type_: str, at: tuple
     with duckdb.connect() as connection:
         connection.execute(
             f"""create table stg as select *, null as _cdc_error, null::bigint as _cdc_ordinal
-            from (values (1, 7, 5, {at[0]}), (2, 7, 3, null), (3, 8, 4, {at[1]}))
+            from (values (1, 7, 5, {at[0]}), (2, 7, 3, null), (3, 8, 4, {at[1]}), (4, 9, 6, {at[0]}))
             as s (_cdc_batch_id, _cdc_staged_at, _cdc_sequence, _cdc_occurred_at)"""
         )
         # what is replayed has the batch that it came in, and is staged after the others of it
         assert sql.count("order by min(_cdc_batch_id), _cdc_staged_at rows between") == 2
         # what comes after a newer one of its own load is not late
-        assert connection.execute(sql).fetchone()[:4] == ("f.t", 3, 1, told)  # type: ignore[index]
+        assert connection.execute(sql).fetchone()[:4] == ("f.t", 4, 1, told)  # type: ignore[index]
+        # one that ties with the highest is late, as `rows_late` counts it
+        connection.execute("update stg set _cdc_sequence = 5 where _cdc_batch_id = 4")
+        assert connection.execute(sql).fetchone()[1:3] == (4, 2)  # type: ignore[index]
 
 
 def test_H4_as_of_takes_the_changes_up_to_a_moment() -> None:
