@@ -136,7 +136,7 @@
 
 
 {#- {changes, final}: every change of the row that has or had the named key, in order, and the rows of final where its entities
-    ended. is_late: something newer of the row had arrived before it. is_held: it waits for `accept`. is_last: what counts last of
+    ended, none where there is no final. is_late: something newer of the row had arrived before it. is_held: it waits for `accept`. is_last: what counts last of
     its entity. staging: name of the model. The key comes beside the arguments: dbt writes those into logs. -#}
 {% macro explain(staging) %}
   {%- set table = delta_cdc._named_row(staging) -%}
@@ -212,7 +212,8 @@ order by {{ delta_cdc.order_by() }}
   {%- set final = delta_cdc._model_of(settings, 'final') -%}
   {#- a row that was deleted softly stands where its entity ended too (A9) -#}
   {%- set ended = '_cdc_is_newest' if settings.get('delete_mode') == 'soft' else "_cdc_is_last and _cdc_op <> 'D'" -%}
-  {%- set rows = delta_cdc._rows_at_keys(settings, final, 'cdc_told_of_row where ' ~ ended) -%}
+  {%- set rows = delta_cdc._rows_at_keys(settings, final, 'cdc_told_of_row where ' ~ ended)
+        if adapter.table_state(final).exists else none -%}
   {%- do print(tojson({'changes': found, 'final': rows})) -%}
 {% endmacro %}
 

@@ -172,9 +172,11 @@ def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:
 
 def show_explained(table: Table, told: Mapping[str, Any], console: Console) -> None:
     _show_records(explained(table, told), console)
-    final = [_parsed(row) for row in told["final"]]
+    final = [_parsed(row) for row in told["final"] or ()]
     console.print()
-    if not final:
+    if told["final"] is None:
+        console.print(f"There is no {table.final_name} yet. Run `dbt run` first.")
+    elif not final:
         console.print(f"{table.final_name} has no row there.")
     for row in final:
         tell(console, f"{table.final_name}: {_said(row)}")

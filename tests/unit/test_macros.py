@@ -2157,7 +2157,8 @@ def test_E3_explain_tells_a_column_that_final_goes_on_to_show(wish: str, shown: 
     table = SimpleNamespace(settings=settings, staging="s.stg")
     columns = {"id": "integer", "a": "integer", "was_key": "string", "_cdc_op": "string"}
     fakes = {"_named_row": table, "progress": SimpleNamespace(columns=columns), "_model_of": "s.final", "_rows_at_keys": []}
-    adapter = SimpleNamespace(query_rows=lambda sql: asked.append(sql) or [], create_kept_view=lambda *_: None)
+    adapter = SimpleNamespace(query_rows=lambda sql: asked.append(sql) or [], create_kept_view=lambda *_: None,
+                              table_state=lambda _: SimpleNamespace(exists=True))
     load(giving(fakes), adapter=adapter, print=lambda _: "")["explain"]("stg_f__t")
     assert ("struct(`a`, `was_key`)" in asked[0], "struct(`a`)" in asked[0]) == (shown, not shown)
 
@@ -2727,7 +2728,8 @@ def test_a_history_that_is_a_view_is_noted_where_it_cannot_be_made_and_once_it_c
 @pytest.mark.parametrize(("mode", "where"), [("hard", "_cdc_is_last and _cdc_op <> 'D'"), ("soft", "_cdc_is_newest")])
 def test_A9_explain_shows_the_row_of_final_that_was_deleted_softly(mode: str, where: str) -> None:
     sources: list[str] = []
-    adapter = SimpleNamespace(create_kept_view=lambda *_: None, query_rows=lambda sql: [])
+    adapter = SimpleNamespace(create_kept_view=lambda *_: None, query_rows=lambda sql: [],
+                              table_state=lambda _: SimpleNamespace(exists=True))
     settings = {"keys": ["id"], "columns": ["id"], "on_schema_change": "sync_all_columns", "delete_mode": mode}
     fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": None, "_model_of": "final"}
     fakes |= {"progress": SimpleNamespace(columns=["id"]), "staged_rows": "cdc_told_of_row"}
@@ -2736,11 +2738,24 @@ def test_A9_explain_shows_the_row_of_final_that_was_deleted_softly(mode: str, wh
     assert sources == [f"cdc_told_of_row where {where}"]
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_explain_tells_a_final_without_the_row_from_none(exists: bool) -> None:
+    printed: list[str] = []
+    adapter = SimpleNamespace(
+        create_kept_view=lambda *_: None, query_rows=lambda _: [], table_state=lambda _: SimpleNamespace(exists=exists))
+    settings = {"keys": ["id"], "columns": ["id"], "on_schema_change": "sync_all_columns"}
+    fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": None, "_model_of": "final"}
+    fakes |= {"progress": SimpleNamespace(columns=["id"]), "_rows_at_keys": []}
+    load(giving(fakes), adapter=adapter, print=printed.append)["explain"]("stg")
+    assert json.loads(printed[0])["final"] == ([] if exists else None)
+
+
 def test_K7_explain_takes_no_displaced_row_for_that_of_final() -> None:
     """Row a came from key 1 to key 2, where row b displaced it; there a changed once more in that transaction. Asked for key 1,
     of which b knows nothing."""
     views: dict[str, str] = {}
-    adapter = SimpleNamespace(create_kept_view=views.__setitem__, query_rows=lambda sql: [])
+    adapter = SimpleNamespace(create_kept_view=views.__setitem__, query_rows=lambda sql: [],
+                              table_state=lambda _: SimpleNamespace(exists=True))
     settings = {"keys": ["id"], "columns": ["id"], "on_schema_change": "sync_all_columns"}
     fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": "keys", "_model_of": "final"}
     fakes |= {"progress": SimpleNamespace(columns=["id"]), "_rows_at_keys": []}

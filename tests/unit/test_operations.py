@@ -198,6 +198,8 @@ def test_dbt_reads_each_argument_as_it_was_given(name: str) -> None:
     ("asked", "answer", "code", "said"),
     [
         (["history", "customer", "1"], [], 0, "hist_shop__customer has no version there."),
+        (["explain", "customer", "1"], {"changes": [], "final": []}, 0, "final_customer has no row there."),
+        (["explain", "customer", "1"], {"changes": [], "final": None}, 0, "There is no final_customer yet. Run `dbt run` first."),
         (["log", "customer"], {}, 1, "There is no table stg_shop__customer yet: nothing was loaded. Run `dbt run` first."),
         (["late", "customer"], [], 0, "Not loaded yet: shop.customer"),
     ],
