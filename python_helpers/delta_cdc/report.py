@@ -44,7 +44,10 @@ def page(project: Project, told: Mapping[str, Sequence[Row]]) -> str:
         troubles=[{**row, "why": "\n".join(row["why"])} for row in rows if row["why"]],
         runs=runs,
         charts=[
-            _chart("Work of all models together", runs, lambda run: run["seconds"], lambda seconds: ask.lag(round(seconds))),
+            _chart(
+                "Work of the models that had something to do", runs, lambda run: run["seconds"],
+                lambda seconds: ask.lag(round(seconds)),
+            ),
             _chart("Rows of final inserted, updated, deleted", runs, lambda run: run["written"], "{:,} rows".format),
         ],
         tables=tables,
@@ -53,7 +56,8 @@ def page(project: Project, told: Mapping[str, Sequence[Row]]) -> str:
 
 
 def runs_of(history: Sequence[Row]) -> list[dict[str, Any]]:
-    """One row a run, oldest first: run, at, seconds (those of all its models), read, written (rows of final), state."""
+    """One row a run, oldest first: run, at, seconds (of all models that it has in `cdc_runs`), read, written (rows of final),
+    state."""
     runs: dict[str, dict[str, Any]] = {}
     for entry in history:
         name = entry["run"]

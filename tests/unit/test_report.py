@@ -75,6 +75,7 @@ def test_the_page_tells_how_tables_stand_and_needs_nothing_else(shop: Any) -> No
     assert page.texts["h1"] == ["my_shop"]
     assert page.texts["td"][:2] == ["shop.invoice", "ok"]
     assert {"1,500", "1,234", "1.0%", "2 cast:<n>"} <= set(page.texts["td"])
+    assert "The last 2 runs that had something to do, 2026-01-01 00:00 to 2026-01-01 00:15." in page.texts["p"][0]
     assert page.texts["title"][1:3] == ["2026-01-01 00:00: 3 s", "2026-01-01 00:15: 3 s"]
     assert not re.search(r"(src|href)=|https?:|@import|url\(", text)
 
