@@ -569,9 +569,9 @@ checked as (
   {%- if settings.get('horizon') %}
       when {{ delta_cdc._position(settings) }} <= {{ settings.horizon }} then 'too_late'
   {%- endif %}
-  {%- if keys and not settings.key_changes %}
-      -- a key change that the configuration rules out is not applied in silence
-      when _cdc_op = 'U' and ({{ is_told | join(' or ') }}) and {{ is_moved }} then 'not_allowed'
+  {%- if keys and not settings.key_changes and not delta_cdc.is_appended(settings) %}
+      -- a key change that the configuration rules out is not applied in silence, and no upsert beside the row that moved either
+      when _cdc_op in ('I', 'U', 'R') and ({{ is_told | join(' or ') }}) and {{ is_moved }} then 'not_allowed'
   {%- endif %}
     end as _cdc_error
   from keyed{% if settings.get('erased_in') %} cross join {{ delta_cdc._erased_keys(settings.erased_in) }}{% endif %}

@@ -355,7 +355,8 @@ class Settings(BaseModel):
     key_changes: bool | None = _setting(
         None,
         "Keys may change. By default true if the format tells the old key (not one of the project's own), or `old_keys` or "
-        "`split_key_changes` is given.",
+        "`split_key_changes` is given. Where it is false, an insert, update or read that tells another old key is quarantined as "
+        "`not_allowed`.",
         wants="true or false",
         example="false",
     )

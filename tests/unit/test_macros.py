@@ -193,6 +193,23 @@ def test_staging_names_every_error_code() -> None:
     assert "'not_allowed'" in MACROS["_staging_ctes"]({**SETTINGS, "key_changes": False}, "lines_view")
 
 
+@pytest.mark.parametrize(
+    ("op", "old", "error"),
+    [("I", 1, "not_allowed"), ("U", 1, "not_allowed"), ("R", 1, "not_allowed"), ("I", 2, None), ("I", None, None), ("D", 1, None)],
+)
+def test_K1_no_upsert_that_tells_another_old_key_stays_beside_the_row_that_moved(op: str, old: int | None, error: Any) -> None:
+    def refusals(settings: dict) -> list[str]:
+        sql = MACROS["_staging_ctes"]({**SETTINGS, "key_changes": False, **settings}, "lines_view")
+        return re.findall(r"when (_cdc_op in .*) then 'not_allowed'", sql)
+
+    (condition,) = refusals({})
+    condition = condition.replace("<=>", "is not distinct from").replace("`", '"')
+    query = f"select if({condition}, 'not_allowed', null) from (select $1 as _cdc_op, 2 as id, cast($2 as int) as _cdc_before_1)"
+    with duckdb.connect() as connection:
+        assert connection.execute(query, [op, old]).fetchall() == [(error,)]
+    assert not refusals({"insert_only": True})  # a row that is only added has no other
+
+
 @pytest.mark.parametrize("format_", ["oracle_cdc", "powerexchange"])
 def test_Q2_no_two_spellings_of_a_control_column_become_one_key_of_a_map(format_: str) -> None:
     sql = " ".join(MACROS["format_changes"]("lines", {**SETTINGS, "format": format_}).split())
