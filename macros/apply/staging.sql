@@ -13,7 +13,7 @@
   {%- do delta_cdc._refuse_other_rows(settings, state) -%}
   {%- do delta_cdc._adopt_keys(settings, state) -%}
   {%- if state.notes.get('key_changes') and not settings.key_changes and delta_cdc.has_entities(settings) -%}
-    {%- do delta_cdc._refuse_moved_keys(settings) -%}
+    {%- do delta_cdc._refuse_moved_keys(settings, state) -%}
   {%- endif -%}
   {%- do delta_cdc.read_as_multiset(settings) -%}
   {%- set evolved = delta_cdc._staged_columns(settings, state) -%}

@@ -37,19 +37,29 @@
 
 
 {#- `key_changes` was taken back since the last load. Where keys did change, rows would come back at keys that they left. -#}
-{% macro _refuse_moved_keys(settings) %}
-  {%- if delta_cdc._has_moved_keys(settings, this) -%}
+{% macro _refuse_moved_keys(settings, state) %}
+  {%- if delta_cdc._has_moved_keys(settings, this, state) -%}
     {%- do exceptions.raise_compiler_error(
         delta_cdc.about_table(settings)
         ~ '`key_changes` is false, and changes of keys were staged before: their rows would come back at the keys'
-        ~ ' that they left. Nothing was loaded. Put `key_changes` or `old_keys` back as they were and run `delta-cdc generate`.') -%}
+        ~ ' that they left, or lose the values that they brought along. Nothing was loaded. Put `key_changes`, `old_keys` or'
+        ~ ' `split_key_changes` back as they were and run `delta-cdc generate`.') -%}
   {%- endif -%}
 {% endmacro %}
 
-{% macro _has_moved_keys(settings, staging) %}
-  {{ return(adapter.query_rows('select 1 as found from ' ~ staging
+{#- Whether any key change was staged: one that tells its old key, or two halves of which neither does (K6). state: staging's. -#}
+{% macro _has_moved_keys(settings, staging, state) %}
+  {%- set found = adapter.query_rows('select 1 as found from ' ~ staging
       ~ " as s where _cdc_op in ('I', 'U', 'R') and _cdc_error is null and _cdc_key_before is not null and not ("
-      ~ delta_cdc.same_columns(settings['keys'], '_cdc_key_before', 's') ~ ') limit 1') | length > 0) }}
+      ~ delta_cdc.same_columns(settings['keys'], '_cdc_key_before', 's') ~ ') limit 1') -%}
+  {%- if not found and state.notes.get('split_key_changes') -%}
+    {%- set key = 'struct(' ~ delta_cdc.column_list(settings['keys']) ~ ')' -%}
+    {%- set found = adapter.query_rows('select 1 as found from ' ~ staging
+        ~ " where _cdc_op in ('D', 'I') and _cdc_error is null and _cdc_sequence is not null"
+        ~ ' group by _cdc_sequence, _cdc_transaction'
+        ~ " having count(*) = 2 and count(distinct _cdc_op) = 2 and not min(" ~ key ~ ') <=> max(' ~ key ~ ') limit 1') -%}
+  {%- endif -%}
+  {{ return(found | length > 0) }}
 {% endmacro %}
 
 

@@ -218,7 +218,7 @@ from {{ below }} where _cdc_op = 'T'
     {%- if delta_cdc._are_other_keys(keys, settings['keys']) -%}
       {%- do problems.append('staging was loaded with other `keys` (' ~ keys | join(', ') ~ ')') -%}
     {%- elif state.notes.get('key_changes') and not settings.key_changes
-          and delta_cdc._has_moved_keys(settings, table.staging) -%}
+          and delta_cdc._has_moved_keys(settings, table.staging, state) -%}
       {%- do problems.append('`key_changes` is false, and changes of keys were staged before') -%}
     {%- endif -%}
     {%- if settings.get('alternate_keys') -%}

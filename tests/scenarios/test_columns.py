@@ -276,6 +276,11 @@ TABLES: dict[str, dict[str, Any]] = {
         }
         for name, op in (("moves_no_more", "U"), ("moves_no_more_by_insert", "I"))
     },
+    "moves_no_more_by_halves": {  # `split_key_changes` taken back, by which alone keys changed
+        "columns": ({"b": "int"},) * 2,
+        "settings": ({"split_key_changes": True}, {}),
+        "rows": ([{"seq": 10, "id": 1, "b": 1}, {"seq": 20, "id": 1, "op": "D"}, {"seq": 20, "id": 2}], []),
+    },
     "pairs_since": {  # `split_key_changes` is given once a pair is staged
         "columns": ({"b": "int"},) * 2,
         "settings": ({}, {"split_key_changes": True}),
@@ -327,7 +332,8 @@ TABLES: dict[str, dict[str, Any]] = {
     },
 }
 REFUSED = (
-    "final_refuses", "final_remakes", "stg_cols__moves_no_more", "stg_cols__reorders_otherwise", "stg_cols__renames_a_number",
+    "final_refuses", "final_remakes", "stg_cols__moves_no_more", "stg_cols__moves_no_more_by_insert",
+    "stg_cols__moves_no_more_by_halves", "stg_cols__reorders_otherwise", "stg_cols__renames_a_number",
 )
 if not NIGHTLY:  # tables that only tests by night look at
     for name in (
@@ -668,9 +674,9 @@ def test_A4_rows_already_there_get_the_partitions_of_another_expression(cols: Co
     assert cols.rows("final_parts_anew", "id, p") == [{"id": 1, "p": 5}, {"id": 2, "p": 7}]
 
 
-@pytest.mark.parametrize("table", ["moves_no_more", "moves_no_more_by_insert"])
+@pytest.mark.parametrize("table", ["moves_no_more", "moves_no_more_by_insert", "moves_no_more_by_halves"])
 def test_K1_keys_that_changed_are_not_forgotten_by_a_setting(cols: Columns, table: str) -> None:
-    assert "Put `key_changes` or `old_keys` back as they were" in cols.refusals[f"stg_cols__{table}"]
+    assert "Put `key_changes`, `old_keys` or `split_key_changes` back as they were" in cols.refusals[f"stg_cols__{table}"]
     assert cols.rows(f"final_{table}", "id") == [{"id": 2}]
     assert cols.rows(f"hist_cols__{table}", "id", order="valid_from") == [{"id": 1}, {"id": 2}]
 

@@ -195,7 +195,7 @@ def test_staging_names_every_error_code() -> None:
 
 @pytest.mark.parametrize(
     ("op", "old", "error"),
-    [("I", 1, "not_allowed"), ("U", 1, "not_allowed"), ("R", 1, "not_allowed"), ("I", 2, None), ("I", None, None), ("D", 1, None)],
+    [*((op, 1, "not_allowed") for op in "IUR"), ("I", 2, None), ("I", None, None), ("D", 1, None)],
 )
 def test_K1_no_upsert_that_tells_another_old_key_stays_beside_the_row_that_moved(op: str, old: int | None, error: Any) -> None:
     def refusals(settings: dict) -> list[str]:
@@ -309,19 +309,48 @@ def test_A9_A10_tables_that_do_not_use_them_have_the_sql_of_before() -> None:
     assert macros["_final_columns"](shaped) == ["id", "a", "born", "_cdc_is_deleted", "_cdc_deleted_at"]
 
 
+def has_moved_keys(rows: list[tuple], *, paired: bool | None = None) -> bool:
+    """What `_has_moved_keys` says of a staging table. rows: each (operation, key, old key, sequence, transaction). paired:
+    `split_key_changes` as it was when the last of them was loaded."""
+    with duckdb.connect() as connection:
+        types = "_cdc_key_before struct(id int), _cdc_sequence struct(seq int), _cdc_transaction text, _cdc_error text"
+        connection.execute(f"create table stg (_cdc_op text, id int, {types})")
+        for op, id, old, seq, transaction in rows:
+            before, sequence = None if old is None else {"id": old}, None if seq is None else {"seq": seq}
+            connection.execute("insert into stg values ($1, $2, $3, $4, $5, null)", [op, id, before, sequence, transaction])
+
+        def query_rows(sql: str) -> list:
+            for spark, duck in {"<=>": "is not distinct from", "`": '"', "struct(": "row("}.items():
+                sql = sql.replace(spark, duck)
+            return connection.execute(sql).fetchall()
+
+        state = SimpleNamespace(notes={"split_key_changes": paired})
+        found = load(adapter=SimpleNamespace(query_rows=query_rows))["_has_moved_keys"](SETTINGS, "stg", state)
+    return str(found) == "True"
+
+
 @pytest.mark.parametrize(
     ("op", "old", "moved"), [("I", 1, True), ("U", 1, True), ("R", 1, True), ("U", 2, False), ("I", None, False), ("D", 1, False)]
 )
 def test_K1_keys_did_change_by_whichever_upsert_told_the_old_one(op: str, old: int | None, moved: bool) -> None:
-    with duckdb.connect() as connection:
-        connection.execute("create table stg (_cdc_op text, _cdc_error text, id int, _cdc_key_before struct(id int))")
-        connection.execute("insert into stg values ($1, null, 2, $2)", [op, None if old is None else {"id": old}])
+    assert has_moved_keys([(op, 2, old, 1, None)]) is moved
 
-        def rows(sql: str) -> list:
-            return connection.execute(sql.replace("<=>", "is not distinct from").replace("`", '"')).fetchall()
 
-        found = load(adapter=SimpleNamespace(query_rows=rows))["_has_moved_keys"](SETTINGS, "stg")
-    assert str(found) == str(moved)
+@pytest.mark.parametrize(
+    ("rows", "moved"),
+    [
+        ([("D", 1, None, 5, None), ("I", 2, None, 5, None)], True),
+        ([("D", 1, None, 5, "a"), ("I", 2, None, 5, "b")], False),  # two transactions
+        ([("D", 1, None, 5, None), ("I", 2, None, 6, None)], False),
+        ([("D", 1, None, 5, None), ("I", 1, None, 5, None)], False),  # the row was written anew
+        ([("D", 1, None, 5, None), ("D", 3, None, 5, None), ("I", 2, None, 5, None)], False),  # whose half it is nobody knows
+        ([("D", 1, None, None, None), ("I", 2, None, None, None)], False),
+        ([("D", 1, None, 5, None), ("U", 2, None, 5, None)], False),
+    ],
+)
+def test_K6_keys_did_change_where_only_the_halves_tell(rows: list[tuple], moved: bool) -> None:
+    assert has_moved_keys(rows, paired=True) is moved
+    assert has_moved_keys(rows, paired=False) is False
 
 
 @pytest.mark.parametrize(
