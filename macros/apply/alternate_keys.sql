@@ -132,21 +132,26 @@ changes as (
 {%- endmacro %}
 
 {#- The CTEs `told_once` and `known`: what tells its key, of the load and of what was staged before. A key change that comes again
-    would find nobody at its old key, and displace the row that it had moved: of changes that are equal in all that counts here
-    the first counts, of those of one change set the last. -#}
+    would find nobody at its old key, and displace the row that it had moved: changes that are equal in all that counts here
+    are told once, as equal ones are staged (O4). -#}
 {% macro _known_changes(settings, past) -%}
 {%- set values = delta_cdc._alternate_columns(settings) | reject('in', settings['keys']) | list -%}
 {%- set fields = ['_cdc_op', '_cdc_key_before', '_cdc_sequence', '_cdc_ordinal', '_cdc_transaction', '_cdc_unsaid'] -%}
 {%- set told = delta_cdc.all_quoted(settings['keys'] + values) + fields[:-1] -%}
+{%- set content = (told + fields[-1:]) | join(', ') -%}
 {%- set unsaid = 'sort_array(array_intersect(_cdc_missing, array(' ~ delta_cdc._literals(values) ~ ')))' -%}
 {%- set columns = told | join(', ') ~ ', _cdc_missing, _cdc_occurred_at, _cdc_error, _cdc_batch_id, _cdc_change_set, _cdc_row' -%}
 told_once as (
   select * from (
-    select {{ columns }}, {{ unsaid }} as _cdc_unsaid, row_number() over (
-      partition by {{ told | join(', ') }}, {{ unsaid }} order by _cdc_batch_id, _cdc_row desc) as _cdc_telling
-    from read where _cdc_error is null and not _cdc_is_nameless
+    select *, min(_cdc_batch_id) over (partition by {{ content }}) as _cdc_first_batch_id,
+      lag(struct({{ content }})) over (
+        partition by _cdc_batch_id, {{ delta_cdc.column_list(settings['keys']) }}, _cdc_sequence, _cdc_ordinal
+        order by _cdc_row) as _cdc_change_before
+    from (
+      select {{ columns }}, {{ unsaid }} as _cdc_unsaid from read where _cdc_error is null and not _cdc_is_nameless
+    )
   ) as told
-  where _cdc_telling = 1
+  where _cdc_batch_id = _cdc_first_batch_id and not struct({{ content }}) <=> _cdc_change_before
 {%- if past %}
     and not exists (
       select 1 from (select {{ columns }}, {{ unsaid }} as _cdc_unsaid from {{ past }} where _cdc_error is null) as past
