@@ -55,14 +55,18 @@
 {#- SQL that is true where an event names the row of `held`. -#}
 {% macro _names(settings, event) %}{{ return('(' ~ delta_cdc._names_by_each(settings, event) | join(' or ') ~ ')') }}{% endmacro %}
 
-{#- SQL that is true where the event `d` gave the row of `held` other values of each alternate key by which `e` names it. -#}
-{% macro _gives_up(settings) %}
-  {%- set out, names = [], delta_cdc._names_by_each(settings, 'e') -%}
+{#- SQL that is true where the row of `held` no longer has what `e` names it by: the event `d` names that row too, and deletes it
+    or gives it other values. Only what the row had told by then: what it tells later it has since. -#}
+{% macro _is_given_up(settings) %}
+  {%- set named, gone = [], [] -%}
+  {%- set by_d, by_e = delta_cdc._names_by_each(settings, 'd'), delta_cdc._names_by_each(settings, 'e') -%}
   {%- for alternate in settings.alternate_keys -%}
-    {%- do out.append('(not coalesce(' ~ names[loop.index0] ~ ', false) or coalesce(not ('
-          ~ delta_cdc.same_columns(alternate, 'd', 'held', '=') ~ '), false))') -%}
+    {%- set told = 'held._cdc_said_' ~ loop.index ~ ' < d._cdc_place' -%}
+    {%- do named.append(by_d[loop.index0] ~ ' and ' ~ told) -%}
+    {%- do gone.append('(not coalesce(' ~ by_e[loop.index0] ~ ', false) or (' ~ told ~ " and (d._cdc_op = 'D' or coalesce(not ("
+          ~ delta_cdc.same_columns(alternate, 'd', 'held', '=') ~ '), false))))') -%}
   {%- endfor -%}
-  {{ return(out | join(' and ')) }}
+  {{ return('(' ~ named | join(' or ') ~ ') and ' ~ gone | join(' and ')) }}
 {% endmacro %}
 
 
@@ -73,6 +77,13 @@
 {%- set keys = settings['keys'] -%}
 {%- set values = delta_cdc._alternate_columns(settings) | reject('in', keys) | list -%}
 {%- set place = 'struct(' ~ delta_cdc.order_columns() | join(', ') ~ ')' -%}
+{%- set said, places, unsaid = [], [], [] -%}
+{%- for alternate in settings.alternate_keys -%}
+  {%- do said.append('_cdc_said_' ~ loop.index) -%}
+  {%- do places.append(place ~ ' as ' ~ said[-1]) -%}
+  {%- do unsaid.append('if(arrays_overlap(_cdc_missing, array(' ~ delta_cdc._literals(alternate) ~ ")), array('" ~ said[-1]
+        ~ "'), array())") -%}
+{%- endfor -%}
 {%- set known, who = delta_cdc._known_changes(settings, past), none -%}
 {%- if settings.key_changes and adapter.query_rows(
       'with ' ~ read ~ '\nselect 1 as found from read where _cdc_is_nameless and _cdc_error is null limit 1') -%}
@@ -84,11 +95,18 @@
 {%- endif -%}
 {{ known }},
 held as (  -- from which place to which a row had which key and values
-  with changes as (
-    {{ delta_cdc.changes_of_entities({'keys': keys}, 'known', who) | indent(4) }}
+  with told as (  -- and where each alternate key was told last: a value that was carried along may be from before a deletion
+    select * except (_cdc_missing), {{ places | join(', ') }}, concat(_cdc_missing, {{ unsaid | join(', ') }}) as _cdc_missing
+    from known
   ),
-  {{ delta_cdc.entity_states({'keys': keys, 'columns': keys + values}, 'known') | indent(2) }}
+  changes as (
+    {{ delta_cdc.changes_of_entities({'keys': keys}, 'told', who) | indent(4) }}
+  ),
+  {{ delta_cdc.entity_states({'keys': keys, 'columns': keys + values + said}, 'told') | indent(2) }}
   select {{ delta_cdc.column_list(keys + values) }}, _cdc_ends, {{ place }} as _cdc_from,
+  {%- for name in said %}
+    coalesce({{ name }}, {{ place }}) as {{ name }},
+  {%- endfor %}
     coalesce(
       lead({{ place }}) over (partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_of_states() }}),
       if(_cdc_epoch < size(_cdc_truncates),
@@ -108,12 +126,11 @@ meant as (  -- what another batch brought for the very position of the event cou
     and (held._cdc_to is null or e._cdc_place <= held._cdc_to or {{ delta_cdc._is_elsewhere('held._cdc_to') }})
   where not exists (  -- deleted by such an event, or called otherwise since
     select 1 from nameless as d
-    where (d._cdc_op = 'D' or {{ delta_cdc._gives_up(settings) }})
-      and {{ delta_cdc._names(settings, 'd') }} and held._cdc_from < d._cdc_place
-        and (d._cdc_position < e._cdc_position
-          -- or it stands above it in its change set, at its position, and is no copy of it
-          or (d._cdc_position <=> e._cdc_position and d._cdc_batch_id = e._cdc_batch_id and d._cdc_row < e._cdc_row
-            and not ({{ delta_cdc.same_columns(['_cdc_op', '_cdc_named_by'] + values, 'd', 'e') }})))
+    where {{ delta_cdc._is_given_up(settings) }}
+      and (d._cdc_position < e._cdc_position
+        -- or it stands above it in its change set, at its position, and is no copy of it
+        or (d._cdc_position <=> e._cdc_position and d._cdc_batch_id = e._cdc_batch_id and d._cdc_row < e._cdc_row
+          and not ({{ delta_cdc.same_columns(['_cdc_op', '_cdc_named_by'] + values, 'd', 'e') }})))
   )
   group by all
 ),
