@@ -109,8 +109,9 @@ def resolve(changes: DataFrame, *, pair_split_key_changes: bool = False) -> Reso
             `_cdc_batch_id` bigint, `_cdc_change_set` string, `_cdc_row` bigint: identify the change;
             `_cdc_change_set_order` bigint: the change set's place among those of its batch.
             It is read twice, the second time for truncates only: hand in what is cheap to read.
-        pair_split_key_changes: take a D and an upsert of another key, with equal sequence and transaction,
-            for one key change (K6).
+        pair_split_key_changes: of the changes of equal sequence and transaction take a D of the old key that an upsert
+            tells for that upsert's half, and else a D and an I of another key, where just one of each is left, for one
+            key change (K6).
 
     Returns:
         A `Resolution`. Its counts are final; its rows are computed from blocks held by Spark (local
@@ -198,8 +199,8 @@ def _with_pairs(changes: DataFrame) -> DataFrame:
     """K6: one key change instead of a delete and a create.
 
     Debezium gives both halves one position. A delete whose key is the old key of an upsert there says
-    nothing new. Where just one other delete and one insert without old key are left, they are one key
-    change.
+    nothing new. Where just one other delete and one insert without old key are left, of different keys, they
+    are one key change.
     """
     place = "_cdc_sequence, _cdc_transaction, alone"
     # This order of windows needs one shuffle: what is partitioned by place is so by place and old key too.
