@@ -44,6 +44,8 @@ STAGING_COLUMNS: AddedColumns = (
     _ROW,
     ("_cdc_staged_at", "timestamp", "When the change was staged."),
 )
+# What they say where rows are their values
+_OF_A_MULTISET = {"_cdc_key_before": "The row as it was before an update, which takes one such row away; null for other changes."}
 KEYS_COLUMNS: AddedColumns = (
     _BATCH_ID,
     _CHANGE_SET,
@@ -100,7 +102,8 @@ def _partition_as_column(column: PartitionColumn) -> Column:
 
 def added(table: Table, columns: AddedColumns) -> list[Column]:
     """The columns with the types that they have for this table; none where an SQL expression decides."""
-    return [Column(name, data_type or _type_of_added(table, name), text) for name, data_type, text in columns]
+    told = _OF_A_MULTISET if table.settings.keyless == "multiset" else {}
+    return [Column(name, data_type or _type_of_added(table, name), told.get(name, text)) for name, data_type, text in columns]
 
 
 def _type_of_added(table: Table, name: str) -> str:

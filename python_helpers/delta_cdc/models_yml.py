@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import yaml
@@ -49,12 +49,14 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
     if table.keys_name:
         rebuilt_from["keys"] = f"ref('{table.keys_name}')"
     has_keys = bool(table.settings.keys)
+    masked = table.settings.mask
     in_table = table.settings.history == "table"  # a view is worked out from all of staging whenever it is read
     yield _model(
         table.staging_name,
         f"Every change of {name} ever received, once, in order.{about}",
         [*table.columns, *added(table, STAGING_COLUMNS)],
         _data_tests("each_change_once", of_table, each_run=has_keys),
+        masked,
     )
     if table.keys_name:
         yield _model(
@@ -73,6 +75,7 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
                 *_data_tests("history_intervals_do_not_overlap", of_table, each_run=in_table),
                 *(_data_tests("history_equals_rebuild_from_staging", rebuilt_from, each_run=True) if in_table else []),
             ],
+            masked,
         )
     yield _model(
         table.final_name,
@@ -86,6 +89,7 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
             ),
             *_data_tests("final_equals_rebuild_from_staging", rebuilt_from, each_run=has_keys),
         ],
+        masked,
     )
 
 
@@ -111,13 +115,17 @@ def _data_tests(name: str, arguments: dict[str, Any], *, each_run: bool) -> list
     return [tagged(NIGHTLY), *([tagged(EACH_RUN, touched_only=True)] if each_run else [])]
 
 
-def _model(name: str, description: str, columns: Sequence[Column], tests: list[Any]) -> dict[str, Any]:
+def _model(
+    name: str, description: str, columns: Sequence[Column], tests: list[Any], masked: Collection[str] = ()
+) -> dict[str, Any]:
+    """masked: the columns that `mask` makes; its SQL, which may hold a secret, is not told."""
     model: dict[str, Any] = {"name": name, "description": description}
     model["columns"] = [
         {
             "name": column.name,
             **({"data_type": column.data_type} if column.data_type else {}),
-            "description": column.description or f"{column.name} of the source table.",
+            "description": column.description
+            or f"{column.name} of the source table{', masked' if column.name in masked else ''}.",
         }
         for column in columns
     ]

@@ -115,9 +115,10 @@ class Table:
         else:
             left_out = left_out or {*self.settings.old_keys.values(), self.settings.operation or ""}
             published = [c for c in self.columns if c.name not in left_out]
-        there = [c.name for c in published]
-        new = [Column(name, "", f"Made from other columns: {sql}.") for name, sql in made.items() if name not in there]
-        return (*(Column(c.name, "", c.description) if c.name in made else c for c in published), *new)
+        there = {c.name: c.description for c in published}
+        # one in place of a column that came is what the table says of that, if it says something
+        as_made = {name: Column(name, "", there.get(name) or f"Made by {sql}.") for name, sql in made.items()}
+        return (*(as_made.get(c.name, c) for c in published), *(c for name, c in as_made.items() if name not in there))
 
     @property
     def deletes_softly(self) -> bool:

@@ -358,6 +358,20 @@ def test_types_that_an_expression_decides_are_left_out(tmp_path: Path) -> None:
     assert columns["_cdc_key_before"]["data_type"] == "struct<id: int>"
 
 
+def test_what_a_column_is_made_of_is_told_in_its_description(tmp_path: Path) -> None:
+    made = {"expressions": {"region": "upper(region)", "twice": "2 * seq"}, "mask": {"op": "sha2(op, 256)"}}
+    tables = {"t": TABLE | made, "bag": TABLE | {"keys": [], "keyless": "multiset"}}
+    columns = [{"name": name, "data_type": "string" if name != "seq" else "bigint"} for name in ("id", "region", "op", "seq")]
+    models = yaml.safe_load(generated(tmp_path, source(tables=tables, columns=columns))["models/shop/_models.yml"])["models"]
+    told = {model["name"]: {column["name"]: column["description"] for column in model["columns"]} for model in models}
+    assert told["stg_shop__t"]["region"] == "region of the source table."
+    for name in ("hist_shop__t", "final_t"):
+        assert (told[name]["region"], told[name]["twice"]) == ("Made by upper(region).", "Made by 2 * seq.")
+    assert {told[name]["op"] for name in ("stg_shop__t", "hist_shop__t", "final_t")} == {"op of the source table, masked."}
+    assert told["stg_shop__t"]["_cdc_key_before"].startswith("The key before")
+    assert told["stg_shop__bag"]["_cdc_key_before"].startswith("The row as it was before")
+
+
 def test_every_test_is_nightly_and_those_that_keys_make_cheap_are_of_each_run(tmp_path: Path) -> None:
     tables = {
         "seen": TABLE, "kept": TABLE | {"history": "table"}, "log": TABLE | {"insert_only": True},
