@@ -73,7 +73,7 @@ with changes as (
 {{ delta_cdc.changes_of_entities(settings, known, keys) }}
 ),
 {{ delta_cdc.entity_states(settings, known, with_life=true) }},
-{{ delta_cdc.with_truncates(settings, with_life=true) }},
+{{ delta_cdc.with_truncates() }},
 timed as (
   select *, max(_cdc_occurred_at) over (
     partition by _cdc_entity

@@ -123,23 +123,26 @@ where not exists (select 1 from history
 {%- endmacro %}
 
 
-{#- The CTE `with_truncates`, of `states`: also the truncate that ends what lives below it, with an entity's newest values. -#}
-{% macro with_truncates(settings, with_life=false) -%}
-with_truncates as (
-  select *, false as _cdc_is_truncate from states
-  union all
-  select * except (_cdc_newest_first), true from (
-    select
-      _cdc_entity, _cdc_epoch, 1 as _cdc_after, _cdc_truncates[_cdc_epoch]._cdc_sequence as _cdc_sequence,
-      _cdc_truncates[_cdc_epoch]._cdc_ordinal as _cdc_ordinal,
-      _cdc_truncates[_cdc_epoch]._cdc_batch_id as _cdc_batch_id, _cdc_truncates[_cdc_epoch]._cdc_row as _cdc_row,
-      _cdc_truncates[_cdc_epoch]._cdc_occurred_at as _cdc_occurred_at, true as _cdc_ends, _cdc_truncates,
-      {%- if with_life %}{% for name in delta_cdc._names_of_life(settings) %} {{ name }},{% endfor %}{% endif %}
-      {{ delta_cdc.column_list(settings['keys'] + (settings['columns'] | reject('in', settings['keys']) | list)) }},
-      row_number()
-        over (partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_first
-    from states where _cdc_epoch < size(_cdc_truncates)
-  ) where _cdc_newest_first = 1
+{#- The CTE `with_truncates`, of `states`: also the truncate that ends what lives below it, with an entity's newest values. What
+    `states` costs is paid once: a union of two readings of it would be paid twice. -#}
+{% macro with_truncates() -%}
+{%- set order = delta_cdc.order_columns() -%}
+{%- set changed = ['_cdc_after'] + order + ['_cdc_occurred_at', '_cdc_ends'] -%}
+{%- set of_truncate = [] -%}
+{%- for column in order + ['_cdc_occurred_at'] -%}
+  {%- do of_truncate.append('_cdc_truncates[_cdc_epoch].' ~ column ~ ' as ' ~ column) -%}
+{%- endfor -%}
+with_truncates as (  -- each state, and after the newest of a row that a truncate ends, that truncate
+  select * except ({{ changed | join(', ') }}, _cdc_newest_first), inline(array_compact(array(
+      struct({{ changed | join(', ') }}, false as _cdc_is_truncate),
+      if(_cdc_newest_first = 1 and _cdc_epoch < size(_cdc_truncates),
+        struct(1 as _cdc_after, {{ of_truncate | join(', ') }}, true as _cdc_ends, true as _cdc_is_truncate), null))))
+      as ({{ changed | join(', ') }}, _cdc_is_truncate)
+  from (
+    select *, row_number()
+      over (partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_of_states('desc') }}) as _cdc_newest_first
+    from states
+  )
 )
 {%- endmacro %}
 
@@ -148,7 +151,7 @@ with_truncates as (
 {% macro _spans(settings, staging) -%}
 {%- set tracked = settings['tracked'] + (settings['keys'] | reject('in', settings['tracked']) | list) -%}
 {{ delta_cdc.entity_states(settings, staging) }},
-{{ delta_cdc.with_truncates(settings) }},
+{{ delta_cdc.with_truncates() }},
 timed as (  -- source time never runs backwards along the order
   select *,
     max(_cdc_occurred_at) over (

@@ -2973,6 +2973,13 @@ def test_K1_a_history_table_with_nothing_new_is_shown_with_its_key_changes() -> 
     assert "left join s.int as k" in macros["history"]("source", "s.stg", "s.int")
 
 
+def test_H1_A8_the_states_of_a_history_are_worked_out_once() -> None:
+    """A CTE that is read twice is worked out twice."""
+    settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["id", "a"], "partition_by": []}
+    for sql in (MACROS["_history_rows"](settings, "stg", None), MACROS["_final_as_of"](settings, "stg", None, "true")):
+        assert len(re.findall(r"\bfrom states\b", sql)) == 1
+
+
 def test_H1_the_types_of_a_history_stand_in_one_line_of_its_sql() -> None:
     settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["a"]}
     sql = MACROS["_history_rows"](settings, "stg", None, ["a\rb int", "c\nd int"])
