@@ -53,7 +53,7 @@ events as (
 lives as (
   select *,
     count_if(_cdc_ends) over (
-      partition by _cdc_entity, _cdc_epoch order by {{ delta_cdc.order_of_states() }}
+      partition by _cdc_entity order by {{ delta_cdc.order_of_states() }}
       rows between unbounded preceding and 1 preceding) as _cdc_life
   from events
 )

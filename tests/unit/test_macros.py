@@ -2980,6 +2980,13 @@ def test_H1_A8_the_states_of_a_history_are_worked_out_once() -> None:
         assert len(re.findall(r"\bfrom states\b", sql)) == 1
 
 
+def test_A8_the_changes_of_a_row_stay_together_from_their_lives_on() -> None:
+    """What is apart by row and by truncate has to be put together by row for all that follows: one shuffle more."""
+    settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["id", "a"], "partition_by": []}
+    for sql in (MACROS["_history_rows"](settings, "stg", None), MACROS["_final_rows"](settings, "stg", None)):
+        assert re.findall(r"partition by ([\w, ]+?)\s+order by", sql)[0] == "_cdc_entity"
+
+
 def test_H1_the_types_of_a_history_stand_in_one_line_of_its_sql() -> None:
     settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["a"]}
     sql = MACROS["_history_rows"](settings, "stg", None, ["a\rb int", "c\nd int"])
