@@ -244,9 +244,15 @@ from present
 {%- set rows = delta_cdc.staged_rows(settings, staging) -%}
 {%- if settings.surrogate == 'hash' -%}
   {%- set values = delta_cdc._values_of_multiset(settings) -%}
+  {%- set inserts = "_cdc_error is null and _cdc_op in ('I', 'R')" -%}
+  {%- set equal = '' -%}
+  {%- if done >= 0 -%}  {#- of the rows of before those that are equal to a new one are counted, and no others -#}
+    {%- set equal = ' left semi join (select ' ~ delta_cdc.column_list(values) ~ ' from ' ~ rows ~ ' where _cdc_batch_id > '
+          ~ done ~ ' and ' ~ inserts ~ ') as _cdc_new on ' ~ delta_cdc.same_columns(values, '_cdc_new', '_cdc_staged') -%}
+  {%- endif -%}
   {%- set rows = '(select *, row_number() over (partition by ' ~ delta_cdc.column_list(values)
         ~ ' order by _cdc_batch_id, _cdc_row) as _cdc_occurrence from '
-        ~ rows ~ " where _cdc_error is null and _cdc_op in ('I', 'R'))" -%}
+        ~ rows ~ ' as _cdc_staged' ~ equal ~ ' where ' ~ inserts ~ ')' -%}
   {%- set rows = '(select *, ' ~ delta_cdc._surrogate(values) ~ ' as _cdc_key from ' ~ rows ~ ')' -%}
 {%- endif -%}
 select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}

@@ -2987,6 +2987,26 @@ def test_A8_the_changes_of_a_row_stay_together_from_their_lives_on() -> None:
         assert re.findall(r"partition by ([\w, ]+?)\s+order by", sql)[0] == "_cdc_entity"
 
 
+def test_N1_the_surrogates_of_what_is_appended_are_those_of_a_rebuild_and_look_at_equal_rows_only() -> None:
+    settings = {**SETTINGS, "keys": [], "keyless": "append", "surrogate": "hash", "columns": ["id"], "partition_by": [],
+                "column_types": {"id": "int"}}  # fmt: skip
+    with duckdb.connect() as connection:
+        connection.execute(
+            """create table stg as select *, null as _cdc_error, 'I' as _cdc_op from (values
+              (0, 0, 1), (0, 1, 1), (0, 2, 2), (1, 0, null), (1, 1, 3), (2, 0, 1), (2, 1, null), (2, 2, 4), (2, 3, 1)
+            ) as s (_cdc_batch_id, _cdc_row, id)"""
+        )
+
+        def keys_of(done: int) -> list[tuple]:
+            sql = load({"_surrogate": lambda _: "_cdc_occurrence"})["_final_appended"](settings, "stg", done)
+            assert ("left semi join (select `id` from stg where _cdc_batch_id > 1 and" in sql) is (done == 1)
+            sql = sql.replace("left semi join", "semi join").replace("<=>", "is not distinct from").replace("`", '"')
+            return connection.execute(sql + " order by all").fetchall()
+
+        assert keys_of(1) == [(1, 3), (1, 4), (4, 1), (None, 2)]
+        assert set(keys_of(1)) <= set(keys_of(-1))
+
+
 def test_H1_the_types_of_a_history_stand_in_one_line_of_its_sql() -> None:
     settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["a"]}
     sql = MACROS["_history_rows"](settings, "stg", None, ["a\rb int", "c\nd int"])
