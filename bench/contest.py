@@ -1,8 +1,8 @@
 """B1, B2, B3, B1w: whole runs beside what one would write by hand
 
 All contestants have the same data, Spark settings, JVM flags and number of threads, and tables without deletion vectors unless
-they are large. They take turns, each run in a fresh process, the start of Python and of the JVM included. The rows, and a first
-change set, do not count.
+they are large. They take turns, each run in a fresh process, the start of Python and of the JVM included, the JVM's end not. The
+rows, and a first change set, do not count.
 
 - **B1** one change set of 1,000 inserts, updates and deletes for every table. **B2** the same tables, nothing new; by
   `delta-cdc run` too, beside a `dbt run` of a project with one empty model. **B3** only five of the tables have a change set.

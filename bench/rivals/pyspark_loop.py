@@ -72,7 +72,6 @@ def main(job_file: str, *options: str) -> None:
         spark.sql("create database bench")
     with ThreadPoolExecutor(job["threads"]) as pool:
         list(pool.map(work, job["tables"]))
-    spark.stop()
 
 
 if __name__ == "__main__":
