@@ -1,8 +1,9 @@
 """B1, B2, B3, B1w: whole runs beside what one would write by hand
 
-All contestants have the same data, Spark settings, JVM flags and number of threads, and tables without deletion vectors unless
-they are large. They take turns, each run in a fresh process, the start of Python and of the JVM included, the JVM's end not. The
-rows, and a first change set, do not count.
+All contestants have the same data, heap and number of threads, and tables without deletion vectors unless they are large. A rival
+stands here twice: with the Spark settings and JVM flags of delta_cdc, generated code for a table of over 200,000 rows included,
+and as it comes, with Spark's own; the quicker one counts. They take turns, each run in a fresh process, the start of Python and
+of the JVM included, the JVM's end not. The rows, and a first change set, do not count.
 
 - **B1** one change set of 1,000 inserts, updates and deletes for every table. **B2** the same tables, nothing new; by
   `delta-cdc run` too, beside a `dbt run` of a project with one empty model. **B3** only five of the tables have a change set.
@@ -108,7 +109,7 @@ def _result(
             cpu, peak, other = ([getattr(s, key) for s in some] for key in ("cpu_seconds", "peak_mb", "other_cpu_seconds"))
             shown.append([benchmark, title, wall[benchmark][title], cpu, peak, other])
     walls, cpus, heaps = ([each[key] for each in resident] for key in ("wall", "cpu", "heap"))
-    ours, loop, stock = (next(title for title in wall["B1"] if title.startswith(start)) for start in ("delta", "(a)", "(b)"))
+    ours, loop, stock = (_quickest(wall["B1"], start) for start in ("delta", "(a)", "(b)"))
     shown.append(["B1w", ours, walls, cpus, whole.peak_mb, whole.other_cpu_seconds])
     cold = wall["B1"][ours]
     most = (median(wall["B2"][ours]) + few * median(cold) / tables) / median(cold)
@@ -145,6 +146,11 @@ def _result(
             " many rows as the feed leaves."
         ),
     }
+
+
+def _quickest(wall: Mapping[str, Sequence[float]], start: str) -> str:
+    """Of the contestants whose titles begin so."""
+    return min((title for title in wall if title.startswith(start)), key=lambda title: median(wall[title]))
 
 
 def _agree(live: Mapping[str, int], finals: Mapping[str, Mapping[str, Sequence[str]]]) -> None:

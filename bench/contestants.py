@@ -1,4 +1,7 @@
-"""The contestants: what each is made of, how change sets reach it, the command that is measured."""
+"""The contestants: what each is made of, how change sets reach it, the command that is measured.
+
+A rival runs twice: with the settings that delta_cdc has, for a large table those that its models get, and with Spark's own.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,22 @@ from bench.warm import SCHEMA, event_log
 from dbt.adapters.sparkdelta.class_archive import settings_with_jars
 from dbt.adapters.sparkdelta.jars import jar_paths
 from dbt.adapters.sparkdelta.settings import spark_settings
+from dbt.adapters.sparkdelta.tuning import A_TASK_A_CORE, LARGE_TABLES
 
 RIVALS = Path(__file__).resolve().parent / "rivals"
 THREADS = 4
-# Where delta_cdc's own `deletion_vectors: auto` switches them on; the rivals have them from the start.
+# Where delta_cdc's own `deletion_vectors: auto` switches them on; the rivals have them from the start. Of such a size (4 MB) on
+# `adapter.tune_for` gives a model generated code.
 LARGE = 200_000
+LARGE_SETTINGS = LARGE_TABLES | dict.fromkeys(A_TASK_A_CORE, str(os.cpu_count()))
+AS_IT_COMES = ", as it comes"
+# In place of what the adapter has with `tuned_for: large_tables`.
+SPARKS_OWN = {
+    "spark.sql.shuffle.partitions": "200",
+    "spark.databricks.delta.snapshotPartitions": "50",
+    "spark.databricks.delta.allFilesInCrc.enabled": "true",
+    "spark.buffer.pageSize": "16m",  # what Spark takes with 2 GB and 2 cores
+}
 # titles of B2 alone; FIRST: after a `dbt run`, which leaves no note of what it read
 COMMAND, FIRST, EMPTY = "delta-cdc run", "delta-cdc run, the first", "dbt run of one empty model"
 
@@ -60,7 +74,13 @@ class Contestant:
 
 
 def contestants(work: Path, tables: Sequence[Table]) -> list[Contestant]:
-    return [delta_cdc(work / "delta_cdc", tables), _loop(work / "loop", tables), _stock(work / "stock", tables)]
+    return [
+        delta_cdc(work / "delta_cdc", tables),
+        _loop(work / "loop", tables, own=False),
+        _loop(work / "loop_own", tables, own=True),
+        _stock(work / "stock", tables, own=False),
+        _stock(work / "stock_own", tables, own=True),
+    ]
 
 
 def delta_cdc(
@@ -130,17 +150,24 @@ def one_empty_model(folder: Path) -> Contestant:
     return Contestant(EMPTY, folder, [_tool("dbt"), "run", *_where(project)])
 
 
-def _loop(folder: Path, tables: Sequence[Table]) -> Contestant:
+def _loop(folder: Path, tables: Sequence[Table], own: bool) -> Contestant:
+    """own: with Spark's own settings."""
     folder.mkdir(parents=True)
+    settings = spark_settings(folder / "lake", SPARKS_OWN, "large_tables") if own else spark_settings(folder / "lake", {})
     job = folder / "job.json"
     job.write_text(
         json.dumps(
             {
-                "spark": settings_with_jars(spark_settings(folder / "lake", {}), jar_paths()),
+                "spark": settings_with_jars(settings, jar_paths()),
                 "landing": str(folder / "landing"),
                 "threads": THREADS,
                 "tables": [
-                    {"name": table.name, "partitioned": table.partitioned, "deletion_vectors": table.rows > LARGE}
+                    {
+                        "name": table.name,
+                        "partitioned": table.partitioned,
+                        "deletion_vectors": table.rows > LARGE,
+                        "settings": {} if own else _settings_for(table),
+                    }
                     for table in tables
                 ],
             },
@@ -148,21 +175,32 @@ def _loop(folder: Path, tables: Sequence[Table]) -> Contestant:
         )
     )
     command = [sys.executable, str(RIVALS / "pyspark_loop.py"), str(job)]
-    return Contestant("(a) PySpark loop", folder, command, first=["--create"])
+    return Contestant(f"(a) PySpark loop{AS_IT_COMES if own else ''}", folder, command, first=["--create"])
 
 
-def _stock(folder: Path, tables: Sequence[Table]) -> Contestant:
+def _settings_for(table: Table) -> dict[str, str]:
+    """What delta_cdc's models of such a table set in their sessions."""
+    return LARGE_SETTINGS if table.rows > LARGE else {}
+
+
+def _stock(folder: Path, tables: Sequence[Table], own: bool) -> Contestant:
+    """own: with Spark's own settings."""
     project = folder / "project"
     shutil.copytree(RIVALS / "dbt_stock", project, ignore=shutil.ignore_patterns("templates", "README.md"))
     (project / "models").mkdir()
-    for path, text in _stock_models(tables):
+    for path, text in _stock_models(tables, own):
         (project / "models" / path).write_text(text)
+    if own:
+        profile = yaml.safe_load((project / "profiles.yml").read_text())
+        profile["dbt_stock"]["outputs"]["dev"] |= {"tuned_for": "large_tables", "server_side_parameters": SPARKS_OWN}
+        (project / "profiles.yml").write_text(yaml.safe_dump(profile))
     environment = {"BENCH_LAKE": str(folder / "lake"), "BENCH_LANDING": str(folder / "landing")}
     command = [_tool("dbt"), "run", *_where(project)]
-    return Contestant("(b) plain dbt project", folder, command, environment=environment, keeps_files=False)
+    title = f"(b) plain dbt project{AS_IT_COMES if own else ''}"
+    return Contestant(title, folder, command, environment=environment, keeps_files=False)
 
 
-def _stock_models(tables: Sequence[Table]) -> Iterator[tuple[str, str]]:
+def _stock_models(tables: Sequence[Table], own: bool) -> Iterator[tuple[str, str]]:
     for layer in ("stg", "final"):
         template = Template((RIVALS / "dbt_stock" / "templates" / f"{layer}.sql").read_text())
         for table in tables:
@@ -173,6 +211,7 @@ def _stock_models(tables: Sequence[Table]) -> Iterator[tuple[str, str]]:
                     month=f"{MONTH}, " if table.partitioned else "",
                     partition_by="'month'" if table.partitioned else "none",
                     deletion_vectors=str(table.rows > LARGE).lower(),
+                    settings=[] if own else [f"set {key}={value}" for key, value in _settings_for(table).items()],
                 ),
             )
 

@@ -17,7 +17,7 @@ DRIVER_MB = 4096
 HEAD = """\
 <!-- written by make bench -->
 # Benchmarks
-`make bench` measures all sections in one sitting of about an hour, and writes this page and `bench/results.json`. `SIZE=full`
+`make bench` measures all sections in some hour and a half, and writes this page and `bench/results.json`. `SIZE=full`
 has the sizes of the goals, and takes a day. `ONLY=B1,B4` measures some sections and leaves the others' figures: each says of
 which commit they are, and one without any is not here. `SET='rows=20000 repeats=1'` has other sizes. It needs Linux
 and a machine that does nothing else: what others used meanwhile is measured too, and told.

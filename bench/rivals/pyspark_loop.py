@@ -1,7 +1,8 @@
 """The loop one would write by hand: python pyspark_loop.py JOB [--create]
 
 For each table, in a thread pool: read the new change files, append them to staging, keep the newest change a key, one
-MERGE into final. JOB is a JSON file: spark (settings), landing (folder), threads, tables (name, partitioned, deletion_vectors).
+MERGE into final. JOB is a JSON file: spark (settings), landing (folder), threads, tables (name, partitioned, deletion_vectors,
+settings of a session of its own).
 
 --create: make the final tables first.
 """
@@ -64,9 +65,12 @@ def main(job_file: str, *options: str) -> None:
     spark = SparkSession.builder.config(map=job["spark"]).getOrCreate()
 
     def work(table: dict[str, Any]) -> None:
+        session = spark.newSession() if table["settings"] else spark
+        for key, value in table["settings"].items():
+            session.conf.set(key, value)
         if "--create" in options:
-            create(spark, table)
-        load(spark, table, Path(job["landing"]))
+            create(session, table)
+        load(session, table, Path(job["landing"]))
 
     if "--create" in options:
         spark.sql("create database bench")

@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 from bench.compare import differences
+from bench.contest import _quickest
+from bench.contestants import _stock_models
 from bench.data import Table, change_set_name, tables, write_change_sets
 from bench.page import FOLDER, PAGE, page
 from bench.plot import svg
@@ -51,6 +53,17 @@ def test_contestants_that_agree_with_each_other_and_the_feed_are_equal() -> None
     assert differences({"t00": 2}, {"a": {"t00": ["2", "77"]}, "b": {"t00": ["2", "77"]}}) == []
     assert differences({"t00": 2}, {"a": {"t00": ["2", "77"]}, "b": {"t00": ["2", "78"]}}) != []
     assert differences({"t00": 3}, {"a": {"t00": ["2", "77"]}, "b": {"t00": ["2", "77"]}}) != []
+
+
+def test_a_large_table_of_a_plain_dbt_project_has_the_settings_that_delta_cdc_gives_itself() -> None:
+    models = dict(_stock_models([SMALL, Table("t01", 1_000_000, False)], own=False))
+    tuned = [name for name, text in models.items() if "set spark.sql.codegen.wholeStage=true" in text]
+    assert tuned == ["stg_t01.sql", "final_t01.sql"]
+    assert not any("set spark" in text for _, text in _stock_models([Table("t01", 1_000_000, False)], own=True))
+
+
+def test_the_quicker_one_of_a_rivals_two_ways_counts() -> None:
+    assert _quickest({"delta_cdc": [1], "(a) loop": [5, 1, 5], "(a) loop, own": [4, 4, 9]}, "(a)") == "(a) loop, own"
 
 
 def result(value: float) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 -- stg_$table: every change of $table
-{{ config(materialized='incremental', incremental_strategy='append', file_format='delta') }}
+{{ config(materialized='incremental', incremental_strategy='append', file_format='delta', pre_hook=$settings) }}
 select change.*
 from (
     select from_json(value, 'op string, seq bigint, id bigint, name string, amount decimal(12,2), day date') as change
