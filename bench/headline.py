@@ -16,7 +16,7 @@ from typing import Any
 from bench.data import CHANGES, Table, change_set_name, write_change_sets
 from bench.grown import Grown
 from bench.result import Cell, Result, drift, target
-from bench.warm import cpu_seconds, files_of, heap_megabytes, large_session, say, warm_project
+from bench.warm import SCHEMA, cpu_seconds, files_of, heap_megabytes, large_session, say, warm_project
 
 SIZES = {
     "small": {"tables": 65, "large": 2, "large_rows": 2_000_000, "rows": 5_000, "cycles": 5},
@@ -42,8 +42,9 @@ def measure(work: Path, *, tables: int, large: int, large_rows: int, rows: int, 
     large_ones = [f"large{number}" for number in range(large)]
     project = warm_project(work, [*small_ones, *large_ones], threads=4)
     session = large_session(project)
-    for name in small_ones:
-        write_change_sets(work / "feed" / name, Table(name, rows, False), change_sets=cycles + 1)
+    live = {
+        name: write_change_sets(work / "feed" / name, Table(name, rows, False), change_sets=cycles + 1)[-1] for name in small_ones
+    }
     grown = [Grown.of(project, session, work / "landing" / name, large_rows) for name in large_ones]
     shown: list[list[Cell]] = []
     walls, heaps = [], []
@@ -69,6 +70,9 @@ def measure(work: Path, *, tables: int, large: int, large_rows: int, rows: int, 
         if number >= 2:
             walls.append(wall)
             heaps.append(heap)
+    for name, expected in live.items():
+        found = session.sql(f"select count(*) from {SCHEMA}.final_{name}").collect()[0][0]
+        assert found == expected, f"{name}: {found} rows of {expected} are in final"
     return {
         "tables": [{"head": HEAD, "rows": shown}],
         "targets": [
@@ -81,7 +85,10 @@ def measure(work: Path, *, tables: int, large: int, large_rows: int, rows: int, 
                 "wall": [(number, round(wall, 1)) for number, wall in enumerate(walls, 1)]
             }}
         ],
-        "compared": "After each cycle the large finals had the change set's rows, without those that it deletes.",
+        "compared": (
+            "After each cycle the large finals had the change set's rows, without those that it deletes; at the end the others"
+            " had as many rows as the feed leaves."
+        ),
     }  # fmt: skip
 
 
