@@ -3,10 +3,12 @@
 Chains of 1, 2, 4, … key changes, as many of each length, among changes of keys that never change; and one long chain alone.
 In one warm process with generated code. The loop is spared all but the key changes' links, which it takes from ranking each
 key's changes once, and the ranking again in each round. It ends after some rounds; its whole time is then told from the last
-ten of them."""
+ten of them. Heap: of Java, in use after a collection, with the changes kept, before the resolver and when nobody uses its rows
+any more."""
 
 from __future__ import annotations
 
+import gc
 import math
 import time
 from pathlib import Path
@@ -14,8 +16,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from bench.result import Cell, Result, Target, target
-from bench.warm import say
+from bench.result import FLAT, Cell, Result, Target, target
+from bench.warm import heap_megabytes, say
 from dbt.adapters.sparkdelta.session import root_session
 from delta_cdc.resolver import resolve
 
@@ -89,6 +91,15 @@ def one_link_a_round(given: Any, rounds: int) -> tuple[int, int, float]:
     return done, count, sum(took[-10:]) / len(took[-10:])
 
 
+def _kept_megabytes() -> int:
+    """Of Java's heap, without blocks of frames that nobody has any more: one collection finds these, Spark drops them, and the
+    second one counts."""
+    gc.collect()
+    heap_megabytes()
+    time.sleep(5)
+    return heap_megabytes()
+
+
 def _kept(frame: Any) -> Any:
     """Its rows, computed, without the size that Spark guesses: that of a join of joins is squared each round, and a number of
     2^30 digits ends the process."""
@@ -114,11 +125,15 @@ def measure(work: Path, *, changes: int, key_changes: int, longest: int, chain: 
         (f"one chain of {chain:,}", chain + 1, chain, chain, True),
     ):
         given, moved = made_changes(spark, count, moved, length, alone)
+        before = _kept_megabytes()
         started = time.monotonic()
         resolved = resolve(given)
         resolved.rows.write.format("noop").mode("overwrite").save()
         ours = time.monotonic() - started
         assert resolved.key_changes == moved, f"{resolved.key_changes} key changes of {moved}"
+        did_rounds = resolved.rounds
+        del resolved
+        after = _kept_megabytes()
         most = math.ceil(math.log2(length)) + 1
 
         started = time.monotonic()
@@ -126,15 +141,16 @@ def measure(work: Path, *, changes: int, key_changes: int, longest: int, chain: 
         did = time.monotonic() - started
         # the first key change of a chain needs no round
         whole = did + (length - 1 - rounds) * each if still_open else did
-        rows.append([title, f"{given.count():,}", f"{moved:,}", round(ours, 1), resolved.rounds, most,
+        rows.append([title, f"{given.count():,}", f"{moved:,}", round(ours, 1), did_rounds, most, before, after,
                      round(did, 1), rounds, round(whole), length - 1 if still_open else rounds])  # fmt: skip
         say(f"{rows[-1]}")
         targets += [
-            target(f"{title}: rounds", resolved.rounds, most),
+            target(f"{title}: rounds", did_rounds, most),
+            target(f"{title}: heap after the resolver to that before", after / before, FLAT),
             target(f"{title}: the resolver to the loop to its end", ours / whole, 0.1),
         ]
-        given.unpersist()
-    ours_head = ["", "changes", "key changes", "resolver, s", "rounds", "most rounds"]
+        del given
+    ours_head = ["", "changes", "key changes", "resolver, s", "rounds", "most rounds", "heap before, MB", "after, MB"]
     head = [*ours_head, "loop, s", "its rounds", "to its end, s", "rounds"]
     return {
         "tables": [{"head": head, "rows": rows}],
