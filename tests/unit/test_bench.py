@@ -13,9 +13,10 @@ from bench.compare import differences
 from bench.contest import _quickest
 from bench.contestants import _stock_models
 from bench.data import Table, change_set_name, tables, write_change_sets
+from bench.many_change_sets import tens
 from bench.page import FOLDER, PAGE, page
 from bench.plot import svg
-from bench.result import Plot
+from bench.result import FLAT, Plot, drift
 from bench.run import chosen, read
 from bench.section import SECTIONS, module_of
 
@@ -64,6 +65,14 @@ def test_a_large_table_of_a_plain_dbt_project_has_the_settings_that_delta_cdc_gi
 
 def test_the_quicker_one_of_a_rivals_two_ways_counts() -> None:
     assert _quickest({"delta_cdc": [1], "(a) loop": [5, 1, 5], "(a) loop, own": [4, 4, 9]}, "(a)") == "(a) loop, own"
+
+
+def test_a_checkpoint_in_each_ten_runs_counts() -> None:
+    dearer_checkpoints = [*([1.0] * 9 + [2.0]) * 3, *([1.0] * 9 + [9.0]) * 3]
+    assert drift("a run", dearer_checkpoints)["value"] == 1  # a median of runs sees nothing of them
+    assert drift("ten runs", tens(dearer_checkpoints))["value"] > FLAT
+    assert tens([7.0, *[1.0] * 10]) == [10]
+    assert tens([1.0, 2.0]) == [3]
 
 
 def result(value: float) -> dict[str, Any]:
