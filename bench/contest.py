@@ -125,7 +125,7 @@ def _result(
         ratio(f"B2: {COMMAND}, to a {EMPTY}", wall["B2"][COMMAND], wall["B2"][EMPTY], 1.2),
         target("B2: Spark jobs of the run, those of ledger and record included: fewer than tables", jobs, tables - 1),
         target("B2: commits to tables of the feed", commits, 0),
-        ratio(f"B3 to B1; at most B2 and {few} tables' share of B1", wall["B3"][ours], cold, round(most, 3)),
+        ratio(f"B3 to B1; at most B2 and {few} tables' share of B1", wall["B3"][ours], cold, round(most, 6)),
     ]
     bars: Plot = {
         "title": f"{tables} tables, median seconds of a whole run",

@@ -88,7 +88,8 @@ def _section(name: str, entry: Mapping[str, Any], plots: dict[str, str]) -> list
 
 def _line(target: Target) -> str:
     value, most = target["value"], target["most"]
-    return f"{target['what']} | {_figure(value)} | {_figure(most)} | {_verdict(value <= most)} |"
+    shown = _figure(value) if (value <= most) == (float(f"{value:.3g}") <= most) else f"{value:.4g}"
+    return f"{target['what']} | {shown} | {_figure(most)} | {_verdict(value <= most)} |"
 
 
 def _verdict(met: bool) -> str:

@@ -54,7 +54,7 @@ def ratio(what: str, values: Sequence[float], of: Sequence[float], most: float) 
 
 
 def target(what: str, value: float, most: float) -> Target:
-    return {"what": what, "value": round(value, 3), "most": most}
+    return {"what": what, "value": round(value, 6), "most": most}
 
 
 def drift(what: str, values: Sequence[float]) -> Target:

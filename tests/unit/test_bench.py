@@ -16,7 +16,7 @@ from bench.data import Table, change_set_name, tables, write_change_sets
 from bench.many_change_sets import tens
 from bench.page import FOLDER, PAGE, page
 from bench.plot import svg
-from bench.result import FLAT, Plot, drift
+from bench.result import FLAT, Plot, drift, target
 from bench.run import chosen, read
 from bench.section import SECTIONS, module_of
 
@@ -103,6 +103,12 @@ def test_the_page_says_which_target_is_missed_and_that_others_disturbed() -> Non
     assert text.count("Not to be relied upon") == 1
     assert set(plots) == {"B1_1.svg", "B1_2.svg", "B4_1.svg", "B4_2.svg"}
     assert all(f"(benchmarks/{name})" in text for name in plots)
+
+
+def test_no_rounding_meets_a_target() -> None:
+    missed = entry(1)
+    missed["result"]["targets"] = [target("final to a plain MERGE", 0.1254, 0.125)]
+    assert "| final to a plain MERGE | 0.1254 | 0.125 | **missed** |" in page({"B4": missed})[0]
 
 
 def test_plots_are_well_formed() -> None:
