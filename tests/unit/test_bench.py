@@ -98,7 +98,7 @@ def test_the_page_says_which_target_is_missed_and_that_others_disturbed() -> Non
     text, plots = page({"B1": entry(1.2), "B4": entry(1.4, disturbed=True)})
     assert "| B1 | small | B1 to (a) | 1.2 | 1.3 | met |" in text
     assert "| B4 | small, disturbed | B1 to (a) | 1.4 | 1.3 | **missed** |" in text
-    assert "| B1 | 5,000 | 4,096 | **missed** |" in text  # memory
+    assert "| B1 | small | 5,000 | 4,096 | **missed** |" in text  # memory
     assert "| 1,000 | 2.0 (1.0 to 4.5) |" in text
     assert text.count("Not to be relied upon") == 1
     assert set(plots) == {"B1_1.svg", "B1_2.svg", "B4_1.svg", "B4_2.svg"}
