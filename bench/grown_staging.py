@@ -4,7 +4,7 @@ Change sets of 1,000 rows with no late change, with one in a hundred that update
 many all over the table. Staging begins with a run's rows and grows by inserts of new keys, some change sets a run, in one
 warm process; the models' times before and after are of runs after one that does not count, and before all of them there is a
 round that does not. Staging is as it was before the last of these runs, and files read are those of staging in that run, by the
-largest read of each model (Spark's event log)."""
+largest read of each model (Spark's event log), beside those that have changes of its late keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.scenarios.project import UserProject
 
 from bench.data import CHANGES
 from bench.result import Cell, Result, Target, target
-from bench.warm import SCHEMA, VALUES, deliver, event_log, large_session, rounded, run_seconds, say, warm_project
+from bench.warm import SCHEMA, VALUES, deliver, delta_table, event_log, large_session, rounded, run_seconds, say, warm_project
 
 SIZES = {
     "small": {"sets": 100, "rows": 2_000_000, "sets_a_run": 20, "repeats": 3},
@@ -65,26 +65,32 @@ class Feed:
         """Add rows to `shown`: what late changes cost now, and how much that is of what they cost at first."""
         late = max(changes // 100, 1)
         for kind, span in {"none": 0, "of the newest sets": newest, "all over": self.top}.items():
-            took, staging = [], ""
+            took, staging, version = [], "", 0
+            keys: list[int] = []
             for _ in range(repeats + 1):  # the first does not count
-                staging = self.describe()
-                top = self.top
-                salt = self.change_sets
+                staging, version = self.describe(), delta_table(self.project, "stg_feed__t").version()
+                keys = [self.top - number * (span // late) - self.change_sets for number in range(late if span else 0)]
                 self.deliver(changes, late=late if span else 0, step=span // late)
                 end = self._logged()
                 took.append(run_seconds(self.project, "t"))
                 read = files_read(self.events, end)
-                self.check([top - number * (span // late) - salt for number in range(late if span else 0)])
+                self.check(keys)
             parts = {part: rounded([each[part] for each in took[1:]]) for part in ("staging", "final", "both")}
             first = self.first.setdefault(kind, median(parts["both"]))
             self.growth[kind] = median(parts["both"]) / first
-            files = [read.get(model, 0) for model in ("staging", "final")]
+            files = [self.files_with(keys, version), *(read.get(model, 0) for model in ("staging", "final"))]
             self.shown.append([staging, kind, *parts.values(), round(self.growth[kind], 2), *files])
             say(f"{self.shown[-1]}")
 
     def describe(self) -> str:
         told = self.session.sql(f"describe detail {STAGING}").collect()[0]
         return f"{self.change_sets} sets, {self.top:,} keys, {told['numFiles']} files, {told['sizeInBytes'] / 1e6:,.0f} MB"
+
+    def files_with(self, keys: list[int], version: int) -> int:
+        """How many of staging's files, as they were at a version, have changes of these keys."""
+        values = ", ".join(map(str, keys)) or "null"
+        sql = f"select count(distinct _metadata.file_path) from {STAGING} version as of {version} where id in ({values})"
+        return int(self.session.sql(sql).collect()[0][0])
 
     def check(self, late: list[int]) -> None:
         """Final has each key once, and the late updates of this change set."""
@@ -148,7 +154,8 @@ def measure(work: Path, *, sets: int, rows: int, sets_a_run: int, repeats: int) 
         run_seconds(project, "t")
         say(f"{feed.change_sets} sets of {sets} after {time.monotonic() - started:.0f} s")
     feed.measure(CHANGES, repeats, 2 * size)
-    head = ["staging", "late keys", "staging, s", "final, s", "both, s", "to the first", "files that staging read", "final"]
+    seconds = ["staging, s", "final, s", "both, s"]
+    head = ["staging", "late keys", *seconds, "to the first", "files with the late keys", "that staging read", "final"]
     targets: list[Target] = [target(f"late keys {kind}: grown to first", value, 1.5) for kind, value in feed.growth.items()]
     return {
         "tables": [{"head": head, "rows": feed.shown}],
