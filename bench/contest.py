@@ -144,8 +144,8 @@ def _result(
         "plots": [bars, heap],
         "compared": (
             f"{tables - large} tables of {rows:,} rows, {large} of {big:,}, {min(PARTITIONED_TABLES, large)} of these partitioned"
-            " by month. After B2 the finals of all contestants were equal, in count and content; after B3 and B1w delta_cdc's had"
-            " as many rows as the feed leaves."
+            " by month, the others clustered by key. After B2 the finals of all contestants were equal, in count and content;"
+            " after B3 and B1w delta_cdc's had as many rows as the feed leaves."
         ),
     }
 

@@ -17,7 +17,7 @@ from string import Template
 
 import yaml
 
-from bench.data import COLUMNS, MONTH, MONTHS, Table, change_set_name
+from bench.data import CLUSTERED, COLUMNS, MONTH, MONTHS, Table, change_set_name
 from bench.process import PACKAGE
 from bench.warm import SCHEMA, event_log
 from dbt.adapters.sparkdelta.class_archive import settings_with_jars
@@ -103,7 +103,9 @@ def delta_cdc(
         "tables": [
             {
                 "name": table.name,
-                "config": {"meta": {"cdc": {"keys": ["id"]} | (MONTHS if table.partitioned else {})}},
+                "config": {
+                    "meta": {"cdc": {"keys": ["id"]} | (MONTHS if table.partitioned else CLUSTERED if table.clustered else {})}
+                },
                 "columns": [{"name": name, "data_type": kind, "description": name} for name, kind in COLUMNS.items()],
             }
             for table in tables
@@ -165,6 +167,7 @@ def _loop(folder: Path, tables: Sequence[Table], own: bool) -> Contestant:
                     {
                         "name": table.name,
                         "partitioned": table.partitioned,
+                        "clustered": table.clustered,
                         "deletion_vectors": table.rows > LARGE,
                         "settings": {} if own else _settings_for(table),
                     }
@@ -210,6 +213,7 @@ def _stock_models(tables: Sequence[Table], own: bool) -> Iterator[tuple[str, str
                     table=table.name,
                     month=f"{MONTH}, " if table.partitioned else "",
                     partition_by="'month'" if table.partitioned else "none",
+                    cluster_by="'id'" if table.clustered else "none",
                     deletion_vectors=str(table.rows > LARGE).lower(),
                     settings=[] if own else [f"set {key}={value}" for key, value in _settings_for(table).items()],
                 ),

@@ -29,21 +29,26 @@ COLUMNS = {
 ROW = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 MONTH = "date_format(day, 'yyyy-MM') as month"
 MONTHS = {"partition_by": [MONTH]}
+CLUSTERED = {"cluster_by": ["id"]}
 DAYS = [str(date(2024, 1, 1) + timedelta(days=n)) for n in range(731)]
 
 
 @dataclass(frozen=True)
 class Table:
-    """partitioned: final by the month of `day`."""
+    """partitioned: final by the month of `day`. clustered: final by `id`."""
 
     name: str
     rows: int
     partitioned: bool
+    clustered: bool = False
 
 
 def tables(count: int, rows: int, big: int) -> list[Table]:
-    """The first six are big, and three of those partitioned."""
-    return [Table(f"t{n:02d}", big if n < BIG_TABLES else rows, n < PARTITIONED_TABLES) for n in range(count)]
+    """The first six are big; three of those are partitioned, the others clustered."""
+    return [
+        Table(f"t{n:02d}", big if n < BIG_TABLES else rows, n < PARTITIONED_TABLES, PARTITIONED_TABLES <= n < BIG_TABLES)
+        for n in range(count)
+    ]
 
 
 def change_set_name(number: int) -> str:

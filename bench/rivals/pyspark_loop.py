@@ -1,8 +1,8 @@
 """The loop one would write by hand: python pyspark_loop.py JOB [--create]
 
 For each table, in a thread pool: read the new change files, append them to staging, keep the newest change a key, one
-MERGE into final. JOB is a JSON file: spark (settings), landing (folder), threads, tables (name, partitioned, deletion_vectors,
-settings of a session of its own).
+MERGE into final. JOB is a JSON file: spark (settings), landing (folder), threads, tables (name, partitioned, clustered,
+deletion_vectors, settings of a session of its own).
 
 --create: make the final tables first.
 """
@@ -27,6 +27,8 @@ def create(spark: SparkSession, table: dict[str, Any]) -> None:
     columns, partitions = FINAL, ""
     if table["partitioned"]:
         columns, partitions = f"{FINAL}, month string", "partitioned by (month)"
+    elif table["clustered"]:
+        partitions = "cluster by (id)"
     spark.sql(
         f"create table bench.final_{table['name']} ({columns}) using delta {partitions}"
         f" tblproperties ('delta.enableDeletionVectors' = '{str(table['deletion_vectors']).lower()}')"

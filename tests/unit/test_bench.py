@@ -43,11 +43,18 @@ def test_the_rows_that_it_says_are_left_are_those_of_its_changes(tmp_path: Path)
         assert len(rows) == expected
 
 
-def test_six_tables_are_big_and_three_of_them_partitioned() -> None:
+def test_six_tables_are_big_three_of_them_partitioned_and_three_clustered() -> None:
     made = tables(65, 5_000, 1_000_000)
     assert len(made) == 65
     assert [table.rows for table in made].count(1_000_000) == 6
     assert sum(table.partitioned for table in made) == 3
+    clustered = [table for table in made if table.clustered]
+    assert len(clustered) == 3
+    assert all(table.rows == 1_000_000 and not table.partitioned for table in clustered)
+    models = dict(_stock_models(made, own=False))
+    assert [name for name, text in models.items() if "liquid_clustered_by='id'" in text] == [
+        f"final_{table.name}.sql" for table in clustered
+    ]
 
 
 def test_contestants_that_agree_with_each_other_and_the_feed_are_equal() -> None:
