@@ -70,15 +70,16 @@ def measure(work: Path, *, tables: int, rows: int, big: int, repeats: int, warm:
         for contestant in everyone:
             run("before", contestant, number, chosen)
         run("before", empty, number)
+    commits = 0
     for number in range(BEFORE, b3):
         turn = number % len(everyone)
         order = [*everyone[turn:], *everyone[:turn]]
         for contestant in order:
             run("B1", contestant, number, chosen)
-        commits = _commits(ours)
+        before = _commits(ours)
         for contestant in (*order, replace(command, title=FIRST), command, empty):
             run("B2", contestant, number)
-        commits = _commits(ours) - commits
+        commits += _commits(ours) - before
 
     say("comparing the finals")
     found = finals_of(work / "compare", live, [contestant.finals for contestant in everyone])
