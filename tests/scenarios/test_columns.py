@@ -683,7 +683,8 @@ def test_K1_keys_that_changed_are_not_forgotten_by_a_setting(cols: Columns, tabl
 
 def test_K6_K4_a_pair_from_before_split_key_changes_is_one_once_its_key_is_touched(cols: Columns) -> None:
     assert cols.rows("final_pairs_since", "id, b") == [{"id": 2, "b": 1}]
-    assert cols.rows("hist_cols__pairs_since", "id, b", order="valid_from") == [{"id": 1, "b": 1}, {"id": 2, "b": 1}]
+    versions = cols.rows("hist_cols__pairs_since", "id, b, seq", order="valid_from")
+    assert versions == [{"id": 1, "b": 1, "seq": 10}, {"id": 2, "b": 1, "seq": 20}, {"id": 2, "b": 1, "seq": 30}]
 
 
 def test_A6_E7_a_partition_is_of_what_an_expression_makes(cols: Columns) -> None:
