@@ -26,6 +26,7 @@ MACROS = load(adapter=SimpleNamespace(misfits=lambda text, value, type_: f"{text
 def settings(format_: str, columns: dict[str, str], **given: Any) -> dict[str, Any]:
     """The settings of a table as the models have them; its first column is the key."""
     node = SimpleNamespace(
+        unique_id="feed.t",
         name="t",
         source_name="f",
         source_meta={"cdc": {"format": format_, "keys": list(columns)[:1], **given}},
