@@ -262,7 +262,7 @@
     the load may repeat, or none. beside: of the same change sets those that are not read again, or none. -#}
 {% macro _staging_sql(settings, lines, repeated=false, past=none, beside=none) -%}
 {%- set content = delta_cdc._content_columns(settings) -%}
-{%- set has_key = settings.get('keys') and settings.keyless == 'none' -%}
+{%- set has_key = delta_cdc.has_key(settings) -%}
 with {{ delta_cdc._staging_ctes(settings, lines, told=true) }}
 {%- if repeated %},
 once as (  -- O4: the first of equal changes, and in one change set only what differs from the change directly before it
@@ -313,7 +313,7 @@ select count(*) as n from (
 {{ delta_cdc._staging_sql(settings, lines, repeated) }}
 ) as _cdc_new
 where _cdc_error is not null
-{%- if not (settings.get('keys') and settings.keyless == 'none') %} and _cdc_sequence is not null{% endif %}
+{%- if not delta_cdc.has_key(settings) %} and _cdc_sequence is not null{% endif %}
   and exists (select 1 from {{ staging }} as past
     where past._cdc_error is not null and {{ delta_cdc.same_columns(delta_cdc._content_fields(), 'past', '_cdc_new') }})
 {%- endmacro %}

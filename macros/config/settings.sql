@@ -39,6 +39,9 @@
 {#- Whether a table's rows live and change; otherwise there is no history and nothing to resolve. -#}
 {% macro has_entities(settings) %}{{ return(not settings.insert_only and settings.keyless == 'none') }}{% endmacro %}
 
+{#- Whether a key tells rows apart, of insert-only tables too; without one equal rows of one change set are all rows (N1). -#}
+{% macro has_key(settings) %}{{ return((settings.get('keys') or []) | length > 0 and settings.keyless == 'none') }}{% endmacro %}
+
 
 {#- All tables of a feed, by name: {table: settings}. -#}
 {% macro feed_tables(feed) %}

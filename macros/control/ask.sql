@@ -136,8 +136,9 @@
 
 
 {#- {changes, final}: every change of the row that has or had the named key, in order, and the rows of final where its entities
-    ended, none where there is no final. is_late: something newer of the row had arrived before it. is_held: it waits for `accept`. is_last: what counts last of
-    its entity. staging: name of the model. The key comes beside the arguments: dbt writes those into logs. -#}
+    ended, none where there is no final. is_late: something newer of the row had arrived before it. is_held: it waits for
+    `accept`. is_last: what counts last of its entity. staging: name of the model. The key comes beside the arguments: dbt writes
+    those into logs. -#}
 {% macro explain(staging) %}
   {%- set table = delta_cdc._named_row(staging) -%}
   {%- set settings = table.settings -%}
@@ -258,8 +259,8 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
 {% endmacro %}
 
 
-{#- A row a staging table: how many changes were late, at or below what an earlier load had staged (as `rows_late` of `cdc_runs`), and
-    by how much of the source's time. staging: names of the models. -#}
+{#- A row a staging table: how many changes were late, at or below what an earlier load had staged (as `rows_late` of `cdc_runs`),
+    and by how much of the source's time. staging: names of the models. -#}
 {% macro late(staging) %}
   {%- set parts = [] -%}
   {%- for table in delta_cdc._staging_tables(names=staging) %}{% do parts.append(delta_cdc._lateness(table)) %}{% endfor -%}

@@ -70,8 +70,8 @@ when not matched and not s._cdc_goes then insert ({{ delta_cdc.column_list(keys)
 {% endmacro %}
 
 
-{#- What staging keeps of an erased row, as `_cdc_stays`: a hash of each key that it had, and for each row that it displaced (K7) the
-    delete that ends that row at its own key, so that it does not live again. -#}
+{#- What staging keeps of an erased row, as `_cdc_stays`: a hash of each key that it had, and for each row that it displaced (K7)
+    the delete that ends that row at its own key, so that it does not live again. -#}
 {% macro _stays_of_erased(table) -%}
 {%- set keys, keys_table = table.settings['keys'], delta_cdc._keys_table(table.settings) -%}
 {%- set nothing = [] -%}
@@ -89,8 +89,8 @@ select struct(*) as _cdc_stays from (
 {%- endmacro %}
 
 
-{#- The rows that the erased one displaced, and that stay: key, time, and the position of the last change that their transaction has
-    left at that key. Where another row displaced the erased one before that transaction ended, it displaces them now. -#}
+{#- The rows that the erased one displaced, and that stay: key, time, and the position of the last change that their transaction
+    has left at that key. Where another row displaced the erased one before that transaction ended, it displaces them now. -#}
 {% macro _ends_of_displaced(table, keys_table) -%}
 {%- set keys = table.settings['keys'] -%}
 with known as (  -- all usable changes at keys that were ever part of a key change

@@ -25,7 +25,9 @@
           ~ ', by which its rows are told. It has: ' ~ theirs | join(', ') ~ '.') -%}
   {%- endif -%}
   {%- set types = {} -%}
-  {%- for column in adapter.get_columns_in_relation(final) %}{% do types.update({column.name | lower: column.dtype}) %}{% endfor -%}
+  {%- for column in adapter.get_columns_in_relation(final) -%}
+    {%- do types.update({column.name | lower: column.dtype}) -%}
+  {%- endfor -%}
   {%- for key in keys if delta_cdc._counts_unknown(theirs[spelled[key | lower]], types[key | lower]) -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': ' ~ key ~ ', by which its rows are told, is a '
           ~ theirs[spelled[key | lower]] ~ ' in ' ~ against ~ ' and a ' ~ types[key | lower] ~ ' in ' ~ final
@@ -58,9 +60,10 @@
 {% endmacro %}
 
 
-{#- A value of the other side as final's type, null where it does not fit: Spark takes a number for seconds. Bytes in text are as export-snapshot writes them; of a
-    struct, an array, a map or a variant text is its JSON, for Spark casts none to them. A struct is cast by way of a variant,
-    which goes by the names of fields: a cast would go by their order. -#}
+{#- A value of the other side as final's type, null where it does not fit; a number is no moment, though Spark takes it for
+    seconds. Bytes in text are as export-snapshot writes them; of a struct, an array, a map or a variant text is its JSON, for
+    Spark casts none to them. A struct is cast by way of a variant, which goes by the names of fields: a cast would go by their
+    order. -#}
 {% macro _their_value(given, given_type, type, column) %}
   {%- if delta_cdc._counts_unknown(given_type, type) -%}{{ return('cast(null as ' ~ type ~ ')') }}{%- endif -%}
   {%- if type == 'binary' and given_type in ('string', 'variant') -%}

@@ -31,7 +31,8 @@ from (
 
 
 {#- An image with names where ENUM and SET columns have numbers (`sqlType` 4, and -7 or -2): `mysqlType` tells them,
-    `enum('a','b')`; TiCDC's `enum` does not. The first name of an enum is 1, and 0 the empty text; of a set each bit is a name, the lowest the first. -#}
+    `enum('a','b')`; TiCDC's `enum` does not. The first name of an enum is 1, and 0 the empty text; of a set each bit
+    is a name, the lowest the first. -#}
 {% macro _canal_names(image) -%}
 if(exists(map_values(body.mysqlType), type -> type rlike '(?i)^(enum|set)[(]'),
         transform_values({{ image }}, (name, value) -> if(

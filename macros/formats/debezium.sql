@@ -488,8 +488,8 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
   {{ return(delta_cdc._plain_value(text, given)) }}
 {% endmacro %}
 
-{#- A moment of `time.precision.mode` structured, an object of its parts, as a timestamp; null for what is none. zoned: false where
-    the column has no time zone: then its clock in UTC, for of a text with an offset Spark takes the clock, too. -#}
+{#- A moment of `time.precision.mode` structured, an object of its parts, as a timestamp; null for what is none. zoned: false
+    where the column has no time zone: then its clock in UTC, for of a text with an offset Spark takes the clock, too. -#}
 {% macro _of_parts(text, zoned=true) -%}
 if(startswith({{ text }}, '{'),
   transform(array(from_json({{ text }},

@@ -21,7 +21,7 @@ select
   {%- if to_stage %},
   -- or two hashes met: then it is looked at closely for nothing
   {% set hash = 'xxhash64(' ~ delta_cdc._content_columns(to_stage) | join(', ') ~ ')' -%}
-  {%- if not (to_stage.get('keys') and to_stage.keyless == 'none') -%}  {#- N1: equal rows of one change set are all rows -#}
+  {%- if not delta_cdc.has_key(to_stage) -%}  {#- N1: equal rows of one change set are all rows -#}
   {%- set changes = '(select *, min(_cdc_batch_id) over (partition by ' ~ hash ~ ') as _cdc_first from ' ~ changes ~ ')' -%}
   {%- set told_again = '_cdc_batch_id > _cdc_first and _cdc_sequence is not null' -%}
   count_if({{ told_again }}) as repeated,
@@ -38,7 +38,8 @@ select
   {%- if to_stage.split_key_changes %}
     or {{ 'count_if(_cdc_error is null and _cdc_sequence <= ' ~ highest ~ '._cdc_sequence)' if highest else '0' }} > 0
     or (count_if(_cdc_op = 'D') > 0 and count_if(_cdc_op = 'I') > 0){% endif %} as keys_may_move,
-  {{ "count_if(_cdc_op in ('U', 'D', 'T') and _cdc_error is null and _cdc_occurred_at is null)" if to_stage.get('occurred_at') else '0' }}
+  {{ "count_if(_cdc_op in ('U', 'D', 'T') and _cdc_error is null and _cdc_occurred_at is null)"
+      if to_stage.get('occurred_at') else '0' }}
     as timeless,
   typeof(any_value(_cdc_occurred_at)) as time_type,
   count(_cdc_undeclared) as undeclared,
