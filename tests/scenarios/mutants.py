@@ -298,7 +298,7 @@ MUTANTS = (
     ),
     Mutant(
         "Q1",
-        "macros/apply/staging.sql",
+        "macros/apply/changes.sql",
         "when _cdc_misfit is not null and {{",
         "when false and {{",
         ("column_retyped", "held_for_its_errors", "quarantine"),
@@ -324,7 +324,7 @@ MUTANTS = (
         "{%- if is_incremental() -%}",
         ("columns_come_and_go",),
     ),
-    Mutant("E2", "macros/apply/staging.sql", "{%- if old -%}", "{%- if false -%}", ("column_renamed",)),
+    Mutant("E2", "macros/apply/changes.sql", "{%- if old -%}", "{%- if false -%}", ("column_renamed",)),
     Mutant(
         "E3",
         "macros/apply/final_evolution.sql",
@@ -334,21 +334,21 @@ MUTANTS = (
     ),
     Mutant(
         "E4",
-        "macros/apply/staging.sql",
+        "macros/apply/changes.sql",
         "' is null or not ' ~ delta_cdc._recast",
         "' is null and not ' ~ delta_cdc._recast",
         ("column_retyped",),
     ),
     Mutant(
         "E6",
-        "macros/apply/staging.sql",
+        "macros/apply/changes.sql",
         "{%- if (settings.column_types[column] | lower).startswith(('struct', 'array', 'map')) -%}",
         "{%- if false -%}",
         ("quarantine",),
     ),
     Mutant(
         "E7",
-        "macros/apply/staging.sql",
+        "macros/apply/changes.sql",
         "{%- set mask = settings.get('mask') or {} %}",
         "{%- set mask = {} %}",
         ("column_masked",),
@@ -369,7 +369,7 @@ MUTANTS = (
     ),
     Mutant(
         "E5",
-        "macros/apply/staging.sql",
+        "macros/apply/changes.sql",
         "else \"if(_cdc_op in ('I', 'U', 'R')\"",
         "else \"if(_cdc_op in ('')\"",
         ("keys_alternate", "keys_chain", "keys_split_key_change", "nullable_keys", "partial_late_fills_only_what_is_open"),
@@ -468,7 +468,7 @@ MUTANTS = (
     ),
     Mutant(
         "P3",
-        "macros/apply/staging.sql",
+        "macros/apply/changes.sql",
         "{%- if settings.get('full_images') %}\nwhole as",
         "{%- if true %}\nwhole as",
         ("tests/unit/test_macros.py::test_P3_of_the_image_before_only_keys_are_used",),
