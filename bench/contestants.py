@@ -45,12 +45,13 @@ COMMAND, FIRST, EMPTY = "delta-cdc run", "delta-cdc run, the first", "dbt run of
 
 @dataclass(frozen=True)
 class Contestant:
-    """command: one run. first: options of the first run alone. environment: added to that of the process.
-    keeps_files: its landing folder keeps the change sets of earlier cycles."""
+    """command: one run. before: one that does not count. first: options of the first run alone. environment: added to that
+    of the process. keeps_files: its landing folder keeps the change sets of earlier cycles."""
 
     title: str
     folder: Path
     command: Sequence[str]
+    before: Sequence[str]
     first: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     keeps_files: bool = True
@@ -130,7 +131,8 @@ def delta_cdc(
         path.write_text(yaml.safe_dump(content, sort_keys=False))
     _quietly([_tool("dbt"), "deps", *_where(project)])
     _quietly([_tool("delta-cdc"), "generate", "--project-dir", str(project)])
-    return Contestant("delta_cdc", folder, [_tool("dbt"), "run", *_where(project)])
+    command = [_tool("dbt"), "run", *_where(project)]
+    return Contestant("delta_cdc", folder, command, command)
 
 
 def by_command(ours: Contestant) -> Contestant:
@@ -149,14 +151,20 @@ def one_empty_model(folder: Path) -> Contestant:
         "models/empty.sql": "select 1 as nothing where false\n",
     }.items():
         (project / name).write_text(text)
-    return Contestant(EMPTY, folder, [_tool("dbt"), "run", *_where(project)])
+    command = [_tool("dbt"), "run", *_where(project)]
+    return Contestant(EMPTY, folder, command, command)
 
 
 def _loop(folder: Path, tables: Sequence[Table], own: bool) -> Contestant:
     """own: with Spark's own settings."""
     folder.mkdir(parents=True)
+    command, before = _loop_command(folder, tables, own), _loop_command(folder, tables, own=False)
+    return Contestant(f"(a) PySpark loop{AS_IT_COMES if own else ''}", folder, command, before, first=["--create"])
+
+
+def _loop_command(folder: Path, tables: Sequence[Table], own: bool) -> list[str]:
     settings = spark_settings(folder / "lake", SPARKS_OWN, "large_tables") if own else spark_settings(folder / "lake", {})
-    job = folder / "job.json"
+    job = folder / ("own.json" if own else "job.json")
     job.write_text(
         json.dumps(
             {
@@ -177,8 +185,7 @@ def _loop(folder: Path, tables: Sequence[Table], own: bool) -> Contestant:
             indent=1,
         )
     )
-    command = [sys.executable, str(RIVALS / "pyspark_loop.py"), str(job)]
-    return Contestant(f"(a) PySpark loop{AS_IT_COMES if own else ''}", folder, command, first=["--create"])
+    return [sys.executable, str(RIVALS / "pyspark_loop.py"), str(job)]
 
 
 def _settings_for(table: Table) -> dict[str, str]:
@@ -188,19 +195,23 @@ def _settings_for(table: Table) -> dict[str, str]:
 
 def _stock(folder: Path, tables: Sequence[Table], own: bool) -> Contestant:
     """own: with Spark's own settings."""
-    project = folder / "project"
-    shutil.copytree(RIVALS / "dbt_stock", project, ignore=shutil.ignore_patterns("templates", "README.md"))
-    (project / "models").mkdir()
+    command, before = _stock_command(folder, tables, own), _stock_command(folder, tables, own=False)
+    environment = {"BENCH_LAKE": str(folder / "lake"), "BENCH_LANDING": str(folder / "landing")}
+    title = f"(b) plain dbt project{AS_IT_COMES if own else ''}"
+    return Contestant(title, folder, command, before, environment=environment, keeps_files=False)
+
+
+def _stock_command(folder: Path, tables: Sequence[Table], own: bool) -> list[str]:
+    project = folder / ("own" if own else "project")
+    shutil.copytree(RIVALS / "dbt_stock", project, ignore=shutil.ignore_patterns("templates", "README.md"), dirs_exist_ok=True)
+    (project / "models").mkdir(exist_ok=True)
     for path, text in _stock_models(tables, own):
         (project / "models" / path).write_text(text)
     if own:
         profile = yaml.safe_load((project / "profiles.yml").read_text())
         profile["dbt_stock"]["outputs"]["dev"] |= {"tuned_for": "large_tables", "server_side_parameters": SPARKS_OWN}
         (project / "profiles.yml").write_text(yaml.safe_dump(profile))
-    environment = {"BENCH_LAKE": str(folder / "lake"), "BENCH_LANDING": str(folder / "landing")}
-    command = [_tool("dbt"), "run", *_where(project)]
-    title = f"(b) plain dbt project{AS_IT_COMES if own else ''}"
-    return Contestant(title, folder, command, environment=environment, keeps_files=False)
+    return [_tool("dbt"), "run", *_where(project)]
 
 
 def _stock_models(tables: Sequence[Table], own: bool) -> Iterator[tuple[str, str]]:
