@@ -96,7 +96,7 @@ select struct(*) as _cdc_stays from (
 with known as (  -- all usable changes at keys that were ever part of a key change
   select k.entity as _cdc_entity, k.displaced_entity as _cdc_displaced,
     {{ delta_cdc.column_list(keys, 'c.') }}, struct(c._cdc_sequence, c._cdc_ordinal) as _cdc_position,
-    coalesce(c._cdc_transaction, {{ delta_cdc.json_of('struct(c._cdc_sequence)') }}) as _cdc_in,
+    {{ delta_cdc._transaction_of('c') }} as _cdc_in,
     c._cdc_occurred_at, c._cdc_staged_at, r._cdc_row is not null as _cdc_goes
   from {{ keys_table }} as k
   join {{ table.staging }} as c on c._cdc_batch_id = k._cdc_batch_id and c._cdc_row = k._cdc_row
@@ -142,7 +142,7 @@ group by all
   {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
   {%- if waiting -%}{%- do exceptions.raise_compiler_error(waiting ~ ' Run `dbt run`, then erase again.') -%}{%- endif -%}
 
-  {%- set batches = delta_cdc.view_row(table) -%}
+  {%- set batches = delta_cdc.view_row(table, erasing=true) -%}
   {%- if not batches -%}
     {%- set known = adapter.query_rows('select count(*) as n from cdc_named_key cross join '
           ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc.all_quoted(keys), none))[0].n -%}

@@ -1,10 +1,10 @@
 {#- One row of a source table, named by a key that it has or had: by temporary views alone, so that
     no value stands in any SQL text. -#}
 {#- The views `cdc_named_key`, `cdc_changes_of_row` and `cdc_keys_of_row`; returns the batches in
-    which the row's changes came. -#}
-{% macro view_row(table) %}
+    which the row's changes came. erasing: with those that may tell of it though they count as another row's. -#}
+{% macro view_row(table, erasing=false) %}
   {%- do delta_cdc._view_named_key(table) -%}
-  {%- do adapter.create_kept_view('cdc_changes_of_row', delta_cdc._changes_of_row(table)) -%}
+  {%- do adapter.create_kept_view('cdc_changes_of_row', delta_cdc._changes_of_row(table, erasing)) -%}
   {%- do adapter.create_kept_view('cdc_keys_of_row', delta_cdc._keys_of_row(table.settings)) -%}
   {{ return(adapter.query_rows('select array_sort(collect_set(_cdc_batch_id)) as batches from cdc_changes_of_row')[0].batches) }}
 {% endmacro %}
@@ -45,8 +45,8 @@
 
 
 {#- All that staging holds of the row: what is at the key, what moved away from it, and where keys changed the same row's changes
-    under its other keys, those that cannot be used too. -#}
-{% macro _changes_of_row(table) -%}
+    under its other keys, those that cannot be used too. erasing: as of `view_row`. -#}
+{% macro _changes_of_row(table, erasing=false) -%}
 {%- set settings = table.settings -%}
 {%- set keys = settings['keys'] -%}
 {%- set keys_table = delta_cdc._keys_table(settings) -%}
@@ -75,8 +75,25 @@ where not s._cdc_error <=> 'erased' and not s._cdc_error <=> 'unparsable' and (
         where c.key_before is not null and c._cdc_op <> 'D' and c.entity in ({{ entities }})) as moved
       where {{ delta_cdc.same_columns(keys, 's', 'moved.key') }} and s._cdc_sequence <=> moved.place))
 {%- endif %}
+{%- if keys_table and erasing %}
+  -- at a key from which the row displaced another one, their transaction's later updates count as the other's (K3, K7)
+  or (s._cdc_batch_id, s._cdc_row) in (
+    select u._cdc_batch_id, u._cdc_row from {{ keys_table }} as m
+    join {{ keys_table }} as o on o.entity = m.displaced_entity and {{ delta_cdc.same_columns(keys, 'o.key_after', 'm.key_after') }}
+    join {{ table.staging }} as c on c._cdc_batch_id = m._cdc_batch_id and c._cdc_row = m._cdc_row
+    join {{ table.staging }} as u on u._cdc_batch_id = o._cdc_batch_id and u._cdc_row = o._cdc_row
+    where m.entity in ({{ entities }}) and u._cdc_error is null
+      and {{ delta_cdc._transaction_of('u') }} = {{ delta_cdc._transaction_of('c') }}
+      and struct(u.{{ delta_cdc.order_columns() | join(', u.') }}) > struct(c.{{ delta_cdc.order_columns() | join(', c.') }}))
+{%- endif %}
 )
 {%- endmacro %}
+
+
+{#- SQL: what changes of one transaction have in common (K3). -#}
+{% macro _transaction_of(change) %}
+  {{ return('coalesce(' ~ change ~ '._cdc_transaction, ' ~ delta_cdc.json_of('struct(' ~ change ~ '._cdc_sequence)') ~ ')') }}
+{% endmacro %}
 
 
 {#- The keys that the row had, each with the position of its last change. What only a change tells that cannot be used is none

@@ -644,6 +644,24 @@ def test_R2_K7_a_row_that_an_erased_person_displaced_stays_ended(feed: Feed, peo
     feed.project.dbt("test", "--select", "final_person", "hist_people__person", "--exclude", "tag:each_run", quiet=True)
 
 
+@pytest.mark.nightly
+def test_R2_K7_no_update_of_an_erased_person_stays_at_the_key_of_a_row_that_it_displaced(feed: Feed, people: People) -> None:
+    """Said in the transaction of the key change: the one that was there longest is meant by it (K3)."""
+    message = people.message
+    later = json.loads(message("U", 630, 42, "Hedwig"))
+    later["xid"] = 620
+    people.deliver("0050", message("I", 600, 41, "Hed"), message("I", 610, 42, "Jon"))
+    people.deliver("0051", message("U", 620, 42, "Hed", before=41), json.dumps(later) + "\n")
+    feed.select("cdc_change_sets", "raw_people+")
+    assert "table people.person: 3 changes erased" in feed.done("erase", "person", 41, "--yes")
+    assert people.files_with("Hedwig") == []
+    rows = "select id from {schema}.final_person where id between 41 and 42"
+    assert feed.project.rows(rows) == []
+    staged = "select name, _cdc_op from {schema}.stg_people__person where id between 41 and 42 order by _cdc_sequence"
+    assert feed.project.rows(staged) == [{"name": "Jon", "_cdc_op": "I"}, {"name": None, "_cdc_op": "D"}]
+    feed.project.dbt("test", "--select", "final_person", "hist_people__person", "--exclude", "tag:each_run", quiet=True)
+
+
 def test_A4_after_all_of_this_every_final_equals_its_rebuild(feed: Feed) -> None:
     equal = "test_name:one_row_per_key"  # what a final that equals its rebuild shows too
     tables = ["models/ops"] if NIGHTLY else ["final_errors", "final_folded"]

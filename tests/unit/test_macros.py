@@ -3517,6 +3517,32 @@ def test_R2_K7_a_row_that_an_erased_one_displaced_stays_ended() -> None:
     assert found[1] == [(2, 20, 8, (20, 0)), (3, 50, 8, (51, 0))]
 
 
+def test_R2_K7_what_is_said_at_the_key_of_a_displaced_row_after_it_is_the_erased_one_s() -> None:
+    """a moved from 1 to 2, where d was, and was updated there in that transaction: by K3 that is of d. What d said before is too."""
+    macros = load({"json_of": lambda value: f"{value}::text", "_keys_table": lambda _: "keys"})
+    found = []
+    with duckdb.connect() as connection:
+        connection.execute(
+            """create table stg as select *, 1 as _cdc_batch_id, 0 as _cdc_ordinal, null::text as _cdc_error
+            from (values (1, 'I', 1, null, 10, null, 'a', null), (2, 'I', 2, null, 11, null, 'd', null),
+              (3, 'U', 2, null, 20, 'x', 'd', null), (4, 'U', 2, {'id': 1}, 21, 'x', 'a', 'd'),
+              (5, 'U', 2, null, 22, 'x', 'd', null), (6, 'U', 2, null, 30, 'y', 'a', null), (7, 'U', 3, null, 23, 'x', 'd', null)
+            ) as s (_cdc_row, _cdc_op, id, _cdc_key_before, _cdc_sequence, _cdc_transaction, entity, displaced_entity)"""
+        )
+        connection.execute(
+            """create table keys as select _cdc_batch_id, _cdc_row, _cdc_op, _cdc_sequence, entity, displaced_entity,
+            '' as origin, {'id': id} as key_after, _cdc_key_before as key_before from stg"""
+        )
+        connection.execute("create table cdc_named_key as select 1 as id")
+        for erasing in (False, True):
+            sql = macros["_changes_of_row"](SimpleNamespace(settings={"keys": ["id"]}, staging="stg"), erasing)
+            for spark, duck in (("<=>", "is not distinct from"), ("`", '"'), ("struct(", "row("), ("explode(", "unnest("),
+                                ("array_compact(array(c.key_before, c.key_after))", "[c.key_before, c.key_after]")):
+                sql = sql.replace(spark, duck)
+            found.append([row for (row,) in connection.execute(f"select _cdc_row from ({sql}) order by 1").fetchall()])
+    assert found == [[1, 4, 6], [1, 4, 5, 6]]
+
+
 def test_R2_K7_the_delete_of_a_displaced_row_is_one_of_its_own() -> None:
     """It is no half of a key change (K6), and ends the row that is there after its transaction."""
     settings = {"keys": ["id", "part"], "key_changes": True}
