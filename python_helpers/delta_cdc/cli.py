@@ -114,6 +114,8 @@ def validate(project_dir: Path, variables: str | None) -> None:
 @click.option("--prune", is_flag=True, help="Remove generated files of tables that are gone.")
 def generate(project_dir: Path, variables: str | None, check: bool, force: bool, prune: bool) -> None:
     """Write the models and their yml from the sources."""
+    if check and (force or prune):
+        raise click.UsageError(f"--check writes nothing; it does not go with --{'force' if force else 'prune'}.")
     project = load_project(project_dir, _variables(variables))
     files = scaffold.plan(project)
     comparison = scaffold.compare(project, files)

@@ -127,6 +127,13 @@ def test_generate_writes_then_is_current(tmp_path: Path) -> None:
         assert (result.exit_code, result.stdout) == (0, "1 feed, 1 table: 4 files are current.\n")
 
 
+@pytest.mark.parametrize("writing", ["--force", "--prune"])
+def test_generate_refuses_to_write_and_to_write_nothing(tmp_path: Path, writing: str) -> None:
+    result = run("generate", "--check", writing, "--project-dir", project(tmp_path, source()))
+    assert result.exit_code == 2
+    assert f"--check writes nothing; it does not go with {writing}." in result.stderr
+
+
 def test_generate_keeps_an_edited_file_and_says_so(tmp_path: Path) -> None:
     project(tmp_path, source())
     run("generate", "--project-dir", tmp_path)
