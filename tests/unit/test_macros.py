@@ -3518,7 +3518,7 @@ def test_R2_K7_a_row_that_an_erased_one_displaced_stays_ended() -> None:
 
 
 def test_R2_K7_what_is_said_at_the_key_of_a_displaced_row_after_it_is_the_erased_one_s() -> None:
-    """a moved from 1 to 2, where d was, and was updated there in that transaction: by K3 that is of d. What d said before is too."""
+    """a moved from 1 to 2, where d was, and was updated there in that transaction: by K3 that is of d. What came before is."""
     macros = load({"json_of": lambda value: f"{value}::text", "_keys_table": lambda _: "keys"})
     found = []
     with duckdb.connect() as connection:
@@ -3560,6 +3560,39 @@ def test_R2_K7_the_delete_of_a_displaced_row_is_one_of_its_own() -> None:
     load(giving(fakes) | revised, adapter=adapter, print=lambda _: "")["erase"]("stg")
     assert "values (s._cdc_stays.`id`, s._cdc_stays.`part`, 'D', " in ran[0]
     assert "if(s._cdc_stays._cdc_erased is null, 'erase', null), s._cdc_stays._cdc_occurred_at" in ran[0]
+
+
+@pytest.mark.parametrize(("appended", "restored"), [(True, [(3, 1)]), (False, [])])
+def test_S9_N2_a_retraction_restores_a_row_that_differs_from_others_in_a_young_column(appended: bool, restored: list) -> None:
+    """`note` was listed after batch 1. Batch 2 told another note, batch 3 the same as batch 1, as a copy of which it was dropped.
+    The row of batch 4 is from before, too, and staging lacks the text of its note."""
+    settings = {"joined_after": {"note": 1}, "insert_only": appended, "keyless": None}
+    table = SimpleNamespace(name="f.t", settings=settings, staging="stg")
+    rows = "select * exclude (told, note), {} as note from stg"
+    made = {
+        "_staging_columns": ["id", "note", "_cdc_batch_id", "_cdc_row"], "staged_rows": f"({rows.format('null::text')})",
+        "staged_as_told": f"({rows.format('told')})", "_staging_sql": "select * from again",
+        "_lines_of_later_sets": SimpleNamespace(lines="lines", gone=[]),
+        "_revise": SimpleNamespace(rows_updated=1, rows_inserted=0),
+    }
+    views: dict[str, str] = {}
+    adapter = SimpleNamespace(create_kept_view=views.__setitem__, query_rows=lambda _: [SimpleNamespace(n=1)])
+
+    def same_content(_: dict, left: str, right: str, but: Any = ()) -> str:
+        return " and ".join(f"{left}.{name} is not distinct from {right}.{name}" for name in ("id", "note") if name not in but)
+
+    load(giving(made) | {"same_content": same_content}, adapter=adapter, print=lambda _: "")["_retract_from"](
+        "ledger", table, 1, 9)
+    with duckdb.connect() as connection:
+        connection.execute(
+            """create table stg as select *, null::text as note, null::text as _cdc_error, 1 as _cdc_row
+            from (values (5, 'x', 1), (5, 'y', 2), (5, null, 4)) as s (id, told, _cdc_batch_id)""")
+        connection.execute(
+            """create table again as select *, null::text as _cdc_error, 1 as _cdc_row
+            from (values (5, 'y', 2), (5, 'x', 3), (5, 'z', 4)) as s (id, note, _cdc_batch_id)""")
+        sql = views["cdc_revision"].replace("<=>", "is not distinct from")
+        found = f"select _cdc_batch_id, _cdc_row from ({sql}) where _cdc_action = 'restore'"
+        assert connection.execute(found).fetchall() == restored
 
 
 def test_Q3_O4_what_is_replayed_is_no_copy_of_a_row_before_another_that_was_usable() -> None:
