@@ -13,7 +13,10 @@
   {%- set committed = state.txn_version if trusted else -1 -%}
   {%- set done, resolved = [committed], [-1] -%}
   {%- if trusted -%}
-    {%- set noted = delta_cdc.noted_runs() -%}
+    {#- once a run, for each of its tables: only its own end adds to them, and notes of another run that ends meanwhile spare nothing
+        but a look -#}
+    {%- set noted = adapter.recall('noted_runs') or delta_cdc.noted_runs() -%}
+    {%- do adapter.remember('noted_runs', noted) -%}
     {%- for name in [relation.identifier, relation.schema ~ '.' ~ relation.identifier] -%}
       {%- do done.append(noted.done.get(name, -1)) -%}
       {%- do resolved.append(noted.get('resolved', {}).get(name, -1)) -%}

@@ -929,6 +929,21 @@ def test_S7_a_batch_noted_as_empty_is_done_too() -> None:
     assert progress(ours, noted=6, asked=7)["batch_id"] == 6
 
 
+def test_S7_what_runs_noted_is_read_once_a_run() -> None:
+    """On an object store each look is a request, and each model asks of several tables."""
+    asked: list[Any] = []
+    kept: dict[str, Any] = {}
+    macros = load(
+        {"noted_runs": lambda: asked.append(1) or {"done": {"t": 6}}},
+        adapter=SimpleNamespace(
+            table_state=lambda _: {**no_state(), "exists": True, "version": 9, "app_id": "t@0", "txn_version": 4},
+            recall=kept.get, remember=kept.__setitem__),
+    )
+    for name in ("t", "u", "t"):
+        assert macros["progress"](SimpleNamespace(schema="s", identifier=name))["batch_id"] == (6 if name == "t" else 4)
+    assert len(asked) == 1
+
+
 def test_S7_a_run_notes_where_it_found_nothing_and_what_failed() -> None:
     rows = [{"table": "a", "batch_id": 3, "status": "error"}, {"table": "b", "batch_id": None, "status": "held"}]
     macros = with_runs({}, {}, rows)
