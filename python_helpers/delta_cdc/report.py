@@ -17,6 +17,7 @@ _CHART = (760, 120)  # width and height of the bars; the page stretches a chart 
 _TIMELINE = (160, 24)
 _WIDEST = 24  # a run is no wider than this where there are few
 _STATES = ("ok", "held", "failed")
+_ASKED_FOR = ("retracted", "erased", "too_late")  # rows that are not used because somebody wanted it so: they want no person
 
 
 def page(project: Project, told: Mapping[str, Sequence[Row]]) -> str:
@@ -78,11 +79,12 @@ def _cards(rows: Sequence[Row], told: Mapping[str, Sequence[Row]], runs: Sequenc
 
     lags = [row["lag_seconds"] for row in rows if row.get("lag_seconds") is not None]
     quarantined = sum(entry["n"] for entry in told["quarantine"])
+    to_look_at = any(entry["error"] not in _ASKED_FOR for entry in told["quarantine"])
     return [
         {"what": "tables", "value": str(len(rows)), "state": ""},
         {"what": "failed", "value": str(count("failed")), "state": "failed" if count("failed") else ""},
         {"what": "held", "value": str(count("held")), "state": "held" if count("held") else ""},
-        {"what": "rows quarantined", "value": f"{quarantined:,}", "state": "held" if quarantined else ""},
+        {"what": "rows quarantined", "value": f"{quarantined:,}", "state": "held" if to_look_at else ""},
         {"what": "changes read in these runs", "value": f"{sum(run['read'] for run in runs):,}", "state": ""},
         {"what": "since the newest change", "value": ask.lag(min(lags)) if lags else "?", "state": ""},
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.projects import project
+from tests.projects import TABLE, project, source
 
 from delta_cdc import report
 from delta_cdc.config_reader import load_project
@@ -64,8 +64,6 @@ def told(**more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Any:
-    from tests.projects import source
-
     return load_project(project(tmp_path, source(), name="my_shop"))
 
 
@@ -118,6 +116,21 @@ def test_messages_of_no_configured_table_are_told_too(shop: Any) -> None:
     text = report.page(shop, told(quarantine=[*told()["quarantine"], unparsable, unknown]))
     assert "<b class=\"held\">6</b>rows quarantined" in text
     assert "of no table above: shop (3 unparsable), shop.signal (1 unknown_table).</p>" in text
+
+
+@pytest.mark.parametrize(("errors", "shown"), [
+    (["retracted", "erased", "too_late"], "<b>6</b>"), (["retracted", "null_key"], '<b class="held">4</b>')])
+def test_rows_that_nobody_needs_to_look_at_do_not_warn(shop: Any, errors: list[str], shown: str) -> None:
+    quarantine = [{"feed": "shop", "source_table": "invoice", "error": error, "n": 2} for error in errors]
+    assert f"{shown}rows quarantined" in report.page(shop, told(quarantine=quarantine))
+
+
+def test_each_state_that_wants_a_person_has_its_colour(tmp_path: Path) -> None:
+    paused = load_project(project(tmp_path, source(tables={"invoice": {**TABLE, "paused": "moving"}})))
+    text = report.page(paused, told())
+    assert '<td class="paused">paused</td><td class="why">paused: moving</td>' in text
+    for state in ("failed", "held", "paused"):
+        assert re.search(rf"\.{state}\b[^}}]*\{{ color: ", text)
 
 
 def test_a_project_that_has_loaded_nothing_has_a_page_too(shop: Any) -> None:
