@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ import yaml
 from delta_cdc.errors import OperationError
 from delta_cdc.project import Project, Table
 from delta_cdc.source_files import Lined, content_of, is_template, one_line
+from delta_cdc.text_files import replace_text
 
 _Entry = tuple[yaml.Node, yaml.Node]
 
@@ -86,16 +85,10 @@ class _Place:
         return OperationError(f"{where}: {why}. The file is as it was; {what} by hand.")
 
     def write(self, text: str) -> None:
-        path = self.path.resolve()
-        beside = path.with_name(f".{path.name}.new")  # on a full disk the file would be left empty, and a person wrote it
         try:
-            path.open("r+b").close()  # one that may not be written is not replaced either
-            beside.write_bytes(text.encode("utf-8"))
-            shutil.copymode(path, beside)
-            beside.replace(path)
+            self.path.open("r+b").close()  # one that may not be written is not replaced either
+            replace_text(self.path, text)
         except OSError as error:
-            with suppress(OSError):
-                beside.unlink(missing_ok=True)
             raise OperationError(f"{self.path} cannot be written: {error.strerror}.") from None
 
 

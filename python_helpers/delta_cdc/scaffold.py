@@ -22,6 +22,7 @@ from delta_cdc.model_files import LINE_LENGTH, jinja
 from delta_cdc.models_yml import models_yml
 from delta_cdc.project import Feed, Project
 from delta_cdc.settings import setting_defaults, settings_naming_columns
+from delta_cdc.text_files import replace_text
 from delta_cdc.versions import PACKAGE
 
 DEFAULTS_FILE = "macros/config/_defaults.sql"
@@ -204,13 +205,12 @@ def write(
     for file in files:
         if file.path in wanted:
             path = project.root / file.path
-            beside = path.with_name(f".{path.name}.new")  # a file that was cut off would count as edited
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                beside.write_text(file.text, encoding="utf-8", newline="\n")
-                beside.replace(path)
+                replace_text(path, file.text)  # one that was cut off would count as edited
             except OSError as error:
-                raise OperationError(f"{file.path} cannot be written: {error.filename}: {error.strerror}.") from None
+                where = f"{error.filename}: " if error.filename else ""  # a full disk names no file
+                raise OperationError(f"{file.path} cannot be written: {where}{error.strerror}.") from None
             changed.append(file.path)
     if prune:
         for name in (*comparison.gone, *(comparison.gone_edited if force else ())):

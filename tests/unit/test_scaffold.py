@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from tests.projects import COLUMNS, FEED, TABLE, project, source
 
 from delta_cdc import model_files, scaffold
 from delta_cdc.config_reader import load_project
+from delta_cdc.errors import OperationError
 from delta_cdc.formats import FORMATS
 from delta_cdc.settings import setting_defaults, settings_naming_columns
 from delta_cdc.settings_page import reference_page
@@ -471,6 +473,31 @@ def test_outdated_files_are_renewed(tmp_path: Path) -> None:
     comparison, changed = written(project(tmp_path, source(tables={"invoice": TABLE | {"tags": ["new"]}})))
     assert set(comparison.outdated) == {path for path in changed if path.endswith(".sql")}
     assert not comparison.edited
+
+
+def test_a_full_disk_leaves_files_as_they_were_and_nothing_beside_them(tmp_path: Path) -> None:
+    shop = load_project(project(tmp_path, source()))
+    files, limits = scaffold.plan(shop), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, limits[1]))
+    try:
+        with pytest.raises(OperationError, match=r"^models/shop/_models.yml cannot be written: File too large\.$"):
+            scaffold.write(shop, files, scaffold.compare(shop, files))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.name for path in (tmp_path / "models/shop").iterdir()] == ["_sources.yml"]
+
+
+def test_a_generated_file_keeps_its_rights_and_a_link_to_it(tmp_path: Path) -> None:
+    shop = load_project(project(tmp_path, source()))
+    files = scaffold.plan(shop)
+    scaffold.write(shop, files, scaffold.compare(shop, files))
+    path, elsewhere = tmp_path / files[0].path, tmp_path / "elsewhere.yml"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    elsewhere.write_text(scaffold.header(files[0].path, "old\n") + "\nold\n")
+    elsewhere.chmod(0o640)
+    assert scaffold.write(shop, files, scaffold.compare(shop, files)) == [files[0].path]
+    assert (path.is_symlink(), elsewhere.read_text(), elsewhere.stat().st_mode & 0o777) == (True, files[0].text, 0o640)
 
 
 @pytest.mark.parametrize("edit", ["-- a thought\n", None])
