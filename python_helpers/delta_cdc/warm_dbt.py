@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from delta_cdc.errors import OperationError
 from delta_cdc.operations import QUIET, error_of, operation, refuse_other_adapter, why_failed
 
+_READ_BY_PARSE = (".yml", ".yaml", ".sql", ".py", ".csv", ".md", ".dbtignore")  # the last says which of the others are not
 Files = dict[str, tuple[int, int]]  # each with when it was last written (ns since 1970), and its size in bytes
 
 
@@ -132,7 +133,7 @@ class WarmDbt:
             been.add((place.st_dev, place.st_ino))
             read = _read_by_dbt(os.path.join(folder, "dbt_project.yml"))
             folders[:] = [name for name in folders if (name in read if read else not name.startswith("."))]
-            read_by_parse = (name for name in names if name.endswith((".yml", ".yaml", ".sql", ".py", ".csv", ".md")))
+            read_by_parse = (name for name in names if name.endswith(_READ_BY_PARSE))
             paths += (os.path.join(folder, name) for name in read_by_parse)
         return by_time_and_size(paths)
 

@@ -93,6 +93,7 @@ CHANGES: dict[str, Callable[[Shop], None]] = {
     "a table is gone": lambda shop: (shop.log("final_invoice") / "00000000000000000000.json").unlink(),
     "a command wrote": lambda shop: write(shop.log("cdc_holds") / "00000000000000000000.json"),
     "the project": lambda shop: write(shop.root / "models/final_invoice.sql"),
+    "what dbt passes over": lambda shop: write(shop.root / ".dbtignore", "models/archive/\n"),
     "the profile": lambda shop: write(shop.root / "profiles.yml", "x: {y: 1}\n"),
 }
 
