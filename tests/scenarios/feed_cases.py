@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from delta_cdc.discover import Discovery, FoundTable, discover, lines_of, settings_of, short_names
-from delta_cdc.errors import CdcError
+from delta_cdc.errors import CdcError, did_you_mean
 from delta_cdc.settings import Settings, setting_level
 from tests.scenarios.project import UserProject
 from tests.scenarios.values import Rows, difference, read_exactly
@@ -19,6 +19,11 @@ from tests.scenarios.values import Rows, difference, read_exactly
 WHOLE = "t"  # the table of a feed whose messages name none
 # Settings that a file may give under their own names: all but those that it has fields of its own for, or that the runner gives.
 SETTINGS = [name for name in Settings.model_fields if name not in ("location", "keys", "source_table", "final_name", "paused")]
+# What else a file may have: fields of its own, and those that say where it is from.
+FIELDS = (
+    "keys", "key", "schema", "settings", "table_settings", "steps", "value_encoding",
+    "source", "source_repo", "commit", "test", "description", "note", "notes",
+)  # fmt: skip
 
 
 @dataclass
@@ -123,11 +128,22 @@ def _read(path: Path, feed: str) -> FeedCase:
     try:
         case.content = read_exactly(path / "expected.json", ["steps"])
         case.content["format"]
+        _check_names(case.content)
         lost = [str(file) for step in range(len(case.steps)) for file in case.inputs(step) if not file.is_file()]
         case.broken = f"there is no {', '.join(lost)}" if lost else ""
     except Exception as error:  # whatever a file holds, the others are run
         case.broken = f"the folder is no case: {type(error).__name__}: {error}"
     return case
+
+
+def _check_names(content: Mapping[str, Any]) -> None:
+    """Raises ValueError for a name that nothing reads, as of a misspelled setting: without it the case would be another."""
+    settings = Settings.model_fields.keys()
+    of_tables = content.get("table_settings", {})
+    by_table = [each for each in of_tables.values() if isinstance(each, Mapping) and settings & each.keys()]
+    read = [(content, {*SETTINGS, *FIELDS}), *((each, settings) for each in by_table or [of_tables])]
+    for name, known in ((name, known) for given, known in read for name in given if name not in known):
+        raise ValueError(f"`{name}` is no setting, nor a field of a case. {did_you_mean(name, known)}")
 
 
 def run_feeds(project: UserProject, cases: Sequence[FeedCase]) -> None:

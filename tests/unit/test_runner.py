@@ -246,6 +246,16 @@ def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
     assert "not_there.jsonl" in details[2]
 
 
+@pytest.mark.parametrize(("given", "name"), [
+    ({"opertion": "op"}, "opertion"), ({"paused": True}, "paused"), ({"table_settings": {"old_kyes": {"id": "was"}}}, "old_kyes"),
+    ({"table_settings": {"t": {"old_keys": {"id": "was"}, "alternate_key": []}}}, "alternate_key"),
+])  # fmt: skip
+def test_a_feed_with_a_name_that_nothing_reads_has_failed(tmp_path: Path, given: dict[str, Any], name: str) -> None:
+    (tmp_path / "expected.json").write_text(json.dumps({"format": "rows", "steps": [], **given}))
+    (case,) = read_feeds([tmp_path])
+    assert f"`{name}` is no setting" in case.broken
+
+
 def test_a_feed_of_which_nothing_came_about_has_failed(tmp_path: Path) -> None:
     steps: tuple[dict[str, Any], ...] = ({}, {"tables": {}})
     for number, step in enumerate(steps):
