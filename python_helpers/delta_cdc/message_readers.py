@@ -169,7 +169,8 @@ def _is_flattened(message: Message) -> bool:
 
 def _canal(message: Message) -> Iterator[Sighting]:
     types = {name.lower(): mysql_type(kind) for name, kind in (message.get("mysqlType") or {}).items()}
-    for row in message.get("data") or [] if not message.get("isDdl") else []:
+    rows = message.get("data") or (message.get("old") if message.get("type") == "DELETE" else None)  # the latter as DRS tells it
+    for row in rows or [] if not message.get("isDdl") else []:
         if not isinstance(row, dict):
             raise TypeError("`data` holds no rows")
         named = {name: types.get(name.lower()) for name in row}

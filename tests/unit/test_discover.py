@@ -255,6 +255,15 @@ def test_mysql_feeds_tell_keys_types_and_one_spelling() -> None:
     assert found("maxwell", row)["d.t"].keys == ["id"]
 
 
+def test_canal_a_delete_may_tell_its_row_in_old() -> None:
+    """https://support.huaweicloud.com/intl/en-us/realtimesyn-drs/drs_03_0052.html"""
+    deleted = {**CANAL, "type": "DELETE", "data": None, "old": [{"id": "1", "v": None}], "mysqlType": {"id": "int"}}
+    deleted["pkNames"] = ["id"]
+    table = found("canal", deleted)["d.t"]
+    assert (table.columns, table.keys) == ({"id": "int", "v": None}, ["id"])
+    assert found("canal", {**deleted, "type": "UPDATE"}) == {}
+
+
 def test_rows_of_change_tables_tell_their_columns() -> None:
     rows = {
         "sqlserver_ct": {"__$operation": 4, "__$start_lsn": "0x01", "id": 1},
