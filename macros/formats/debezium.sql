@@ -114,7 +114,7 @@ from (
 {% macro _debezium_events(lines, settings) -%}
 {%- set type -%}
 struct<
-        op string, before variant, after variant, ts_ms bigint,
+        op string, before variant, after variant, `key` variant, ts_ms bigint,
         `transaction` struct<id string, total_order bigint>,
         source struct<lsn string, sequence string, txId string, gtid string, ts_ms bigint, ts_us bigint, ts_ns bigint,
           file string, pos string, row string, scn string, commit_lsn string, change_lsn string, event_serial_no string,
@@ -147,8 +147,10 @@ from (
         transform(array(event.after, event.before, record_key, old_key), row -> {{ delta_cdc._without_values('row') }})
       end as rows
   from (
-    select *, event.source.collection is not null
-      and not coalesce(schema_of_variant(event.after) like 'OBJECT%', false) as is_document
+    -- ScyllaDB's key may be in the payload, there alone too (cdc.include.primary-key.placement: payload-key)
+    select * except (record_key),
+      if(event.source.connector = 'scylla', coalesce(event.`key`, record_key), record_key) as record_key,
+      event.source.collection is not null and not coalesce(schema_of_variant(event.after) like 'OBJECT%', false) as is_document
     from (
       select batch_id, change_set, row_number, message, old_key, record_key, semantic_types,
         try_cast(envelope as {{ type }}) as event

@@ -72,6 +72,8 @@ def _debezium(message: Message) -> Iterator[Sighting]:
         return
     row = envelope.get("after") or envelope.get("before")
     source = envelope.get("source") or {}
+    if source.get("connector") == "scylla" and envelope.get("key"):  # there alone, perhaps
+        key = {"schema": fields.get("key"), "payload": envelope["key"]}
     if source.get("table") == "":
         return  # a decoded logical message
     if "collection" in source and isinstance(row, str):

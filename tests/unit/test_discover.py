@@ -255,6 +255,15 @@ def test_mysql_feeds_tell_keys_types_and_one_spelling() -> None:
     assert found("maxwell", row)["d.t"].keys == ["id"]
 
 
+def test_scylla_may_tell_the_key_in_the_payload_alone() -> None:
+    source = {"connector": "scylla", "keyspace_name": "ks", "db": "ks", "table_name": "t", "ts_ms": 1}
+    message = {"op": "c", "after": {"v": "a"}, "key": {"pk": 1}, "source": source}
+    assert (found("debezium", message)["ks.t"].keys, [*found("debezium", message)["ks.t"].columns]) == (["pk"], ["pk", "v"])
+    fields = [{"field": "key", "fields": [{"field": "pk", "type": "int32"}]}, {"field": "after", "fields": []}]
+    table = found("debezium", {"schema": {"fields": fields}, "payload": message})["ks.t"]
+    assert (table.keys, table.columns["pk"]) == (["pk"], "int")
+
+
 def test_canal_a_delete_may_tell_its_row_in_old() -> None:
     """https://support.huaweicloud.com/intl/en-us/realtimesyn-drs/drs_03_0052.html"""
     deleted = {**CANAL, "type": "DELETE", "data": None, "old": [{"id": "1", "v": None}], "mysqlType": {"id": "int"}}

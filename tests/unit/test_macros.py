@@ -1444,6 +1444,12 @@ def test_P1_updates_of_scylla_have_what_they_changed_where_the_row_before_is_not
     assert "'scylla' and" not in whole
 
 
+def test_the_key_of_scylla_may_be_in_the_payload_alone() -> None:
+    sql = MACROS["debezium_changes"](
+        "lines", {**SETTINGS, "unavailable_value": "x", "decimal_handling": "string", "column_types": {"id": "int"}})
+    assert "if(event.source.connector = 'scylla', coalesce(event.`key`, record_key), record_key) as record_key" in sql
+
+
 def test_canal_a_delete_may_tell_its_row_in_old() -> None:
     sql = MACROS["canal_changes"]("lines", {**SETTINGS, "column_types": {"id": "int"}})
     assert "coalesce(get(body.data, 0), if(body.type = 'DELETE', get(body.old, 0), null))" in sql
