@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -78,6 +79,19 @@ def test_a_source_in_yaml_is_a_configuration(block, tmp_path):
     (tmp_path / "dbt_project.yml").write_text("name: any_project")
     (tmp_path / "models" / "_sources.yml").write_text(yaml.safe_dump(told))
     assert load_project(tmp_path).tables
+
+
+def test_the_settings_that_flat_rows_of_a_product_want_are_those_of_a_case():
+    cases = [json.loads(path.read_text()) for path in (ROOT / "tests" / "cases" / "feeds").glob("rows_*/expected.json")]
+    given = [{"keys": case.get("key"), **case, **case.get("settings", {}), **case.get("table_settings", {})} for case in cases]
+    text = (ROOT / "docs" / "formats" / "rows.md").read_text().split("**What products write**")[1].split("```")[1]
+    parts = re.split(r"^#.*\n", text.removeprefix("yaml\n"), flags=re.MULTILINE)
+    products = [yaml.safe_load(part)["cdc"] for part in parts if part]
+    assert len(products) > 10
+    for told in products:
+        columns = told.pop("expressions", {}).items()
+        alike = [case for case in given if all(case.get(name) == value for name, value in told.items())]
+        assert any(columns <= case.get("expressions", {}).items() for case in alike), told
 
 
 @pytest.mark.parametrize("block", blocks("cron"))
