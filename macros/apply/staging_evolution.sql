@@ -444,9 +444,7 @@ select {{ as_new | join(', ') }} from (
         if delta_cdc.is_appended(settings) and column in settings.column_types and column not in (settings.get('mask') or {}) -%}
     {%- set name, type = delta_cdc.literal(column | lower), settings.column_types[column] -%}
     {%- set text = 'get(map_values(map_filter(_cdc_undeclared, (name, text) -> lower(name) = ' ~ name ~ ')), 0)' -%}
-    {#- without the schema that came with it -#}
-    {%- set value = delta_cdc._debezium_scalar(text, type, settings, 'cast(null as struct<type: string, scale: int>)')
-          if settings.format == 'debezium' else delta_cdc._plain_value(text, type) -%}
+    {%- set value = delta_cdc._value_of_text_alone(text, type, settings, column) -%}
     {%- do values.append('coalesce(' ~ delta_cdc.quoted(column) ~ ', ' ~ value ~ ') as ' ~ delta_cdc.quoted(column)) -%}
     {%- do made_anew.append(delta_cdc.quoted(column)) -%}
   {%- endfor -%}
@@ -454,6 +452,18 @@ select {{ as_new | join(', ') }} from (
       ~ ', filter(_cdc_missing, column -> not'
       ~ ' coalesce(exists(map_keys(_cdc_undeclared), name -> lower(name) = lower(column)), false))'
       ~ ' as _cdc_missing from ' ~ rows ~ ')' if values else rows) }}
+{% endmacro %}
+
+{#- A column's value where of its message the text alone is left: without the schema that came with it (Debezium), or what tells
+    how bytes are spelled (SQL Server). Of a format of the project's own, whose macro may ask for fields of the message, a plain
+    one. -#}
+{% macro _value_of_text_alone(text, type, settings, column) %}
+  {%- if settings.format == 'debezium' -%}
+    {{ return(delta_cdc._debezium_scalar(text, type, settings, 'cast(null as struct<type: string, scale: int>)')) }}
+  {%- elif settings.format == 'sqlserver_ct' or settings.format not in delta_cdc._defaults()['fields'] -%}
+    {{ return(delta_cdc._plain_value(text, type)) }}
+  {%- endif -%}
+  {{ return(delta_cdc.format_value(text, type, settings, column)) }}
 {% endmacro %}
 
 {#- A column of staging; of one that was renamed what stands under any of its names. -#}
