@@ -176,13 +176,16 @@
 {% endmacro %}
 
 
-{#- A change without a time is no bad row: final needs none. But history then lacks what was there before it (H1). -#}
+{#- A change without a time is no bad row: final needs none. But history then lacks what was there before it (H1);
+    rows that are their values have none. -#}
 {% macro _tell_of_times(settings, plan) %}
   {%- if plan.timeless -%}
+    {%- set taken = 'as_of counts such a change at every moment.' if not delta_cdc.has_entities(settings)
+          else 'History and as_of take such a change for made at the time of the one before it of its row, whose version'
+          ~ ' is left out, for it has no length.' -%}
     {%- do exceptions.warn(delta_cdc.about_table(settings) ~ plan.timeless ~ ' of ' ~ plan.rows_read
           ~ ' new changes are updates, deletes or truncates without a time (`occurred_at: ' ~ settings.occurred_at
-          ~ '` is null). History and as_of take such a change for made at the time of the one before it of its row, whose version'
-          ~ ' is left out, for it has no length. Give `occurred_at` what every change tells, a delete too.') -%}
+          ~ '` is null). ' ~ taken ~ ' Give `occurred_at` what every change tells, a delete too.') -%}
   {%- endif -%}
 {% endmacro %}
 

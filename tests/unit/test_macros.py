@@ -1235,6 +1235,16 @@ def test_H1_changes_without_a_time_are_told(occurred_at: str | None, timeless: i
     assert [text[: len(told)] for text in said] == ([told] if timeless else [])
 
 
+@pytest.mark.parametrize(("settings", "told"), [
+    (KEYED, "History and as_of take such a change for made at"), (BAG, "as_of counts such a change at every moment. Give"),
+])  # fmt: skip
+def test_H4_N1_of_rows_that_are_their_values_no_history_is_spoken_of(settings: dict, told: str) -> None:
+    said: list[str] = []
+    macros = load(exceptions=SimpleNamespace(warn=said.append))
+    macros["_tell_of_times"]({**settings, "occurred_at": "at"}, SimpleNamespace(timeless=2, rows_read=6))
+    assert [text.split("` is null). ")[1][: len(told)] for text in said] == [told]
+
+
 def test_E4_another_order_than_staging_s_is_refused() -> None:
     refuse = load(this="s.stg")["_refuse_other_order"]
     settings = {**SETTINGS, "feed": "f", "table": "t"}
