@@ -368,6 +368,16 @@ def test_K6_keys_did_change_where_only_the_halves_tell(rows: list[tuple], moved:
     assert has_moved_keys(rows, paired=False) is False
 
 
+@pytest.mark.parametrize(("may_move", "asked"), [(False, 0), (True, 2), (None, 2)])
+def test_K1_S6_nobody_looks_for_moved_keys_where_staging_noted_that_none_may_move(may_move: bool | None, asked: int) -> None:
+    """Until a load notes that keys no longer change, each run would read all of staging, also one that brings nothing."""
+    queries: list[str] = []
+    macros = load(adapter=SimpleNamespace(query_rows=lambda sql: queries.append(sql) or []))
+    state = SimpleNamespace(notes={"split_key_changes": True, "keys_may_move": may_move})
+    assert macros["_has_moved_keys"](SETTINGS, "stg", state) is False
+    assert len(queries) == asked
+
+
 @pytest.mark.parametrize(
     ("noted", "now", "may_move"),
     [(False, True, True), (False, False, False), (True, True, False), (None, True, False)],  # None: of before it was noted
