@@ -104,13 +104,16 @@ history as (
   from spans
   where not _cdc_ends
 )
-select *, false as _cdc_is_gone from history
-union all
-select {{ delta_cdc._history_columns(settings, of_table=true) }}, true
-from {{ this }} as _cdc_past
-left semi join touched_keys on {{ delta_cdc.same_columns(settings['keys'], '_cdc_past', 'touched_keys') }}
-where not exists (select 1 from history
-  where history._cdc_entity = _cdc_past._cdc_entity and history.valid_from <=> _cdc_past.valid_from)
+select * except (_cdc_is_no_more) from (  -- history is read once: a second reading would cost all of it once more
+  select *, every(_cdc_is_gone) over (partition by _cdc_entity, valid_from) as _cdc_is_no_more from (
+    select *, false as _cdc_is_gone from history
+    union all
+    select {{ delta_cdc._history_columns(settings, of_table=true) }}, true
+    from {{ this }} as _cdc_past
+    left semi join touched_keys on {{ delta_cdc.same_columns(settings['keys'], '_cdc_past', 'touched_keys') }}
+  )
+)
+where not _cdc_is_gone or _cdc_is_no_more
 {%- endif -%}
 {%- endmacro %}
 

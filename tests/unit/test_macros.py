@@ -3011,6 +3011,28 @@ def test_E2_a_history_table_is_made_anew_where_a_column_is_said_to_have_had_anot
     assert planned[-1]["rebuild"] is rebuild
 
 
+def test_H2_versions_that_are_no_more_are_found_without_working_history_out_twice() -> None:
+    """Of key 1 the first version stays and the second one moved to another moment; key 2 is touched by nothing."""
+    settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["id", "a"]}
+    macros = load(giving({"at_touched_keys": "t", "changes_of_entities": "c", "_spans": "s"}), this="past")
+    sql = macros["_history_merged"](settings, "s.stg", None, 7, False)
+    assert len(re.findall(r"from (?:history|spans)\b", sql)) == 2  # the CTE, and one reading of it
+    sql = sql[sql.index("select * except (") :]
+    for spark, duck in {" except (": " exclude (", "every(": "bool_and(", "left semi": "semi", "<=>": "is not distinct from",
+                        "`": '"'}.items():  # fmt: skip
+        sql = sql.replace(spark, duck)
+    columns = "(id, a, _cdc_entity, valid_from, valid_to, is_current, _cdc_sequence)"
+    with duckdb.connect() as connection:
+        connection.execute("create table touched_keys as select 1 as id")
+        for table, rows in {
+            "history": "(1, 5, 'e', null, 30, false, 1), (1, 6, 'e', 30, null, true, 2)",
+            "past": "(1, 5, 'e', null, 20, false, 1), (1, 6, 'e', 20, null, true, 2), (2, 5, 'f', 9, null, true, 3)",
+        }.items():
+            connection.execute(f"create table {table} as select * from (values {rows}) as t {columns}")
+        found = connection.execute(f"select id, valid_from, valid_to, _cdc_is_gone from ({sql}) order by all").fetchall()
+    assert sorted(found, key=str) == [(1, 20, None, True), (1, 30, None, False), (1, None, 30, False)]
+
+
 def test_K1_a_history_table_with_nothing_new_is_shown_with_its_key_changes() -> None:
     """`dbt show` runs what `dbt compile` writes: without the keys table a row that moved was current at both of its keys."""
     settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["id", "a"], "history": "table"}
