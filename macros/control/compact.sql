@@ -205,10 +205,8 @@ from {{ below }} where _cdc_op = 'T'
 {% macro _against_compaction(table, state) %}
   {%- do delta_cdc._refuse_restored(table.staging, state) -%}
   {%- set settings = table.settings -%}
-  {%- set problems = [] -%}
-  {%- if not delta_cdc.has_entities(settings) -%}
-    {%- do problems.append('it has no keys, or its rows are only added') -%}
-  {%- else -%}
+  {%- set problems = delta_cdc._never_compacted(settings) -%}
+  {%- if delta_cdc.has_entities(settings) -%}
     {%- if table.grows -%}
       {%- do problems.append('staging has not got its columns from the configuration yet (' ~ table.grows | join(', ')
             ~ '): run `dbt run` first') -%}
@@ -221,14 +219,8 @@ from {{ below }} where _cdc_op = 'T'
           and delta_cdc._has_moved_keys(settings, table.staging, state) -%}
       {%- do problems.append('`key_changes` is false, and changes of keys were staged before') -%}
     {%- endif -%}
-    {%- if settings.get('alternate_keys') -%}
-      {%- do problems.append('`alternate_keys` needs every change of a row') -%}
-    {%- endif -%}
     {%- if settings.renamed_in_staging -%}
       {%- do problems.append('columns of it were renamed (' ~ settings.renamed_in_staging.keys() | join(', ') ~ ')') -%}
-    {%- endif -%}
-    {%- if settings.get('history', 'view') != 'view' -%}
-      {%- do problems.append('its history is a table, which could not be rebuilt') -%}
     {%- endif -%}
     {%- set final = delta_cdc._model_of(settings, 'final') -%}
     {%- if delta_cdc.may_be_held(settings) and delta_cdc.holds_of(table.staging) | selectattr('accepted_at', 'none') | list -%}
@@ -241,11 +233,12 @@ from {{ below }} where _cdc_op = 'T'
 {% endmacro %}
 
 
-{#- Whether a table says of itself what excludes compaction: the days are its feed's then, meant for the others, for beside its
-    own they are refused as configuration. -#}
-{% macro _is_never_compacted(settings) %}
-  {{ return(not delta_cdc.has_entities(settings) or settings.get('alternate_keys')
-      or settings.get('history', 'view') != 'view') }}
+{#- What a table says of itself that excludes compaction: texts, none if nothing does. Days are its feed's then, meant for the
+    others, for beside its own they are refused as configuration. -#}
+{% macro _never_compacted(settings) %}
+  {%- if not delta_cdc.has_entities(settings) %}{{ return(['it has no keys, or its rows are only added']) }}{% endif -%}
+  {{ return((['`alternate_keys` needs every change of a row'] if settings.get('alternate_keys') else [])
+      + (['its history is a table, which could not be rebuilt'] if settings.get('history', 'view') != 'view' else [])) }}
 {% endmacro %}
 
 

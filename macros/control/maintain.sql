@@ -8,7 +8,7 @@
 {% macro maintain(models=none, vacuum=true, min_files=16) %}
   {%- set failed = [] -%}
   {%- for settings in delta_cdc._tables_to_look_at(names=models)
-        if settings.get('compact_after_days') and not delta_cdc._is_never_compacted(settings) -%}
+        if settings.get('compact_after_days') and not delta_cdc._never_compacted(settings) -%}
     {%- set why = adapter.refusal_of(delta_cdc._compact_by_policy, settings) -%}
     {%- if why %}{% do failed.append('table ' ~ settings.feed ~ '.' ~ settings.table ~ ' is not compacted: ' ~ why) %}{% endif -%}
   {%- endfor -%}
