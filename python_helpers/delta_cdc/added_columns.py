@@ -73,6 +73,8 @@ HISTORY_COLUMNS: AddedColumns = (
     ("_cdc_sequence", None, "Position of the change that the version's values come from."),
 )
 SURROGATE = "_cdc_key"
+_PARTS_OF_DATES = ("year", "month", "day", "quarter", "hour", "weekofyear", "dayofmonth")
+_TYPES_OF_CALLS = dict.fromkeys(_PARTS_OF_DATES, "int") | {"date": "date", "to_date": "date"}
 
 
 def final_columns(table: Table) -> list[Column]:
@@ -94,9 +96,9 @@ def _soft_delete_columns(table: Table) -> AddedColumns:
 
 
 def _partition_as_column(column: PartitionColumn) -> Column:
-    is_number = re.match(r"(year|month|day|quarter|hour|weekofyear|dayofmonth)\s*\(", column.expression, re.IGNORECASE)
-    is_date = re.match(r"(to_)?date\s*\(", column.expression, re.IGNORECASE)
-    data_type = "int" if is_number else "date" if is_date else ""
+    """With its type where the expression is one call alone of a function that tells it: `year(d) / 10` is no int."""
+    call = re.fullmatch(r"(\w+)\s*\((?:[^()]|\([^()]*\))*\)", column.expression.strip())
+    data_type = _TYPES_OF_CALLS.get(call[1].lower(), "") if call else ""
     return Column(column.name, data_type, f"Partition of the row: {column.expression}.")
 
 

@@ -360,6 +360,21 @@ def test_types_that_an_expression_decides_are_left_out(tmp_path: Path) -> None:
     assert columns["_cdc_key_before"]["data_type"] == "struct<id: int>"
 
 
+@pytest.mark.parametrize(
+    ("expression", "data_type"),
+    [
+        ("year(created)", "int"), ("Year (to_date(created))", "int"), ("to_date(created)", "date"), ("upper(op)", None),
+        ("year(created) / 10", None), ("year(created) || month(created)", None), ("date(created) < current_date()", None),
+    ],
+)  # fmt: skip
+def test_a_partition_is_of_the_type_that_its_whole_expression_has(tmp_path: Path, expression: str, data_type: str | None) -> None:
+    tables = {"t": TABLE | {"partition_by": [f"{expression} as part"]}}
+    files = generated(tmp_path, source(tables=tables, columns=COLUMNS[:5]))
+    columns = {m["name"]: m["columns"] for m in yaml.safe_load(files["models/shop/_models.yml"])["models"]}
+    (part,) = [column for column in columns["final_t"] if column["name"] == "part"]
+    assert part.get("data_type") == data_type
+
+
 def test_what_a_column_is_made_of_is_told_in_its_description(tmp_path: Path) -> None:
     made = {"expressions": {"region": "upper(region)", "twice": "2 * seq"}, "mask": {"op": "sha2(op, 256)"}}
     tables = {"t": TABLE | made, "bag": TABLE | {"keys": [], "keyless": "multiset"}}
