@@ -13,7 +13,11 @@ AddedColumns = tuple[tuple[str, str | None, str], ...]
 
 _BATCH_ID = ("_cdc_batch_id", "bigint", "Batch of the change set, as in the ledger.")
 _CHANGE_SET = ("_cdc_change_set", "string", "The change set that delivered the change.")
-_ROW = ("_cdc_row", "bigint", "Place of the change in its change set.")
+_ROW = (
+    "_cdc_row",
+    "bigint",
+    "Place of the change in its change set; with _cdc_batch_id its arrival, which orders changes of equal position.",
+)
 _SEQUENCE = ("_cdc_sequence", None, "The source's order, compared left to right; null for a snapshot row without one.")
 _ORDINAL = ("_cdc_ordinal", "bigint", "Place of the change inside its transaction or message, where the feed has one.")
 
@@ -31,7 +35,12 @@ STAGING_COLUMNS: AddedColumns = (
     _ORDINAL,
     ("_cdc_transaction", "string", "The transaction that the change was part of, where the feed tells it."),
     ("_cdc_occurred_at", None, "When the change happened at the source."),
-    ("_cdc_missing", "array<string>", "Columns that the change did not carry; they keep their value."),
+    (
+        "_cdc_missing",
+        "array<string>",
+        "Columns of which the change says nothing: it does not carry them, or has a null that `ignore_null_updates` means. They "
+        "keep their value, and are null where there is none.",
+    ),
     (
         "_cdc_undeclared",
         "map<string,string>",

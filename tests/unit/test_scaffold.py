@@ -387,6 +387,8 @@ def test_what_a_column_is_made_of_is_told_in_its_description(tmp_path: Path) -> 
     assert {told[name]["op"] for name in ("stg_shop__t", "hist_shop__t", "final_t")} == {"op of the source table, masked."}
     assert told["stg_shop__t"]["_cdc_key_before"].startswith("The key before")
     assert told["stg_shop__bag"]["_cdc_key_before"].startswith("The row as it was before")
+    assert "`ignore_null_updates`" in told["stg_shop__t"]["_cdc_missing"]
+    assert "with _cdc_batch_id its arrival" in told["stg_shop__t"]["_cdc_row"]
 
 
 def test_every_test_is_nightly_and_those_that_keys_make_cheap_are_of_each_run(tmp_path: Path) -> None:
