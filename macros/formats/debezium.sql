@@ -23,9 +23,8 @@ select
   coalesce(source.txId, source.gtid,
     regexp_replace(event.transaction.id, '^([0-9]+):[0-9]+$', '$1')) as _txid,  -- PostgreSQL: id:lsn
   event.transaction.total_order as _total_order,
-  coalesce(timestamp_micros(nullif(source.ts_us, 0)), {{ delta_cdc._of_millis('nullif(source.ts_ms, 0)') }},
-    timestamp_micros(nullif(source.ts_ns, 0) div 1000),
-    {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
+  coalesce(timestamp_micros(nullif(source.ts_us, 0)), timestamp_micros(nullif(source.ts_ns, 0) div 1000),
+    {{ delta_cdc._of_millis('nullif(source.ts_ms, 0)') }}, {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
   {{ delta_cdc._debezium_types(settings) }} as _semantic_types,
   is_document as _is_document
 from (
@@ -39,11 +38,13 @@ from (
     -- MongoDB's place in its log is a second and a number in it; from 3.4 on its time is the wall's, which may be a moment behind
     -- that second. A snapshot's row has -1, and the time of its telling. Of TiCDC's all else is the same in every message.
     -- Cassandra's log is one node's, and each replica tells a write: what counts there and here is the write's time
+    -- Aurora DSQL's messages come in any order; that of its commits is their time
     try_cast(coalesce(if(is_document and event.source.ord >= 0,
           cast(event.source.ts_ms * 4294967296BD + event.source.ord as string), null),
         if(event.source.connector = 'cassandra',
           cast(coalesce(event.source.ts_us, try_multiply(event.source.ts_ms, 1000L)) as string), null),
         if(event.source.connector = 'TiCDC', event.source.commit_ts, null),
+        if(event.source.connector is null and event.source.cluster is not null, cast(event.source.ts_ns as string), null),
         event.source.lsn, event.source.pos, event.source.scn, event.source.event_serial_no) as decimal(38, 0)) as offset,
     coalesce(if(event.source.connector = 'cassandra', null, {{ delta_cdc._padded('event.source.file') }}),
       concat_ws('/', {{ delta_cdc._padded('event.source.commit_lsn') }},
@@ -118,7 +119,7 @@ struct<
         `transaction` struct<id string, total_order bigint>,
         source struct<lsn string, sequence string, txId string, gtid string, ts_ms bigint, ts_us bigint, ts_ns bigint,
           file string, pos string, row string, scn string, commit_lsn string, change_lsn string, event_serial_no string,
-          connector string, commit_ts string, value_capture_type string, collection string, ord bigint>>
+          connector string, cluster string, commit_ts string, value_capture_type string, collection string, ord bigint>>
 {%- endset -%}
 {%- set record_key = 'record_key' -%}
 {%- if settings['keys'] == ['_id'] -%}

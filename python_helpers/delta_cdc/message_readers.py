@@ -86,7 +86,8 @@ def _debezium(message: Message) -> Iterator[Sighting]:
     described = (fields.get("after") or fields.get("before") or {}).get("fields") or []
     types = {f["field"]: connect_type(_cell_of(f)) for f in described} or dict.fromkeys(row)
     decimals = [f["field"] for f in described if is_connect_decimal(f) and isinstance(row.get(f["field"]), (int, float))]
-    settings = _debezium_order(envelope.get("op"), source, envelope) | ({"decimal_handling": "double"} if decimals else {})
+    handling = "string" if _is_aurora_dsql(source) else "double" if decimals else None
+    settings = _debezium_order(envelope.get("op"), source, envelope) | ({"decimal_handling": handling} if handling else {})
     yield Sighting(_debezium_table(source), _key_types(key, types) | types, list(_payload(key)), settings=settings)
 
 
@@ -149,13 +150,18 @@ def _debezium_order(op: Any, source: Message, envelope: Message) -> dict[str, An
     numbers = ("lsn", "pos", "scn", "event_serial_no")
     if op == "r" or any(str(source.get(name)).isdecimal() for name in numbers):
         return {}
-    if any(source.get(name) for name in ("file", "commit_lsn", "change_lsn")):
+    if any(source.get(name) for name in ("file", "commit_lsn", "change_lsn")) or _is_aurora_dsql(source):
         return {}
     # PostgreSQL's places of the last commit and of the change
     if re.fullmatch(r'\[[^,]*,\s*"?\d+"?\]', str(source.get("sequence"))):
         return {}
     has_time = any(source.get(name) for name in ("ts_us", "ts_ms", "ts_ns")) or envelope.get("ts_ms")
     return _order(False, "_timestamp", has_time)
+
+
+def _is_aurora_dsql(source: Message) -> bool:
+    """It orders its commits by their time in nanoseconds, and writes decimals as text."""
+    return bool(source.get("cluster") and source.get("ts_ns")) and not source.get("connector")
 
 
 def _order(has_position: Any, first: str, has_first: Any) -> dict[str, Any]:

@@ -716,6 +716,16 @@ def test_debezium_positions_by_source(spark, name, position, transaction):
     assert found["_txid"] == transaction
 
 
+def test_debezium_commits_of_aurora_dsql_are_ordered_by_their_time_in_nanoseconds(spark):
+    """https://docs.aws.amazon.com/aurora-dsql/latest/userguide/cdc-record-format.html"""
+    source = {"ts_ms": 1705318200000, "ts_ns": 1705318200000125483, "txId": "a", "schema": "s", "table": "t", "cluster": "c"}
+    message = {"type": "full", "op": "u", "before": None, "after": {"id": 1}, "source": source, "ts_ms": 1705318200125}
+    (found,) = changes(spark, "debezium", [message], {"id": "int"})
+    assert found["_position"] == {"log": "", "offset": Decimal(1705318200000125483), "row": None}
+    (row,) = staged(spark, "debezium", [message], {"id": "int"})
+    assert (row["_cdc_occurred_at"], row["_cdc_transaction"]) == (dt.datetime(2024, 1, 15, 11, 30, 0, 125), "a")
+
+
 def test_debezium_the_documents_are_read_or_refused(spark):
     names = sorted(path.stem for path in (FEEDS / "debezium_samples").glob("*.json"))
     rows = staged(spark, "debezium", [document(name) for name in names], {"id": "int"})

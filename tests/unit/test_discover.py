@@ -100,6 +100,13 @@ def test_a_debezium_sequence_is_a_position_only_as_postgresql_has_it(sequence: s
     assert found("debezium", event)["t"].settings == {}
 
 
+def test_messages_of_aurora_dsql_are_ordered_by_their_commit_and_have_decimals_as_text() -> None:
+    source = {"schema": "s", "table": "a", "cluster": "c", "ts_ms": 1, "ts_ns": 1000001}
+    assert found("debezium", {"op": "c", "source": source, "after": {"id": 1}})["s.a"].settings == {"decimal_handling": "string"}
+    event = {"op": "c", "source": source | {"connector": "cockroachdb"}, "after": {"id": 1}}
+    assert found("debezium", event)["s.a"].settings == {"sequence_by": ["_timestamp", "_arrival"]}
+
+
 def test_debezium_tells_types_by_its_schema_and_keys_by_the_record() -> None:
     lines = (CASES / "feeds" / "paimon__debezium__table_alltypes_with_schema" / "input-01.jsonl").read_text().splitlines()
     table = discovery.discover("debezium", lines).tables["paimon_sync_table.all_types_table"]
