@@ -4,6 +4,7 @@ messages in a column. Read without Spark."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from delta_cdc.formats import FORMATS
 
 MESSAGES = 20_000
 _ORDER = ("topic", "partition", "offset")
+_SCHEMA_ID = re.compile(rb"^\0.{4}(?=\{)", re.DOTALL)
 _TYPES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
 
 
@@ -79,15 +81,21 @@ def _messages(path: Path, value: str, key: str | None) -> Iterator[str]:
     """Messages as lines of JSON; with a key as Kafka records."""
     from deltalake import QueryBuilder
 
-    columns = ", ".join(f'cast("{name}" as varchar) as "{name}"' for name in (value, key) if name)
+    names = (value, key or value)
+    columns = ", ".join(f'"{name}"' for name in dict.fromkeys(names))
     asked = QueryBuilder().register("messages", _opened(path))
     rows: Any = asked.execute(f'select {columns} from messages where "{value}" is not null limit {MESSAGES}').read_all()
-    texts = rows[value].to_pylist()
-    for text, of in zip(texts, rows[key].to_pylist() if key else texts, strict=True):
+    for text, of in zip(*(map(_text, rows[name].to_pylist()) for name in names), strict=True):
         try:
             yield json.dumps({"topic": "", "key": json.loads(of), "value": json.loads(text)}) if key else text
         except (ValueError, TypeError):  # what is no JSON, or null
             yield text
+
+
+def _text(part: Any) -> str:
+    """A part of a record as a run reads it (`row_messages.without_schema_id`); none is empty."""
+    data = part if isinstance(part, bytes) else b"" if part is None else str(part).encode()
+    return _SCHEMA_ID.sub(b"", data).decode(errors="replace")
 
 
 def _opened(path: Path) -> Any:

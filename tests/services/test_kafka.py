@@ -75,7 +75,7 @@ def test_land_brings_each_message_as_it_is_and_makes_no_commit_when_nothing_came
     shop.topics.create("shop.invoice", 2)
     shop.topics.produce(
         "shop.invoice", ("a", '{"x": "ä"}', [("h", b"1"), ("h", b"2"), ("__debezium.oldkey", b'{"id": 1}'), ("n", None)], 0),
-        ("a", None, None, 0), (None, "v", [], 1),
+        ("a", None, None, 0), (None, "v", [], 1), ('\0\0\0\0\1{"id": 1}', '\0\0\0\0\2{"x": 2}', [], 1),
     )
     kafka = {"bootstrap_servers": "${BROKERS}", "topics": ["shop.invoice"]}
     feed = {"format": "debezium", "location": "landing/cli", "file_format": "delta"}
@@ -87,7 +87,7 @@ def test_land_brings_each_message_as_it_is_and_makes_no_commit_when_nothing_came
     assert result.exit_code == 1
     told = sorted(line for line in result.output.splitlines() if line)
     assert told[0] == "feed gone: `kafka.topics` names shop.invoce, which ${BROKERS} does not have. Did you mean `shop.invoice`?"
-    assert told[1].startswith("shop: 3 rows landed; ")
+    assert told[1].startswith("shop: 4 rows landed; ")
     place = shop.place(["shop.invoice"], name="cli")
     frame = shop.project.spark().read.format("delta").load(place["location"]).orderBy("partition", "offset")
     assert frame.schema.simpleString() == (
@@ -97,6 +97,7 @@ def test_land_brings_each_message_as_it_is_and_makes_no_commit_when_nothing_came
         ("shop.invoice", 0, 0, "a", '{"x": "ä"}', {"h": "2", "__debezium.oldkey": '{"id": 1}', "n": None}),
         ("shop.invoice", 0, 1, "a", None, None),
         ("shop.invoice", 1, 0, None, "v", None),
+        ("shop.invoice", 1, 1, '{"id": 1}', '{"x": 2}', None),
     ]
     properties = shop.project.spark().sql(f"show tblproperties delta.`{place['location']}`").collect()
     assert {"delta.appendOnly": "true", "delta.enableChangeDataFeed": "true"}.items() <= dict(properties).items()

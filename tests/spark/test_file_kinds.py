@@ -89,6 +89,24 @@ def test_Q1_a_message_that_is_no_UTF_8_is_quarantined_and_not_read_with_other_ch
     assert [row.message for row in spark.table("kinds").collect()] == [marked]
 
 
+def test_the_id_of_a_schema_before_a_message_is_no_part_of_it(spark, tmp_path):
+    """https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format"""
+    parts = {"key": '{"id": 1}', "value": '{"op": "d", "n": "é"}'}
+    ids = [b"", b"\0\0\0\0\x0c", b"\0\0\1\x86\xa1", b"\0\0\0\2\xc3"]
+    rows = [", ".join(f"X'{(each + text.encode()).hex()}' as {name}" for name, text in parts.items()) for each in ids]
+    read = []
+    for kind in ("binary", "string"):
+        columns = ", ".join(f"cast({name} as {kind}) as {name}" for name in parts)
+        sql = " union all ".join(f"select {columns} from (select {row})" for row in rows)
+        path = file_of(spark, "parquet", tmp_path / kind, sql)
+        sets = [{"batch_id": 1, "change_set": f"file:{path}", "unit": "file"}]
+        feed = {"feed": "f", "format": "debezium", "file_format": "parquet", "columns": (), "message_column": "value"}
+        files.create_lines_view(spark, "kinds", sets, feed)
+        read += [json.loads(row.message) for row in spark.table("kinds").collect()]
+    record = {"topic": None, "key": {"id": 1}, "headers": {}, "value": {"op": "d", "n": "é"}}
+    assert read == [record] * 8
+
+
 def test_csv_fields_are_text_quoted_ones_hold_newlines_and_null_differs_from_empty(spark, tmp_path):
     text = '\ufeffid,na.me, x ,A,a\n1,"l1\nl2 ""q"", z",,"",é\n\n02,NULL,"\\N"," ",\\"\n'
     assert objects(spark, "csv", written(tmp_path / "a b+c%.csv", text)) == [

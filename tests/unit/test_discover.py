@@ -1050,6 +1050,10 @@ def test_init_looks_into_delta_tables(new_project):
     (invoice,) = source("shop")["tables"]
     assert (invoice["name"], invoice["config"]["meta"]["cdc"]["keys"]) == ("invoice", ["id", "line"])
     assert "could be read as a message (JSON) of `wal2json_v2`" in init(new_project, "other", "wal2json_v2").stderr
+    with_ids = {name: [b"\0\0\1\x86\xa1" + text.encode() for text in texts[name][:1]] for name in texts}  # JSON_SR
+    written("registered", {"topic": ["t"], "partition": [0], "offset": [1], **with_ids})
+    assert "1 table\n" in init(new_project, "ids", "debezium", "registered").stdout
+    assert source("ids")["tables"][0]["config"]["meta"]["cdc"]["keys"] == ["id", "line"]
 
     typed = {"id": [1], "amount": [Decimal("1.50")], "tags": [["a"]], "place": [{"zip code": 1}]}
     for name in ("invoice", "order lines"):

@@ -26,6 +26,7 @@ from dbt.adapters.sparkdelta.columns import merge, quoted, sql_of, statements, w
 from dbt.adapters.sparkdelta.database import JDBC_OPTIONS, Environment, name_driver, need_class, plain_type
 from dbt.adapters.sparkdelta.in_session import InSession
 from dbt.adapters.sparkdelta.java import innermost_cause, java_class, whole_text
+from dbt.adapters.sparkdelta.row_messages import without_schema_id
 from dbt.adapters.sparkdelta.session import LAST_COMMIT
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _land_kafka(session: SparkSession, landing: Mapping[str, Any], environment: 
     )
     rows = messages.select(
         "topic", "partition", "offset", "timestamp",
-        messages["key"].cast("string"), messages["value"].cast("string"), F.expr(headers).alias("headers"),
+        *(without_schema_id(messages[part]).alias(part) for part in ("key", "value")), F.expr(headers).alias("headers"),
     )
     query = rows.writeStream.format("delta").option("checkpointLocation", checkpoint).trigger(availableNow=True).start(location)
     try:

@@ -90,6 +90,16 @@ def text_of(given: Column) -> Column:
     return F.when(F.is_valid_utf8(given), given).otherwise(F.concat(F.lit("(not UTF-8) "), F.make_valid_utf8(given)))
 
 
+def without_schema_id(given: Column) -> Column:
+    """A part of a Kafka record, as text or bytes, as text: without the five bytes, zero and a schema's id, that Confluent's
+    serializer of JSON Schema (`JSON_SR`) writes before the JSON."""
+    from pyspark.sql import functions as F
+
+    data = given.cast("binary")
+    has_id = (F.hex(data.substr(1, 1)) == "00") & (F.hex(data.substr(6, 1)) == "7B")
+    return F.when(has_id, data.substr(6, 2**31 - 1).cast("string")).otherwise(given.cast("string"))
+
+
 def message_of(frame: DataFrame, columns: Sequence[str], feed: Mapping[str, Any], where: str) -> Column:
     """The message of each row (string): `message_column`, or a JSON object of the named columns.
 
@@ -108,13 +118,13 @@ def message_of(frame: DataFrame, columns: Sequence[str], feed: Mapping[str, Any]
             f"feed {feed['feed']}, {where}: `message_column` is `{name}`, and its columns are {', '.join(columns)}. Name the one "
             "that holds the messages."
         )
-    value = text_of(frame[quoted(name)].cast("string"))
+    value = text_of(without_schema_id(frame[quoted(name)]))
     if feed["format"] != "debezium" or "key" not in columns:
         return value
     topic = frame["topic"] if "topic" in columns else F.lit(None)
     return F.concat(
-        F.lit('{"topic": '), _json_of(topic), F.lit(', "key": '), _json_of(frame["key"]), F.lit(', "headers": {'),
-        F.concat_ws(", ", F.transform(_headers(frame), _header)),
+        F.lit('{"topic": '), _json_of(topic), F.lit(', "key": '), _json_of(without_schema_id(frame["key"])),
+        F.lit(', "headers": {'), F.concat_ws(", ", F.transform(_headers(frame), _header)),
         F.lit('}, "value": '), F.coalesce(value, F.lit("null")), F.lit("}"),
     )  # fmt: skip
 
