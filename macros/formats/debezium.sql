@@ -330,7 +330,7 @@ from (
             -- beside its images a changefeed of CockroachDB may tell `key` and `topic`
             and try_variant_get(record, '$.after', 'variant') is null
             and try_variant_get(record, '$.before', 'variant') is null as is_record
-        from (select *, {{ delta_cdc._json_in('message') }} as record,
+        from (select *, if({{ delta_cdc._is_json_of_avro('message') }}, null, {{ delta_cdc._json_in('message') }}) as record,
           contains(message, '"__op') or contains(message, '"__deleted') as may_be_row,
           contains(message, r'"{\"') and message rlike r'"(key|value|payload)"\s*:\s*"' as has_texts from {{ lines }})
       )
@@ -338,6 +338,14 @@ from (
   )
 )
 {%- endmacro %}
+
+
+{#- Whether a text is Avro's JSON (`kafka-avro-console-consumer`), where what may be null is an object of its type, {"long": 1}, and
+    an image one of its schema. It is not read: taken as it stands, it would be another row. -#}
+{% macro _is_json_of_avro(text) %}
+  {{ return("((contains(" ~ text ~ ", '{\"long\":') or contains(" ~ text ~ ", '{\"string\":')) and " ~ text
+      ~ " rlike r'\"(?:ts_ms|__op|__deleted)\"\\s*:\\s*\\{\"(?:long|string)\":')") }}
+{% endmacro %}
 
 
 {#- Whether a variant holds, at a path, a row alone: columns of its table may have any name, `op`, `key` and `payload` too. -#}

@@ -62,6 +62,8 @@ def _debezium(message: Message) -> Iterator[Sighting]:
         schema, envelope = envelope.get("schema"), envelope["payload"]
     if not isinstance(envelope, dict):
         return  # a tombstone
+    if any(isinstance(envelope.get(name), dict) for name in ("ts_ms", "__op", "__deleted")):
+        raise TypeError("Avro's JSON, which a run does not read")
     if "iodebeziumop" in envelope:
         data = envelope.get("data")
         schema = data.get("schema") if isinstance(data, dict) else None

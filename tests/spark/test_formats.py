@@ -890,6 +890,30 @@ def test_debezium_a_row_alone_says_nothing_and_is_refused(spark):
     assert [row["_cdc_error"] for row in rows] == ["unknown_operation"] * 7
 
 
+def test_debezium_json_of_avro_is_refused(spark):
+    """As kafka-avro-console-consumer and Kafka's REST proxy write it: vdesabou/kafka-docker-playground (MIT)."""
+    source = {
+        "version": "1.5.0.Final", "connector": "sqlserver", "name": "server1", "ts_ms": 1626081244747, "db": "testDB",
+        "snapshot": {"string": "false"}, "sequence": None, "schema": "dbo", "table": "customers",
+        "change_lsn": {"string": "00000025:00000d48:0003"}, "commit_lsn": {"string": "00000025:00000d48:0005"},
+        "event_serial_no": {"long": 1},
+    }  # fmt: skip
+    after = {"server1.dbo.customers.Value": {"id": 1006, "name": "John", "phone": {"string": "+1-555"}}}
+    event = {"before": None, "after": after, "source": source, "op": "c", "ts_ms": {"long": 1626081249542}, "transaction": None}
+    record = {"topic": "server1.dbo.customers", "key": {"id": 1006}, "value": event}
+    row = {"id": 1006, "name": "John", "phone": {"string": "+1-555"}, "__table": {"string": "customers"}, "__lsn": 7}
+    rows = [row | {"__deleted": {"string": "true"}}, row | {"__op": {"string": "c"}}]
+    messages = [event, record, *rows, json.dumps(event, separators=(",", ":"))]
+    found = staged(spark, "debezium", messages, {"id": "int", "name": "string", "phone": "string"}, sequence_by=["_arrival"])
+    assert [row["_cdc_error"] for row in found] == ["unparsable"] * 5
+    assert tables(spark, "debezium", messages) == [None] * 5
+    # a text that holds such is one
+    event = {"op": "c", "after": {"id": 1, "name": '"ts_ms":{"long":1}'}, "source": {"table": "t", "lsn": 7}, "ts_ms": 1}
+    assert values(staged(spark, "debezium", [event], {"id": "int", "name": "string"}), "name", "_cdc_error") == [
+        ('"ts_ms":{"long":1}', None)
+    ]
+
+
 def test_debezium_tombstones_change_no_row(spark):
     messages = messages_of("paimon__debezium__table_nullvalue")
     rows = staged(

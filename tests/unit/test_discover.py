@@ -217,6 +217,10 @@ def test_what_is_of_no_table_or_beside_the_row_is_not_found() -> None:
     missing = {**operation, "after": {"ID": 2, "ID_isMissing": False, "V": None, "V_isMissing": True}}
     assert list(found("goldengate", missing)["O.T"].columns) == ["ID", "V"]
     assert discovery.discover("debezium", ["null", "{}", "1"]).unread == 1
+    of_avro = {"after": {"s.d.a.Value": {"id": 1}}, "source": {"schema": "d", "table": "a"}, "op": "c", "ts_ms": {"long": 1}}
+    row_of_avro = {"id": 1, "__table": {"string": "a"}, "__deleted": {"string": "true"}}
+    lines = [json.dumps(message) for message in (of_avro, row_of_avro, {"key": {"id": 1}, "topic": "t", "value": of_avro})]
+    assert (discovery.discover("debezium", lines).unread, discovery.discover("debezium", lines).tables) == (3, {})
 
 
 def test_the_definition_of_a_control_table_of_dms_is_none_of_the_feeds() -> None:
