@@ -14,6 +14,7 @@ SIMPLE = frozenset(
 )
 # so many numbers in brackets at the most
 _SIZED = {"decimal": 2, "dec": 2, "numeric": 2, "char": 1, "character": 1, "varchar": 1}
+_LONGEST_TEXT = 2**31 - 1  # Spark counts in an int of Java's
 _KNOWN = SIMPLE | set(_SIZED) | {"array", "map", "struct"}
 
 
@@ -121,6 +122,8 @@ class _Parser:
             raise _Unreadable(f"`{word}` wants a length, e.g. {word}(10)")
         if len(sizes) > _SIZED[word]:
             raise _Unreadable(f"`{word}` takes no {len(sizes)} numbers")
+        if _SIZED[word] == 1 and not 1 <= sizes[0] <= _LONGEST_TEXT:
+            raise _Unreadable(f"the length {sizes[0]} is not between 1 and {_LONGEST_TEXT}")
         if _SIZED[word] == 2 and sizes:
             precision, scale = sizes[0], sizes[1] if len(sizes) == 2 else 0
             if not 1 <= precision <= 38:

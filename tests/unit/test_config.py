@@ -1203,6 +1203,8 @@ def test_types(text: str) -> None:
         ("decimal(3,4)", "the scale 4 is above the precision 3"),
         ("decimal(1,2,3)", "`decimal` takes no 3 numbers"),
         ("varchar", "`varchar` wants a length, e.g. varchar(10)"),
+        ("char(0)", "the length 0 is not between 1 and 2147483647"),
+        ("array<varchar(2147483648)>", "the length 2147483648 is not between 1 and 2147483647"),
         ("array<int", "it ends too early"),
         ("array(int)", "`(` is not expected there"),
         ("map<string>", "`>` is not expected there"),
