@@ -150,7 +150,8 @@ def _wrong_types(given: Mapping[str, Any]) -> dict[str, str]:
         wrong: dict[str, str] = {}
         for detail in error.errors():
             name = str(detail["loc"][0])
-            wrong[name] = wrong.get(name, "") + _inside(detail)
+            told = _inside(detail)
+            wrong[name] = wrong.get(name, "") + ("" if told in wrong.get(name, "") else told)
         return wrong
     return {}
 
@@ -171,13 +172,18 @@ def _inside(detail: Mapping[str, Any]) -> str:
     name, *inside = (str(part) for part in detail["loc"])
     if name not in _WITH_OPTIONS or not inside:
         return ""
+    if inside[-1] == "[key]":
+        return f" `{name}.{inside[0]}` names {shown(detail['input'])}, which is no text. Quote it."
+    is_option = inside[0] == "options" and len(inside) > 1
+    inside = inside[:2] if is_option else inside  # behind its name stands a type of those that it may have
     place = ".".join((name, *inside))
     if detail["type"] == "extra_forbidden":
         return f" `{place}` is not known. {did_you_mean(inside[-1], _WITH_OPTIONS[name].__annotations__)}"
     if detail["type"] == "missing":
         return f" `{place}` is missing."
     is_secret = is_plain_secret(inside[-1], detail["input"])
-    return f" `{place}` is {'no text' if is_secret else shown(detail['input'])}."
+    takes = " It takes text, a whole number, true or false." if is_option else ""
+    return f" `{place}` is {'no text' if is_secret else shown(detail['input'])}.{takes}"
 
 
 def _better_value(name: str, value: object) -> str:

@@ -593,6 +593,22 @@ def test_a_block_that_is_not_right_tells_of_its_secrets_and_shows_none(tmp_path:
         assert any(told in problem for problem in found), (told, found)
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"fetchsize": 1.5}, "`jdbc.options.fetchsize` is 1.5. It takes text, a whole number, true or false."),
+        ({"user": None}, "`jdbc.options.user` is empty. It takes text, a whole number, true or false."),
+        ({"password": ["geheim"]}, "`jdbc.options.password` is no text. It takes text, a whole number, true or false."),
+        ({1: "a"}, "`jdbc.options` names 1, which is no text. Quote it."),
+    ],
+)
+def test_an_option_of_the_wrong_type_is_told_once_and_no_secret_shown(tmp_path: Path, options: Any, told: str) -> None:
+    landed = {"format": "debezium", "location": "landing", "file_format": "delta", "jdbc": JDBC | {"options": options}}
+    first, *_ = found = problems(tmp_path, source(feed=landed, tables={"invoice": {"keys": ["id"]}}))
+    assert first.endswith(f'"${{SHOP_PASSWORD}}"}}}}. {told}')
+    assert not any("geheim" in problem for problem in found)
+
+
 def test_two_equal_mistakes_of_one_table_are_those_of_one_table(tmp_path: Path) -> None:
     table = TABLE | {"mask": {"email": "sha2(email, 256)"}}
     with pytest.raises(ConfigError) as caught:
