@@ -174,15 +174,8 @@ def read_source_files(project: DbtProject, problems: list[Problem]) -> list[Sour
             try:
                 content = content_of(text)
             except (yaml.YAMLError, ValueError) as error:  # ValueError: not what its tag says
-                mark = getattr(error, "problem_mark", None)
-                line = mark.line + 1 if mark else None
-                what = getattr(error, "problem", None) or one_line(error)
-                excerpt = text.splitlines()[line - 1] if line and line <= len(text.splitlines()) else ""
-                hint = " A text between braces or brackets that holds a comma, a colon, a bracket or a quote wants quotes."
-                hint = hint if what.startswith("expected ',' or ") else ""
-                hint = " A text with braces wants quotes." if re.search(r"\{\{|\{table\}|\$\{", excerpt) else hint
-                hint = " Yml is indented with blanks, not with tabs." if re.match(r" *\t", excerpt) else hint
-                problems.append(Problem(f"this is not valid yml: {what}.{hint}", file=name, line=line))
+                what, line = _why_no_yml(error, text)
+                problems.append(Problem(f"this is not valid yml: {what}", file=name, line=line))
                 continue
             if isinstance(content, Lined) and "sources" in content:
                 files.append(SourceFile(name, content))
@@ -192,6 +185,40 @@ def read_source_files(project: DbtProject, problems: list[Problem]) -> list[Sour
                 message += "sources: [{name: …, config: {meta: {cdc: …}}, tables: […]}]."
                 problems.append(Problem(message, file=name, line=holder.lines[key]))
     return files
+
+
+# What a parser of yml says, and what has mostly been written then.
+_MOSTLY = {
+    "found unexpected end of stream": "A quote that begins in this line is not closed.",
+    "expected ',' or .*<stream end>": "A brace or bracket that begins in this line is not closed.",
+    "expected ',' or ": "A text between braces or brackets that holds a comma, a colon, a bracket or a quote wants quotes.",
+    "expected <block end>": "Indent it as what stands beside it; or a quote or bracket above is not closed where it should be.",
+    "mapping values are not": "Indent it as what stands beside it; a text that holds a colon wants quotes.",
+    r"found character '\\t'": "Yml is indented with blanks, not with tabs.",
+    "found character '[`@%]'": "A text that begins with it wants quotes.",
+    "found unknown escape": "Between single quotes a backslash stands for itself; between double ones it is written twice.",
+    "but found another": "A file holds one document: take out the `---` between them.",
+}
+
+
+def _why_no_yml(error: Exception, text: str) -> tuple[str, int | None]:
+    """What is wrong with a text that is no yml, in sentences, and its line, if that is known."""
+    if isinstance(error, yaml.reader.ReaderError):
+        sign = f"it holds a character that nobody sees ({error.character:#06x}), which yml does not take. Take it out."
+        return sign, text.count("\n", 0, error.position) + 1
+    what = getattr(error, "problem", None) or one_line(error)
+    mark, began = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
+    if "end of stream" in what or "<stream end>" in what:  # where it began is of more help
+        mark = began or mark
+    line = mark.line + 1 if mark else None
+    excerpt = text.splitlines()[line - 1] if line and line <= len(text.splitlines()) else ""
+    hint = next((told for said, told in _MOSTLY.items() if re.match(said, what)), "")
+    if what.startswith("expected ',' or ") and began and mark and began.line < mark.line:
+        hint = f"A brace or bracket that begins in line {began.line + 1} is not closed, or a text in it wants quotes."
+    unquoted = re.sub(r"'[^']*'|\"[^\"]*\"", "", excerpt)
+    hint = "A text with braces wants quotes." if re.search(r"\{\{|\{table\}|\$\{", unquoted) else hint
+    hint = "Yml is indented with blanks, not with tabs." if re.match(r" *\t", excerpt) else hint
+    return f"{what}. {hint}".rstrip(), line
 
 
 def _passed_over_by_dbt(root: Path) -> Callable[[str], bool]:

@@ -1059,7 +1059,19 @@ def test_what_a_column_says_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("sources:\n  - name: [a\n", r"this is not valid yml: .* \(models/shop/_sources.yml:3\)"),
+        ("sources:\n  - name: [a\n", r"bracket that begins in this line is not closed\. \(.*_sources.yml:2\)"),
+        ("sources:\n  - name: [a\n    x: 1\n", r"bracket that begins in line 2 is not closed, or a text .*_sources.yml:3\)"),
+        ('sources:\n  - name: "\\d"\n', r"a backslash stands for itself; .*_sources.yml:2\)"),
+        ("sources:\n  - name: 'a\n    x: 1\n", r"A quote that begins in this line is not closed\. \(.*_sources.yml:2\)"),
+        ("sources:\n  - name: a\n    tables: b\n   x: 1\n", r"Indent it as what stands beside it; .*_sources.yml:4\)"),
+        ("sources:\n  - name: a\n    description: a: b\n", r"a text that holds a colon wants quotes\. \(.*_sources.yml:3\)"),
+        ("sources:\n  -\tname: a\n", r"Yml is indented with blanks, not with tabs\. \(models/shop/_sources.yml:2\)"),
+        ("sources:\n  - name: @a\n", r"A text that begins with it wants quotes\. \(models/shop/_sources.yml:2\)"),
+        ("---\nsources: []\n---\n", r"A file holds one document: take out the `---` between them\. \(.*_sources.yml:3\)"),
+        (
+            "sources:\n  - {location: \"{table}\", ready: 2026-02-30}\n",
+            r"day is out of range for month: 2026-02-30\. Quote it, if it is text\. \(models/shop/_sources.yml:2\)",
+        ),
         ("sources:\n  - {name: a: b}\n", r"this is not valid yml: .* \(models/shop/_sources.yml:2\)"),
         (
             "sources:\n  - {? [a] : b}\n",
@@ -1303,7 +1315,7 @@ FEEDS = yaml.safe_dump({"sources": [source()]}, sort_keys=False)
         ("sources: [{name: s, meta: {cdc: {kafka: {options: {user: ${U}}}}}}]", "A text with braces wants quotes."),
         ("sources: [{name: s, meta: {cdc: {deleted_when: op in ('D', 'X')}}}]", "a bracket or a quote wants quotes. (models/"),
         ("# {{ a }}\nsources:\n  - at: 2026-02-30\n", ": 2026-02-30. Quote it, if it is text. (models/shop/_sources.yml:3)"),
-        ("# {{ a }}\nsources:\n  - at: \0\n", "position 27. (models/shop/_sources.yml)"),
+        ("# {{ a }}\nsources:\n  - at: \0\n", "(0x0000), which yml does not take. Take it out. (models/shop/_sources.yml:3)"),
         ("sources:\n\t- name: shop\n", "Yml is indented with blanks, not with tabs."),
     ],
 )
