@@ -590,16 +590,34 @@ _CALLED_ELSEWHERE = {
     "delete_condition": "deleted_when", "append_only": "insert_only", "partitions": "partition_by", "sort_by": "zorder_by",
     "table_name": "source_table", "identifier": "source_table", "path": "location", "folder": "location",
     "retention": "keep_versions_days", "retention_days": "keep_versions_days", "compact": "compact_after_days",
+    "apply_as_truncates": "truncated_when", "track_history_column_list": "track_columns",
+    "track_history_except_column_list": "track_columns", "ignore_null_updates_except_column_list": "ignore_null_updates",
+    "merge_key": "keys", "record_key": "keys", "message.key.columns": "keys", "cursor_path": "sequence_by",
+    "precombine_field": "sequence_by", "dedup_sort": "sequence_by", "hard_delete": "deleted_when", "hard_deletes": "delete_mode",
+    "invalidate_hard_deletes": "delete_mode", "merge_exclude_columns": "set_on_insert",
 }  # fmt: skip
+_SAID_BY_MODELS = "Take it out: the models say it, which `delta-cdc generate` writes."
+# and what no setting says
+_NOT_SAID = {
+    "stored_as_scd_type": "Take it out: each table has a history (SCD2) and a final (SCD1).",
+    "enabled": "It is dbt's: put it under `config`, beside `meta`.",
+    "full_refresh": "Take it out: `delta-cdc rebuild` makes final anew.",
+    "incremental_strategy": _SAID_BY_MODELS,
+    "materialized": _SAID_BY_MODELS,
+}
 
 
 def setting_meant(name: str) -> str | None:
     """The setting that is most likely meant by a name that is none."""
+    if name.casefold() in _NOT_SAID:
+        return None
     return _CALLED_ELSEWHERE.get(name.casefold()) or nearest(name, Settings.model_fields)
 
 
 def which_setting(name: str) -> str:
     """A sentence to follow «x is no setting.»"""
+    if name.casefold() in _NOT_SAID:
+        return _NOT_SAID[name.casefold()]
     close = setting_meant(name)
     return f"Did you mean `{close}`?" if close else "See docs/configuration.md, or `delta-cdc settings`."
 

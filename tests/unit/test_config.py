@@ -1026,11 +1026,26 @@ def test_what_yml_reads_otherwise_than_it_was_meant(tmp_path: Path, setting: str
     [
         ("compact", "compact_after_days"), ("retention", "keep_versions_days"), ("order_column", "sequence_by"),
         ("key_columns", "keys"), ("append_only", "insert_only"), ("op_column", "operation"), ("table_name", "source_table"),
+        ("apply_as_truncates", "truncated_when"), ("track_history_except_column_list", "track_columns"), ("merge_key", "keys"),
+        ("hard_deletes", "delete_mode"), ("cursor_path", "sequence_by"),
     ],
 )
 def test_a_setting_by_the_name_that_others_give_it(tmp_path: Path, name: str, meant: str) -> None:
     (problem,) = problems(tmp_path, source(tables={"invoice": TABLE | {name: "x"}}))
     assert problem == f"feed shop, table invoice: setting `{name}` is not known. Did you mean `{meant}`?"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("stored_as_scd_type", "Take it out: each table has a history (SCD2) and a final (SCD1)."),
+        ("full_refresh", "Take it out: `delta-cdc rebuild` makes final anew."),
+        ("enabled", "It is dbt's: put it under `config`, beside `meta`."),
+    ],
+)
+def test_what_others_say_and_no_setting_does(tmp_path: Path, name: str, told: str) -> None:
+    (problem,) = problems(tmp_path, source(tables={"invoice": TABLE | {name: "x"}}))
+    assert problem == f"feed shop, table invoice: setting `{name}` is not known. {told}"
 
 
 def test_a_misspelled_block_of_a_feed_is_told(tmp_path: Path) -> None:
