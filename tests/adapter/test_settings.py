@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import Mock
 
 import click
 import pytest
 import yaml
 from dbt.task.init import InitTask
+from dbt_common.dataclass_schema import ValidationError
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.sparkdelta import Write, catalog, class_archive, delta_log, jars, session, settings, statements
@@ -88,6 +91,31 @@ def test_a_cluster_s_driver_is_not_bound_to_this_machine() -> None:
 def test_a_misspelled_field_of_the_profile_is_told(wrong: str, right: str) -> None:
     with pytest.raises(DbtConfigError, match=f"there is no field `{wrong}`. Did you mean `{right}`?"):
         SparkdeltaCredentials.from_dict({"schema": "main", wrong: "x"})
+
+
+def test_the_place_of_tables_as_other_adapters_call_it_is_told() -> None:
+    with pytest.raises(DbtConfigError, match=r"there is no field `path`\. Did you mean `root`\?"):
+        SparkdeltaCredentials.from_dict({"schema": "main", "path": "/lake"})
+
+
+@pytest.mark.parametrize("given", ["~/lake", "$HOME/lake", "${LAKE}", "s3a://bucket/lake", "file:/lake"])
+def test_a_root_that_is_no_path_of_this_machine_is_told(given: str) -> None:
+    with pytest.raises(DbtConfigError, match=re.escape(f"`root` is '{given}'. It takes a folder of this machine")):
+        SparkdeltaCredentials(schema="main", database=None, root=given)
+    assert SparkdeltaCredentials(schema="main", database=None, root="/srv/a~b/my lake$").root == "/srv/a~b/my lake$"
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ({"root": 5}, "Profile: `root` is no text. Quote what yml reads as something else."),
+        ({"server_side_parameters": {"spark.ui.enabled": True}}, "`server_side_parameters.spark.ui.enabled` is no text."),
+        ({"server_side_parameters": None}, "Profile: `server_side_parameters`: None is not of type 'object'."),
+    ],
+)
+def test_a_field_of_the_profile_of_the_wrong_type_is_named(field: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(told)):
+        SparkdeltaCredentials.validate({"schema": "main", "database": None, **field})
 
 
 def test_fields_of_the_profile_that_resemble_none_are_passed_over() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -15,11 +16,14 @@ from dbt.adapters.spark.connections import (
     SparkConnectionMethod,
     SparkCredentials,
 )
+from dbt_common.dataclass_schema import ValidationError
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 ANSI = "spark.sql.ansi.enabled"
 # of the schemas that `delta-cdc run --plan` writes to; the macros `_plan_suffix` and `sparkdelta__location_clause` have it too
 PLAN_SUFFIX = "__plan"
+# what other adapters call the place of the tables
+_ROOTS = ("path", "location", "folder", "directory", "warehouse")
 
 
 @dataclass
@@ -39,12 +43,24 @@ class SparkdeltaCredentials(SparkCredentials):
     schema_suffix: ClassVar[str] = ""  # `delta-cdc run --plan` sets it: its tables must not be those of the profile
 
     @classmethod
+    def validate(cls, data: Any) -> None:
+        """dbt tells of a field of the wrong type what it holds, and not which one it is."""
+        try:
+            super().validate(data)
+        except ValidationError as error:
+            place = ".".join(map(str, error.path))
+            if (error.validator, error.validator_value) == ("type", "string"):
+                raise ValidationError(f"Profile: `{place}` is no text. Quote what yml reads as something else.") from None
+            raise ValidationError(f"Profile: `{place}`: {error.message}.") from None
+
+    @classmethod
     def __pre_deserialize__(cls, data: dict[str, Any]) -> dict[str, Any]:
         """A field that dbt does not know is passed over: tables would stand elsewhere than a misspelled `root` says."""
         data = super().__pre_deserialize__(data)
         known = [field.name for field in fields(cls)]
         for name in data.keys() - known:
-            if close := difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.75):
+            is_root = str(name).lower() in _ROOTS
+            if close := ["root"] if is_root else difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.75):
                 raise DbtConfigError(f"Profile: there is no field `{name}`. Did you mean `{close[0]}`?")
         return data
 
@@ -53,6 +69,11 @@ class SparkdeltaCredentials(SparkCredentials):
             self.host = "local"
         if self.tuned_for not in ("small_tables", "large_tables"):
             raise DbtConfigError(f"Profile: `tuned_for` is {self.tuned_for!r}; it wants small_tables or large_tables.")
+        if re.match(r"~|\w+:/", self.root) or re.search(r"\$\{?[A-Za-z_]", self.root):
+            raise DbtConfigError(
+                f"Profile: `root` is '{self.root}'. It takes a folder of this machine, and no shell reads it: write the path, or "
+                "\"{{ env_var('HOME') }}/lake\". Tables elsewhere are told by `spark.sql.warehouse.dir` (docs/object_stores.md)."
+            )
         if self.schema_suffix:
             self.schema = f"{self.schema}{self.schema_suffix}"
         given = {str(key): str(value) for key, value in self.server_side_parameters.items()}
