@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
+from py4j.protocol import Py4JJavaError
 
 from dbt.adapters.sparkdelta.java import java_class
 from dbt.adapters.sparkdelta.session import start_java
@@ -53,6 +55,23 @@ def test_one_machine_needs_no_address_of_its_name(tmp_path: Path) -> None:
     assert "SPARK_LOCAL_IP" not in os.environ
     start_java({"spark.master": "local[*]"}, tmp_path)
     assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
+
+
+@pytest.mark.usefixtures("starting")
+def test_a_spark_that_does_not_start_is_told_without_java_s_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyspark
+
+    said = "Could not parse Master URL: 'lokal[2]'"
+    java = SimpleNamespace(_target_id="o1", getMessage=lambda: said, getCause=lambda: None)
+
+    def refused(**_: Any) -> None:
+        raise Py4JJavaError("An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext", java)
+
+    monkeypatch.setattr(pyspark, "SparkContext", refused)
+    with pytest.raises(DbtRuntimeError) as caught:
+        start_java({"spark.master": "lokal[2]"}, tmp_path)
+    assert "Look at `server_side_parameters` of the profile (`spark.master` is lokal[2])" in str(caught.value.msg)
+    assert str(caught.value.msg).endswith(f"It said: {said}")
 
 
 def test_no_secret_is_on_the_command_line_where_any_user_can_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,6 +144,7 @@ def _start(settings: dict[str, str], root: Path) -> SparkSession:
 def start_java(conf: Mapping[str, str], root: Path) -> None:
     """Start the JVM and its SparkContext. What the JVM prints goes to a file: it warns at every start. Secrets are told to the
     SparkContext alone: any user of the machine can read a command line (`ps`)."""
+    from py4j.protocol import Py4JJavaError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -168,7 +169,13 @@ def start_java(conf: Mapping[str, str], root: Path) -> None:
                 f"the flags in `spark.driver.extraJavaOptions`. It said:\n{said}"
             ) from error
     on_ctrl_c = signal.getsignal(signal.SIGINT)
-    SparkContext(conf=spark_conf, gateway=gateway)
+    try:
+        SparkContext(conf=spark_conf, gateway=gateway)
+    except Py4JJavaError as error:
+        raise DbtRuntimeError(
+            f"Spark did not start. Look at `server_side_parameters` of the profile (`spark.master` is {conf['spark.master']}), "
+            f"and whether Java is 17 or 21 (`java -version`, JAVA_HOME). It said: {short_message(error)}"
+        ) from error
     if threading.current_thread() is threading.main_thread():  # pyspark's own would end a run that is to end by itself
         signal.signal(signal.SIGINT, on_ctrl_c)
 
