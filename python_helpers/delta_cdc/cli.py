@@ -127,7 +127,10 @@ def generate(project_dir: Path, variables: str | None, check: bool, force: bool,
             *(f"{path}: its table is gone" for path in (*comparison.gone, *comparison.gone_edited)),
         ]
         if findings:
-            raise GeneratedFilesError(findings, f"{scaffold.files_are(len(findings))} not current. Run `delta-cdc generate`.")
+            options = " --force" if comparison.edited or comparison.gone_edited else ""  # without it they are left as they are
+            options += " --prune" if comparison.gone or comparison.gone_edited else ""
+            command = f"`delta-cdc generate{options}`"
+            raise GeneratedFilesError(findings, f"{scaffold.files_are(len(findings))} not current. Run {command}.")
         say(f"{_summary(project)}: {scaffold.files_are(len(files))} current.")
         return
     for path in scaffold.named_alike(project, files):

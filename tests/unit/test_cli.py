@@ -142,6 +142,7 @@ def test_generate_keeps_an_edited_file_and_says_so(tmp_path: Path) -> None:
     result = run("generate", "--check", "--project-dir", tmp_path)
     assert result.exit_code == 1
     assert "models/shop/final/final_invoice.sql: was edited" in result.stderr
+    assert result.stderr.endswith("1 file is not current. Run `delta-cdc generate --force`.\n")
     result = run("generate", "--project-dir", tmp_path)
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
@@ -165,6 +166,7 @@ def test_generate_names_files_whose_table_is_gone(tmp_path: Path) -> None:
         "models/shop/final/final_old.sql: its table is gone, and it was edited; `delta-cdc generate --prune --force`"
         in result.stderr
     )
+    assert run("generate", "--check", "--project-dir", tmp_path).stderr.endswith("Run `delta-cdc generate --force --prune`.\n")
     result = run("generate", "--prune", "--project-dir", tmp_path)
     assert result.exit_code == 1
     assert "removed models/shop/history/hist_shop__old.sql" in result.stdout
