@@ -319,9 +319,10 @@ def _results(
     if nodes is None and not result.success:
         from dbt.cli.exceptions import DbtUsageException
         from dbt.exceptions import ParsingError
-        from dbt_common.exceptions import CompilationError, DbtConfigError
+        from dbt_common.exceptions import CompilationError, DbtConfigError, DbtValidationError
 
-        wrong = isinstance(result.exception, (CdcError, DbtConfigError, CompilationError, ParsingError, DbtUsageException))
+        of_the_project = (CdcError, DbtConfigError, DbtValidationError, CompilationError, ParsingError, DbtUsageException)
+        wrong = isinstance(result.exception, of_the_project)
         why = with_file(f"{result.exception or 'dbt ran nothing and did not say why; see logs/dbt.log.'}")
         raise NotStarted(why) if wrong else RunFailed(why)
     return nodes or []

@@ -231,6 +231,15 @@ def test_a_second_signal_during_a_landing_ends_the_command(tmp_path: Path, monke
     assert began == ["run-operation"]
 
 
+def test_a_profile_that_is_no_yml_is_wrong_configuration(tmp_path: Path) -> None:
+    (tmp_path / "dbt_project.yml").write_text("name: p\nprofile: p\n")
+    (tmp_path / "profiles.yml").write_text("p:\n\ttarget: dev\n")
+    dbt = WarmDbt(tmp_path, ["--profiles-dir", str(tmp_path)])
+    with pytest.raises(runs.NotStarted, match=r"trying to read your profiles\.yml") as caught:
+        runs._results(dbt, ["run"], Console(file=io.StringIO()))
+    assert caught.value.exit_code == 2
+
+
 def test_the_handler_of_ctrl_c_outlives_the_start_of_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A landing starts it in the main thread, where pyspark puts its own in that place."""
     import pyspark
