@@ -304,6 +304,8 @@ class Renderer:
             ) from error
 
     def _env_var(self, name: str, default: str | None = None) -> str:
+        if name.startswith("DBT_ENV_SECRET"):
+            raise ValueError(f"dbt gives {name}, a secret by its name, to profiles.yml and packages.yml alone. Take another")
         found = os.environ.get(name, default)
         if found is None:
             raise ValueError(f"the environment variable {name} is not set. Set it, or give env_var a default")

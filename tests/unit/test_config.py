@@ -117,6 +117,7 @@ def test_no_two_parts_of_a_sequence_have_one_name(tmp_path: Path) -> None:
     ("location", "expected"),
     [
         ("{{ env_var('NOT_THERE_AT_ALL') }}", "the environment variable NOT_THERE_AT_ALL is not set."),
+        ("{{ env_var('DBT_ENV_SECRET_L', 'x') }}", "dbt gives DBT_ENV_SECRET_L, a secret by its name, to profiles.yml and"),
         ("{{ var('missing') }}", "the variable missing is not in dbt_project.yml."),
         ("{{ target.name }}", "'target' is undefined). Only env_var and var may be used in settings."),
         ("{{ landing }}", "'landing' is undefined). Only env_var and var may be used in settings."),
