@@ -438,7 +438,8 @@ class Settings(BaseModel):
     # what is published
     columns: Annotated[list[Text], Field(min_length=1)] | None = _setting(
         None,
-        "The only columns that history and final have. Staging always has all.",
+        "The only columns that history and final have, beside those that `expressions` make, which may be named too. "
+        "Staging always has all.",
         wants="a list of column names",
         example="[invoice_id, total]",
         names_columns=True,

@@ -292,7 +292,7 @@ class TableCheck:
         for name in settings.ignore_null_updates if isinstance(settings.ignore_null_updates, list) else ():
             if name in settings.keys and self.level("ignore_null_updates") == 2:
                 self.problem(f"`ignore_null_updates` names `{name}`, which is one of `keys`. Take it out.", "ignore_null_updates")
-        self.known_columns("columns", settings.columns or [])
+        self.known_columns("columns", settings.columns or [], made=settings.expressions)
         self.known_columns("except_columns", settings.except_columns)
         shaped_by = "columns" if settings.columns is not None else "except_columns"
         for key in settings.keys:

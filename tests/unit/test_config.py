@@ -1468,6 +1468,15 @@ def test_expressions_may_name_fields_of_the_format_what_expressions_make_and_sta
     assert loaded(tmp_path, source(feed=feeds, tables={"invoice": TABLE | settings})).tables
 
 
+def test_E7_what_expressions_make_is_published_whether_columns_names_it_or_not(tmp_path: Path) -> None:
+    table = TABLE | {"expressions": {"x": "year(created)"}}
+    tables = {"named": table | {"columns": ["x", "id"]}, "not_named": table | {"columns": ["id"]}}
+    published = [[c.name for c in t.published_columns] for t in loaded(tmp_path, source(tables=tables)).tables]
+    assert published == [["id", "x"]] * 2
+    (problem,) = problems(tmp_path, source(tables={"invoice": table | {"columns": ["id", "y"]}}))
+    assert "`columns` names `y`, which is no column." in problem
+
+
 @pytest.mark.parametrize("track", [["x"], {"except": ["x"]}])
 def test_H3_what_expressions_make_may_be_tracked_or_not(tmp_path: Path, track: Any) -> None:
     table = TABLE | {"expressions": {"x": "date(_cdc_occurred_at)"}, "track_columns": track}

@@ -112,6 +112,8 @@ def test_published_columns_leave_out_what_steers_the_feed() -> None:
     assert MACROS["_published_columns"](SETTINGS, columns) == ["id", "seq", "a", "region", "created"]
     assert MACROS["_published_columns"]({**SETTINGS, "columns": ["a", "id"]}, columns) == ["id", "a"]
     assert MACROS["_published_columns"]({**SETTINGS, "except_columns": ["seq"]}, columns)[:2] == ["id", "a"]
+    made = {**SETTINGS, "columns": ["x", "id"], "expressions": {"x": "a"}}
+    assert MACROS["_published_columns"](made, columns) == ["id", "x"]
 
 
 def test_Q2_texts_inside_of_json_have_no_length() -> None:
