@@ -46,15 +46,16 @@ class RowsCase:
         """The table's entry for `UserProject.configure` when a batch arrives."""
         c = self.content
         shape = self._shape(batch)
+        renamed = self._renamed(batch) if shape is None else ()
         types = {n: _of_batch(t, batch) for n, t in c["schema"].items() if not shape or n in shape}
-        schema = {name: type_ for name, type_ in types.items() if type_}
+        schema = {name: type_ for name, type_ in types.items() if type_ and name.lower() not in renamed}
         sequence = c["sequence"] if isinstance(c["sequence"], list) else [c["sequence"]]
         cdc: dict[str, Any] = {"keys": list(c.get("keys") or []), "sequence_by": sequence}
         names = {"delete_when": "deleted_when", "truncate_when": "truncated_when"}
         cdc |= {ours: c[theirs] for theirs, ours in names.items() if c.get(theirs)}
         cdc |= {name: c[name] for name in SETTINGS if c.get(name) not in (None, "", [], {})}
         if "renamed_columns" in cdc:
-            cdc["renamed_columns"] = _of_batch(c["renamed_columns"], batch)
+            cdc["renamed_columns"] = _of_batch(c["renamed_columns"], batch) or {}
         gone = {name.lower() for name in c["schema"]} - {name.lower() for name in schema}
         if c.get("ignore_null"):
             keys = {name.lower() for name in cdc["keys"]}
@@ -73,6 +74,14 @@ class RowsCase:
     def _shape(self, batch: int) -> list[str] | None:
         """The columns that the source has when a batch arrives, and so those that are listed; None: all of them."""
         return _of_batch(self.content.get("batch_columns") or None, batch)
+
+    def _renamed(self, batch: int) -> set[str]:
+        """The names, in lower case, that columns had before a batch or have after it alone: a table lists a column once."""
+        given = self.content.get("renamed_columns")
+        renames = [each or {} for each in (given if isinstance(given, list) else [given])]
+        before = [old for each in renames[:batch + 1] for old in each.values()]
+        after = [new for each in renames[batch + 1:] for new in each]
+        return {name.lower() for name in (*before, *after)} - {new.lower() for new in _of_batch(renames, batch)}
 
     def change_set(self, number: int) -> str | None:
         """The lines of one batch; None after the last."""

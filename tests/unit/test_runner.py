@@ -177,6 +177,23 @@ def test_columns_that_are_not_there_yet_or_any_more_are_not_chosen(tmp_path: Pat
     assert given(columns={"except": []}, old_keys={"id": "a"})[1] == [["id", "s", "a"], None, None]
 
 
+def test_E2_a_renamed_column_is_listed_once_under_the_name_that_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "case.json"
+    content = {"scd": 1, "keys": ["id"], "schema": {"id": "INT", "Name": "INT", "title": "INT", "label": "INT"}, "sequence": "id",
+               "batches": [[]] * 4}  # fmt: skip
+
+    def given(renamed: Any) -> list[tuple[Any, list[str]]]:
+        path.write_text(json.dumps(content | {"renamed_columns": renamed}))
+        (case,) = read_cases([path])
+        each = [case.configuration(batch) for batch in range(4)]
+        return [(of["cdc"]["renamed_columns"], list(of["columns"])[1:]) for of in each]
+
+    renamed: list[Any] = [None, {"title": "name"}, {"label": "title"}]
+    assert given(renamed) == [({}, ["Name"]), (renamed[1], ["title"]), *[(renamed[2], ["label"])] * 2]
+    assert given({"title": "name"}) == [({"title": "name"}, ["title", "label"])] * 4
+    assert given([{}, {"title": "name"}, {"name": "title"}])[2:] == [({"name": "title"}, ["Name", "label"])] * 2
+
+
 def test_a_table_to_which_nothing_comes_is_made(tmp_path: Path) -> None:
     ran: list[tuple[str, ...]] = []
 
