@@ -56,17 +56,19 @@ class RowsCase:
         cdc |= {name: c[name] for name in SETTINGS if c.get(name) not in (None, "", [], {})}
         if "renamed_columns" in cdc:
             cdc["renamed_columns"] = _of_batch(c["renamed_columns"], batch) or {}
-        gone = {name.lower() for name in c["schema"]} - {name.lower() for name in schema}
+        kept_out = {name.lower() for name in c.get("never_store") or ()}
+        there = [name for name in schema if name.lower() not in kept_out]  # what a setting may name
+        gone = {name.lower() for name in (*c["schema"], *kept_out)} - {name.lower() for name in there}
         if c.get("ignore_null"):
             keys = {name.lower() for name in cdc["keys"]}
             silent = _columns_of(c["ignore_null"], [name for name in c["schema"] if name.lower() not in keys])
             cdc["ignore_null_updates"] = silent if silent is True else [name for name in silent if name.lower() not in gone]
         if c.get("columns") or shape is None:
-            chosen = _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=list(schema), gone=gone)
+            chosen = _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=there, gone=gone)
             # an empty `except_columns` is as none: it leaves out flag and old keys
-            cdc |= {"columns": list(schema)} if chosen == {"except_columns": []} else chosen
+            cdc |= {"columns": there} if chosen == {"except_columns": []} else chosen
         if c.get("track_history") is not None:
-            chosen = _selection(c["track_history"], batch, "include", "except", all_columns=list(schema), gone=gone)
+            chosen = _selection(c["track_history"], batch, "include", "except", all_columns=there, gone=gone)
             if chosen != {"except": []}:
                 cdc["track_columns"] = chosen.get("include", chosen)
         return {"name": self.table, "cdc": cdc, "columns": schema}
@@ -147,7 +149,8 @@ def _of_batch(given: Any, batch: int) -> Any:
 def _selection(
     given: Any, batch: int, include: str, leave_out: str, *, all_columns: list[str], gone: Collection[str] = ()
 ) -> dict[str, Any]:
-    """gone: columns in lower case that the source does not have when the batch arrives: a setting cannot name them."""
+    """gone: columns in lower case that a setting cannot name: the source does not have them when the batch arrives, or they are
+    kept out."""
     if _is_one_a_batch(given):
         given = _of_batch(given, batch)
     if isinstance(given, Mapping) and given.get("except") is not None:

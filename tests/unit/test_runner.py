@@ -194,6 +194,22 @@ def test_E2_a_renamed_column_is_listed_once_under_the_name_that_it_has(tmp_path:
     assert given([{}, {"title": "name"}, {"name": "title"}])[2:] == [({"name": "title"}, ["Name", "label"])] * 2
 
 
+@pytest.mark.parametrize(("columns", "chosen"), [
+    (None, {"columns": ["id", "op", "a"]}), ({"except": []}, {"columns": ["id", "op", "a"]}),
+    ({"except": ["op", "Card"]}, {"except_columns": ["op"]}), (["id", "a"], {"columns": ["id", "a"]}),
+])  # fmt: skip
+def test_E7_what_is_never_stored_is_not_chosen(tmp_path: Path, columns: Any, chosen: Any) -> None:
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps({
+        "scd": 1, "keys": ["id"], "schema": {"id": "INT", "op": "STRING", "a": "INT", "card": "STRING"}, "sequence": "id",
+        "never_store": ["card"], "ignore_null": {"except": ["op"]}, "columns": columns, "batches": [[]],
+    }))
+    (case,) = read_cases([path])
+    settings = case.configuration(0)["cdc"]
+    assert settings.items() >= chosen.items()
+    assert settings["ignore_null_updates"] == ["a"]
+
+
 def test_a_table_to_which_nothing_comes_is_made(tmp_path: Path) -> None:
     ran: list[tuple[str, ...]] = []
 
