@@ -59,17 +59,18 @@ class RowsCase:
         kept_out = {name.lower() for name in c.get("never_store") or ()}
         there = [name for name in schema if name.lower() not in kept_out]  # what a setting may name
         gone = {name.lower() for name in (*c["schema"], *kept_out)} - {name.lower() for name in there}
-        if c.get("ignore_null"):
+        ignored = c.get("ignore_null")
+        if ignored := _of_batch(ignored, batch) if _is_one_a_batch(ignored) else ignored:
             keys = {name.lower() for name in cdc["keys"]}
-            silent = _columns_of(c["ignore_null"], [name for name in c["schema"] if name.lower() not in keys])
+            silent = _columns_of(ignored, [name for name in c["schema"] if name.lower() not in keys])
             cdc["ignore_null_updates"] = silent if silent is True else [name for name in silent if name.lower() not in gone]
         if c.get("columns") or shape is None:
             chosen = _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=there, gone=gone)
             # an empty `except_columns` is as none: it leaves out flag and old keys
             cdc |= {"columns": there} if chosen == {"except_columns": []} else chosen
         if c.get("track_history") is not None:
-            chosen = _selection(c["track_history"], batch, "include", "except", all_columns=there, gone=gone)
-            if chosen != {"except": []}:
+            chosen = _selection(c["track_history"], batch, "include", "except", all_columns=None, gone=gone)
+            if chosen not in ({"except": []}, {"include": None}):  # all that history has
                 cdc["track_columns"] = chosen.get("include", chosen)
         return {"name": self.table, "cdc": cdc, "columns": schema}
 
@@ -147,7 +148,7 @@ def _of_batch(given: Any, batch: int) -> Any:
 
 
 def _selection(
-    given: Any, batch: int, include: str, leave_out: str, *, all_columns: list[str], gone: Collection[str] = ()
+    given: Any, batch: int, include: str, leave_out: str, *, all_columns: list[str] | None, gone: Collection[str] = ()
 ) -> dict[str, Any]:
     """gone: columns in lower case that a setting cannot name: the source does not have them when the batch arrives, or they are
     kept out."""

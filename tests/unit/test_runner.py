@@ -175,6 +175,11 @@ def test_columns_that_are_not_there_yet_or_any_more_are_not_chosen(tmp_path: Pat
     assert given(columns={"except": ["a", "typo"]}, track_history={"except": ["a"]}) == [
         [None, ["typo"], None], [None, ["a", "typo"], {"except": ["a"]}], [None, ["typo"], None]]
     assert given(columns={"except": []}, old_keys={"id": "a"})[1] == [["id", "s", "a"], None, None]
+    tracked = given(columns=["id"], track_history=[None, {"include": None}, ["id"]])
+    assert [track for _, _, track in tracked] == [None, None, ["id"]]
+    path.write_text(json.dumps(content | {"ignore_null": [None, ["a"], {"except": ["s"]}], "batch_columns": None}))
+    (case,) = read_cases([path])
+    assert [case.configuration(batch)["cdc"].get("ignore_null_updates") for batch in range(3)] == [None, ["a"], ["a"]]
 
 
 def test_E2_a_renamed_column_is_listed_once_under_the_name_that_it_has(tmp_path: Path) -> None:
