@@ -76,7 +76,9 @@ class RowsCase:
 
     def _shape(self, batch: int) -> list[str] | None:
         """The columns that the source has when a batch arrives, and so those that are listed; None: all of them."""
-        return _of_batch(self.content.get("batch_columns") or None, batch)
+        shape = _of_batch(self.content.get("batch_columns") or None, batch)
+        spelling = {name.lower(): name for name in self.content["schema"]}
+        return shape and [name if name in self.content["schema"] else spelling.get(name.lower(), name) for name in shape]
 
     def _renamed(self, batch: int) -> set[str]:
         """The names, in lower case, that columns had before a batch or have after it alone: a table lists a column once."""
@@ -91,12 +93,13 @@ class RowsCase:
         batches = self.content["batches"]
         if number >= len(batches):
             return None
-        shape = self._shape(number)
+        known = {name.lower() for name in self._shape(number) or ()}
         missing = self.content.get("missing") or []
         lines = []
         for index, row in enumerate(batches[number]):
-            absent = {name for batch, of, names in missing if (batch, of) == (number, index) for name in names}
-            lines.append(exact_json({k: v for k, v in row.items() if k not in absent and (not shape or k in shape)}) + "\n")
+            absent = {name.lower() for batch, of, names in missing if (batch, of) == (number, index) for name in names}
+            there = {k: v for k, v in row.items() if k.lower() not in absent and (not known or k.lower() in known)}
+            lines.append(exact_json(there) + "\n")
         return "".join(lines)
 
     @property

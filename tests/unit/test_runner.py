@@ -215,6 +215,18 @@ def test_E7_what_is_never_stored_is_not_chosen(tmp_path: Path, columns: Any, cho
     assert settings["ignore_null_updates"] == ["a"]
 
 
+def test_Q5_columns_of_a_batch_may_be_spelled_in_another_case(tmp_path: Path) -> None:
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps({
+        "scd": 1, "keys": ["id"], "schema": {"id": "INT", "Name": "INT", "more": "INT"}, "sequence": "id",
+        "batch_columns": [["ID", "name"]], "missing": [[0, 1, ["NAME"]]],
+        "batches": [[{"Id": 1, "name": 2, "more": 3}, {"id": 2, "Name": 3}]],
+    }))
+    (case,) = read_cases([path])
+    assert case.configuration(0)["columns"] == {"id": "INT", "Name": "INT"}
+    assert case.change_set(0) == '{"Id": 1, "name": 2}\n{"id": 2}\n'
+
+
 def test_a_table_to_which_nothing_comes_is_made(tmp_path: Path) -> None:
     ran: list[tuple[str, ...]] = []
 
