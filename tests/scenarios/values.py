@@ -78,6 +78,8 @@ def spelled(value: Any, like: Any) -> Any:
         value = _parsed(value)
         if not isinstance(value, Mapping):
             return value
+        key = next(iter(like), None)  # of a map it may be other than text, which JSON tells as text
+        value, like = ({str(spelled(name, key)): inner for name, inner in each.items()} for each in (value, like))
         return {name: spelled(value.get(name), like.get(name)) for name in sorted({*value, *like})}
     if isinstance(like, list):
         value = _parsed(value)
