@@ -93,7 +93,7 @@ def spelled(value: Any, like: Any) -> Any:
     if isinstance(like, datetime):
         return _moment(value)
     if isinstance(like, date):
-        days = str(value)
+        days = _moment(value).removesuffix(" 00:00:00")
         return str(date(1970, 1, 1) + timedelta(int(days))) if days.lstrip("-").isdigit() else days
     if isinstance(value, Decimal):
         return _digits(value)
