@@ -131,8 +131,9 @@ class RowsCase:
 
     def unwanted(self, project: UserProject, *more: str) -> str:
         """Those of them, and of `more`, that its table has."""
-        there = project.columns_if_any(self.relation) if self.left_out or more else ()
-        return ", ".join(sorted({*self.left_out, *more}.intersection(there)))
+        names = {name.lower() for name in (*self.left_out, *more)}
+        there = project.columns_if_any(self.relation) if names else ()
+        return ", ".join(sorted(name for name in there if name.lower() in names))
 
     @property
     def expected(self) -> list[Rows]:

@@ -328,5 +328,8 @@ def test_all_digits_arrive_and_columns_that_are_left_out_are_known(tmp_path: Pat
     assert case.change_set(0) == '{"d": 12345678901234567.89}\n'
     assert case.query == "select `id`, `d` from {schema}.final_t0000"
     assert case.left_out == ["gone"]
+    case.content["columns"] = {"except": ["GONE"]}
+    there: Any = SimpleNamespace(columns_if_any=lambda relation: ["id", "d", "gone"])
+    assert (case.unwanted(there), case.unwanted(there, "D")) == ("gone", "d, gone")
     small = '{"d": 0.000000123456789012345678901234, "e": -0.0000001, "z": 0.00000000, "f": 1E+3, "g": 1E-300}'
     assert exact_json(json.loads(small, parse_float=Decimal)) == small
