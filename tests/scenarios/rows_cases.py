@@ -182,10 +182,23 @@ def read_cases(paths: Sequence[Path]) -> list[RowsCase]:
     return [_read(path, f"t{number:04d}") for number, path in enumerate(paths)]
 
 
+def _in_its_words(content: dict[str, Any]) -> dict[str, Any]:
+    """A file with what stands under a setting's name in the field for it, and a schema that is one a batch as types that are."""
+    given = {name: content[name] for name in ("sequence_by", "except_columns") if content.get(name)}
+    if "sequence_by" in given and not content.get("sequence"):
+        content["sequence"] = given["sequence_by"]
+    if "except_columns" in given and not content.get("columns"):
+        content["columns"] = {"except": given["except_columns"]}
+    schema = content.get("schema")
+    if isinstance(schema, list):
+        content["schema"] = {name: [each.get(name) for each in schema] for name in {name: 0 for each in schema for name in each}}
+    return content
+
+
 def _read(path: Path, table: str) -> RowsCase:
     case = RowsCase(path, table, {})
     try:
-        case.content = read_exactly(path, ["batches", "expected", "expected_any"])
+        case.content = _in_its_words(read_exactly(path, ["batches", "expected", "expected_any"]))
         lost = [name for name in ("scd", "schema", "sequence", "batches") if case.content.get(name) is None]
         if lost:
             raise ValueError(f"it has no {', '.join(lost)}")

@@ -227,6 +227,20 @@ def test_Q5_columns_of_a_batch_may_be_spelled_in_another_case(tmp_path: Path) ->
     assert case.change_set(0) == '{"Id": 1, "name": 2}\n{"id": 2}\n'
 
 
+def test_settings_that_have_a_field_may_stand_under_their_own_names_and_a_schema_may_be_one_a_batch(tmp_path: Path) -> None:
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps({
+        "scd": 1, "keys": ["id"], "schema": [{"id": "INT", "s": "INT"}, {"id": "BIGINT", "s": "INT", "more": "INT"}],
+        "sequence_by": ["s", "id"], "except_columns": ["s"], "deleted_when": "s < 0", "batches": [[], []], "expected": [],
+    }))
+    (case,) = read_cases([path])
+    cdc = {"keys": ["id"], "sequence_by": ["s", "id"], "except_columns": ["s"], "deleted_when": "s < 0"}
+    assert [case.configuration(batch) for batch in (0, 1)] == [
+        {"name": "t0000", "cdc": cdc, "columns": {"id": "INT", "s": "INT"}},
+        {"name": "t0000", "cdc": cdc, "columns": {"id": "BIGINT", "s": "INT", "more": "INT"}}]
+    assert case.left_out == ["s"]
+
+
 def test_a_table_to_which_nothing_comes_is_made(tmp_path: Path) -> None:
     ran: list[tuple[str, ...]] = []
 
