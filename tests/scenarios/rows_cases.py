@@ -64,6 +64,10 @@ class RowsCase:
             keys = {name.lower() for name in cdc["keys"]}
             silent = _columns_of(ignored, [name for name in c["schema"] if name.lower() not in keys])
             cdc["ignore_null_updates"] = silent if silent is True else [name for name in silent if name.lower() not in gone]
+        if "set_on_insert" in cdc:
+            cdc["set_on_insert"] = [name for name in cdc["set_on_insert"] if name.lower() not in gone]
+        if "mask" in cdc:
+            cdc["mask"] = {name: sql for name, sql in cdc["mask"].items() if name.lower() not in gone}
         if c.get("columns") or shape is None:
             chosen = _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=there, gone=gone)
             # an empty `except_columns` is as none: it leaves out flag and old keys

@@ -175,6 +175,11 @@ def test_columns_that_are_not_there_yet_or_any_more_are_not_chosen(tmp_path: Pat
     assert given(columns={"except": ["a", "typo"]}, track_history={"except": ["a"]}) == [
         [None, ["typo"], None], [None, ["a", "typo"], {"except": ["a"]}], [None, ["typo"], None]]
     assert given(columns={"except": []}, old_keys={"id": "a"})[1] == [["id", "s", "a"], None, None]
+    path.write_text(json.dumps(content | {"set_on_insert": ["A", "s"], "mask": {"a": "a % 2"}}))
+    (case,) = read_cases([path])
+    settings = [case.configuration(batch)["cdc"] for batch in range(3)]
+    assert [(each["set_on_insert"], each["mask"]) for each in settings] == [
+        (["s"], {}), (["A", "s"], {"a": "a % 2"}), (["s"], {})]
     tracked = given(columns=["id"], track_history=[None, {"include": None}, ["id"]])
     assert [track for _, _, track in tracked] == [None, None, ["id"]]
     path.write_text(json.dumps(content | {"ignore_null": [None, ["a"], {"except": ["s"]}], "batch_columns": None}))
