@@ -233,12 +233,16 @@ def _at_keys(changes: DataFrame, linked: DataFrame) -> DataFrame:
 def _noted(dbt: Any, schema: str) -> int:
     """The highest batch that a run found to hold nothing for this table (S7). schema: that of `cdc_runs`."""
     found = dbt.newest_notes(schema, "cdc_runs").get("done")
-    if found is None:  # as the macro noted_runs
+    if found is None:  # as the macro noted_runs, and for its reasons: a table may have been dropped and made anew since
         noted = (
-            f"select `table`, max(last_batch_id) as batch_id from {quoted(schema)}.cdc_runs"
-            " where status = 'success' and rows_written = 0 and last_batch_id is not null group by `table`"
+            "select `table`, max(if(status = 'success' and rows_written = 0 and last_batch_id > coalesce(wrote, -1)"
+            " and finished_at >= coalesce(made_at, finished_at), last_batch_id, null)) as batch_id"
+            " from (select *, max(if(rows_written > 0, last_batch_id, null)) over (partition by `table`) as wrote,"
+            " max(if(version = 0, finished_at, null)) over (partition by `table`) as made_at"
+            f" from {quoted(schema)}.cdc_runs) group by `table`"
         )
-        found = {row["table"]: row["batch_id"] for row in dbt.cached_query(schema, "cdc_runs", noted)}
+        rows = dbt.cached_query(schema, "cdc_runs", noted)
+        found = {row["table"]: row["batch_id"] for row in rows if row["batch_id"] is not None}
     return max(int(found.get(name, -1)) for name in (dbt.this.identifier, f"{dbt.this.schema}.{dbt.this.identifier}"))
 
 

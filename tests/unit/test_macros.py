@@ -21,7 +21,7 @@ from dbt.adapters.sparkdelta.delta_messages import _own_columns
 from dbt.adapters.sparkdelta.files import FilesMixin
 from dbt.adapters.sparkdelta.landing import serial_column
 from delta_cdc.formats import FORMATS
-from delta_cdc.keys import _goes_on
+from delta_cdc.keys import _goes_on, _noted
 from delta_cdc.project import sequence_name
 
 MACROS = load()
@@ -991,7 +991,7 @@ def test_S7_a_run_notes_where_it_found_nothing_and_what_failed() -> None:
 
 
 def test_S7_what_was_found_of_a_table_that_is_gone_says_nothing_of_the_one_made_anew() -> None:
-    """Also where the rows of `cdc_runs` are asked, for OPTIMIZE wrote to it last."""
+    """Also where the rows of `cdc_runs` are asked, for OPTIMIZE wrote to it last; and of keys tables, which are Python's."""
     asked: list[str] = []
     ledger = SimpleNamespace(database=None, schema="s", alias="cdc_change_sets")
     load(
@@ -999,6 +999,9 @@ def test_S7_what_was_found_of_a_table_that_is_gone_says_nothing_of_the_one_made_
         graph=SimpleNamespace(nodes={"model.user_project.cdc_change_sets": ledger}),
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: parts["identifier"])),
     )["noted_runs"]()
+    this = SimpleNamespace(schema="s", identifier="anew")
+    dbt = SimpleNamespace(this=this, newest_notes=lambda *_: {}, cached_query=lambda *given: asked.append(given[-1]) or [])
+    assert _noted(dbt, "main") == -1
     with duckdb.connect() as connection:
         connection.execute(
             """create table cdc_runs as select *, 'success' as status from (values
@@ -1008,10 +1011,10 @@ def test_S7_what_was_found_of_a_table_that_is_gone_says_nothing_of_the_one_made_
               ('twice', 9, 2, 0, 1), ('twice', 10, 0, null, 2), ('twice', 4, 4, 0, 3)
             ) as r ("table", last_batch_id, rows_written, version, finished_at)"""
         )
-        found = connection.execute(asked[0].replace("`", '"')).fetchall()
-    assert {table: batch for table, batch, _ in found} == {
-        "anew": 0, "later": 11, "wrote": None, "empty": 9, "twice": None,
-    }
+        both = [connection.execute(each.replace("`", '"')).fetchall() for each in asked]
+    for found in both:
+        assert {row[0]: row[1] for row in found} == {"anew": 0, "later": 11, "wrote": None, "empty": 9, "twice": None}
+    assert len(both) == 2
 
 
 def test_S8_a_table_that_somebody_replaced_is_not_continued() -> None:
