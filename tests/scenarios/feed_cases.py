@@ -24,6 +24,7 @@ FIELDS = (
     "keys", "key", "schema", "settings", "table_settings", "steps", "value_encoding",
     "source", "source_repo", "commit", "test", "description", "note", "notes",
 )  # fmt: skip
+OF_A_STEP = ("inputs", "tables", "error", "name", "source", "description", "comment", "note", "notes")
 
 
 @dataclass
@@ -142,6 +143,7 @@ def _check_names(content: Mapping[str, Any]) -> None:
     of_tables = content.get("table_settings", {})
     by_table = [each for each in of_tables.values() if isinstance(each, Mapping) and settings & each.keys()]
     read = [(content, {*SETTINGS, *FIELDS}), *((each, settings) for each in by_table or [of_tables])]
+    read += [(step, {*OF_A_STEP}) for step in content.get("steps") or ()]
     for name, known in ((name, known) for given, known in read for name in given if name not in known):
         raise ValueError(f"`{name}` is no setting, nor a field of a case. {did_you_mean(name, known)}")
 

@@ -8,7 +8,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, cast
 
+from delta_cdc.errors import did_you_mean
 from delta_cdc.settings import Settings
+from delta_cdc.sql_names import names_in, unquoted
 from tests.scenarios.project import UserProject
 from tests.scenarios.values import Rows, difference, exact_json, read_exactly
 
@@ -22,6 +24,15 @@ SETTINGS = [
     if cast(dict[str, Any], setting.json_schema_extra)["level"] != "feed"
     and name not in ("keys", "sequence_by", "columns", "except_columns", "source_table", "final_name", "paused")
 ]
+# What else a file may have: fields of its own, and those that say where it is from.
+FIELDS = (
+    "scd", "keys", "sequence", "sequence_by", "schema", "batches", "batch_columns", "missing", "delete_when", "truncate_when",
+    "columns", "except_columns", "track_history", "ignore_null", "expected", "expected_any", "error",
+    "tombstones", "conf", "since", "name", "source", "source_repo", "commit", "test", "description", "note", "notes",
+    "title", "comment", "url", "license", "licence", "rule", "rules",
+)  # fmt: skip
+# The fields that name columns: one alone may stand there as text.
+NAMING = ("keys", "columns", "except_columns", "track_history", "ignore_null", "set_on_insert", "never_store")
 
 
 @dataclass
@@ -68,7 +79,15 @@ class RowsCase:
             cdc["set_on_insert"] = [name for name in cdc["set_on_insert"] if name.lower() not in gone]
         if "mask" in cdc:
             cdc["mask"] = {name: sql for name, sql in cdc["mask"].items() if name.lower() not in gone}
-        if c.get("columns") or shape is None:
+        later = gone - kept_out
+        if "partition_by" in cdc:
+            cdc["partition_by"] = [sql for sql in cdc["partition_by"] if not _names_any(sql, later)]
+        if "expressions" in cdc:
+            cdc["expressions"] = {name: sql for name, sql in c["expressions"].items() if not _names_any(sql, later)}
+            gone |= {name.lower() for name in c["expressions"].keys() - cdc["expressions"].keys()} - {n.lower() for n in there}
+        # by itself a table leaves out flag and old keys; a multiset has to, or a delete would be another row
+        own = {name.lower() for name in (*cdc.get("old_keys", {}).values(), cdc.get("operation") or "")}
+        if c.get("columns") or shape is None or own & {name.lower() for name in self.compared}:
             chosen = _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=there, gone=gone)
             # an empty `except_columns` is as none: it leaves out flag and old keys
             cdc |= {"columns": there} if chosen == {"except_columns": []} else chosen
@@ -150,6 +169,11 @@ class RowsCase:
         return None if None in differences else differences[0]
 
 
+def _names_any(sql: str, columns: Collection[str]) -> bool:
+    """columns: in lower case."""
+    return any(name.lower() in columns for name in ([unquoted(sql)] if unquoted(sql) else names_in(sql)))
+
+
 def _of_batch(given: Any, batch: int) -> Any:
     """What holds when a batch arrives: the only one, or of a list that of the batch."""
     return given[min(batch, len(given) - 1)] if isinstance(given, list) else given
@@ -186,8 +210,29 @@ def read_cases(paths: Sequence[Path]) -> list[RowsCase]:
     return [_read(path, f"t{number:04d}") for number, path in enumerate(paths)]
 
 
+def _check_names(content: Mapping[str, Any]) -> None:
+    """Raises ValueError for a name that nothing reads, as of a misspelled setting: without it the case would be another."""
+    for name in (name for name, value in content.items() if value is not None and name not in (*SETTINGS, *FIELDS)):
+        raise ValueError(f"`{name}` is no setting of a table, nor a field of a case. {did_you_mean(name, (*SETTINGS, *FIELDS))}")
+
+
+def _as_lists(given: Any) -> Any:
+    """What names columns, with each text that stands where a list does as a list of it."""
+    if isinstance(given, str):
+        return [given]
+    if isinstance(given, Mapping):
+        return {name: _as_lists(each) for name, each in given.items()}
+    return [_as_lists(each) for each in given] if _is_one_a_batch(given) else given
+
+
 def _in_its_words(content: dict[str, Any]) -> dict[str, Any]:
-    """A file with what stands under a setting's name in the field for it, and a schema that is one a batch as types that are."""
+    """A file with what stands under a setting's name in the field for it, a schema that is one a batch as types that are, `scd` a
+    number, and lists where one name stands for a list."""
+    content |= {name: _as_lists(content[name]) for name in NAMING if name in content}
+    if content.get("scd") is not None and (scd := str(content["scd"])) in ("1", "2"):
+        content["scd"] = int(scd)
+    elif content.get("scd") is not None:
+        raise ValueError(f"`scd` is {content['scd']!r}. It is 1, where final is expected, or 2, where history is")
     given = {name: content[name] for name in ("sequence_by", "except_columns") if content.get(name)}
     if "sequence_by" in given and not content.get("sequence"):
         content["sequence"] = given["sequence_by"]
@@ -203,6 +248,7 @@ def _read(path: Path, table: str) -> RowsCase:
     case = RowsCase(path, table, {})
     try:
         case.content = _in_its_words(read_exactly(path, ["batches", "expected", "expected_any"]))
+        _check_names(case.content)
         lost = [name for name in ("scd", "schema", "sequence", "batches") if case.content.get(name) is None]
         if lost:
             raise ValueError(f"it has no {', '.join(lost)}")

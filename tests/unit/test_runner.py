@@ -246,6 +246,54 @@ def test_settings_that_have_a_field_may_stand_under_their_own_names_and_a_schema
     assert case.left_out == ["s"]
 
 
+def test_what_is_made_of_a_later_column_comes_with_it_and_what_is_expected_is_published(tmp_path: Path) -> None:
+    path = tmp_path / "case.json"
+    content = {
+        "scd": 1, "keys": ["id"], "schema": {"id": "INT", "s": "INT", "op": "STRING", "a b": "INT"}, "sequence": "s",
+        "operation": "op", "batch_columns": [["id", "s", "op"], ["id", "s", "op", "a b"]], "batches": [[], []],
+        "expressions": {"twice": "`A b` * 2", "less": "s - 1"}, "partition_by": ["`a b`", "s div 10 as tens"],
+    }  # fmt: skip
+    settings = []
+    for expected in ([{"id": 1}], [{"id": 1, "Op": "I"}]):
+        path.write_text(json.dumps(content | {"expected": expected}))
+        (case,) = read_cases([path])
+        settings.append([case.configuration(batch)["cdc"] for batch in (0, 1)])
+    first, second = settings[0]
+    assert (first["expressions"], first["partition_by"]) == ({"less": "s - 1"}, ["s div 10 as tens"])
+    assert (second["expressions"], second["partition_by"]) == (content["expressions"], content["partition_by"])
+    names = [[each.get("columns") for each in one] for one in settings]
+    assert names == [[None, None], [["id", "s", "op"], ["id", "s", "op", "a b"]]]
+    path.write_text(json.dumps(content | {"columns": ["id", "less", "twice"], "never_store": ["s"]}))
+    (case,) = read_cases([path])
+    kept_out = case.configuration(0)["cdc"]  # refused, for it names what is never stored
+    assert (kept_out["columns"], kept_out["expressions"]) == (["id", "less"], {"less": "s - 1"})
+
+
+@pytest.mark.parametrize(("given", "told"), [
+    ({"delete_mod": "soft"}, "`delete_mod` is no setting of a table, nor a field of a case. Did you mean `delete_mode`?"),
+    ({"expect": []}, "`expect` is no setting"), ({"format": "rows"}, "`format` is no setting of a table"),
+    ({"scd": "3"}, "`scd` is '3'"), ({"paused": None, "description": "x"}, ""),
+])  # fmt: skip
+def test_a_rows_file_with_what_nothing_reads_has_failed(tmp_path: Path, given: dict[str, Any], told: str) -> None:
+    good = {"scd": 1, "keys": ["id"], "schema": {"id": "INT"}, "sequence": "id", "batches": [[]], "expected": []}
+    (tmp_path / "case.json").write_text(json.dumps(good | given))
+    (case,) = read_cases([tmp_path / "case.json"])
+    assert told in case.broken
+    assert bool(case.broken) == bool(told)
+
+
+def test_a_text_where_a_list_or_a_number_is_meant_is_read_as_that(tmp_path: Path) -> None:
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps({
+        "scd": "2", "keys": "id", "schema": {"id": "INT", "s": "INT", "ab": "INT"}, "sequence": "s", "set_on_insert": "ab",
+        "columns": {"except": "s"}, "track_history": [None, "ab"], "ignore_null": "ab", "batches": [[], []], "expected": [],
+    }))
+    (case,) = read_cases([path])
+    assert case.relation == "{schema}.hist_cases__t0000"
+    cdc = {"keys": ["id"], "sequence_by": ["s"], "except_columns": ["s"], "ignore_null_updates": ["ab"], "set_on_insert": ["ab"]}
+    assert [case.configuration(batch)["cdc"] for batch in (0, 1)] == [cdc, cdc | {"track_columns": ["ab"]}]
+
+
 def test_a_table_to_which_nothing_comes_is_made(tmp_path: Path) -> None:
     ran: list[tuple[str, ...]] = []
 
@@ -318,6 +366,7 @@ def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("given", "name"), [
     ({"opertion": "op"}, "opertion"), ({"paused": True}, "paused"), ({"table_settings": {"old_kyes": {"id": "was"}}}, "old_kyes"),
     ({"table_settings": {"t": {"old_keys": {"id": "was"}, "alternate_key": []}}}, "alternate_key"),
+    ({"steps": [{"inputs": [], "table": {}}]}, "table"),
 ])  # fmt: skip
 def test_a_feed_with_a_name_that_nothing_reads_has_failed(tmp_path: Path, given: dict[str, Any], name: str) -> None:
     (tmp_path / "expected.json").write_text(json.dumps({"format": "rows", "steps": [], **given}))
