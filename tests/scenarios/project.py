@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 from delta_cdc import scaffold
 from delta_cdc.config_reader import load_project
 from delta_cdc.errors import ConfigError, Problem
+from tests.scenarios.values import Map
 
 # A process runs for minutes: the second compiler pays, for what runs often (each threshold is four times Java's own: the compiler
 # took a third of the CPU). It has hundreds of tables, and Delta keeps 4 MB for each that it has read.
@@ -48,7 +49,8 @@ def _as_written(value: Any, kind: T.DataType) -> Any:
     if isinstance(kind, T.ArrayType):
         return [_as_written(each, kind.elementType) for each in value]
     if isinstance(kind, T.MapType):
-        return {name: _as_written(each, kind.valueType) for name, each in value.items()}
+        keys = (each if isinstance(each, tuple) else _as_written(each, kind.keyType) for each in value)  # a structure stays a key
+        return Map(zip(keys, (_as_written(each, kind.valueType) for each in value.values()), strict=True))
     if isinstance(kind, T.FloatType):
         written = (float(f"{value:.{digits}g}") for digits in range(1, 10))
         return next((each for each in written if c_float(each).value == value), value)

@@ -23,6 +23,10 @@ Rows = Sequence[Mapping[str, Any]]
 MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?)? ?(Z|UTC|[+-]\d\d(?::?\d\d)?)?")
 
 
+class Map(dict[Any, Any]):
+    """A map that was found: a key of it that holds null is not one that is absent, as a field of a structure is."""
+
+
 def read_exactly(path: Path, fields: Sequence[str]) -> dict[str, Any]:
     """A file's JSON object, with all digits of the decimals in these of its fields."""
     text = path.read_text("utf-8-sig")
@@ -79,8 +83,9 @@ def spelled(value: Any, like: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
         key = next(iter(like), None)  # of a map it may be other than text, which JSON tells as text
-        value, like = ({str(spelled(name, key)): inner for name, inner in each.items()} for each in (value, like))
-        return {name: spelled(value.get(name), like.get(name)) for name in sorted({*value, *like})}
+        fields = () if isinstance(like, Map) else like
+        value, fields, like = ({str(spelled(n, key)): each[n] for n in each} if each else {} for each in (value, fields, like))
+        return {name: spelled(value.get(name), like.get(name)) for name in sorted({*value, *fields})}
     if isinstance(like, list):
         value = _parsed(value)
         return [spelled(each, like[0] if like else None) for each in value] if isinstance(value, list) else value
@@ -106,7 +111,8 @@ def _example(values: Sequence[Any]) -> Any:
     if not known:
         return None
     if isinstance(known[0], Mapping):
-        return {name: _example([value.get(name) for value in known]) for name in {name for value in known for name in value}}
+        names = {name for value in known for name in value}
+        return type(known[0])({name: _example([value.get(name) for value in known]) for name in names})
     if isinstance(known[0], list):
         return [_example([each for value in known for each in value])]
     return known[0]

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from pyspark.sql.types import VariantVal
 from tests.scenarios.feed_cases import compare
 from tests.scenarios.project import _as_written
-from tests.scenarios.values import difference
+from tests.scenarios.values import Map, difference
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,26 @@ def test_a_moment_is_in_utc_wherever_the_tests_run(moment: datetime, monkeypatch
         patched.setenv("TZ", "Europe/Berlin")
         time.tzset()
         handed = T.TimestampType().fromInternal((moment - datetime(1970, 1, 1)) // timedelta(microseconds=1))
-        row = T.StructType([T.StructField("at", T.ArrayType(T.TimestampType())), T.StructField("local", T.TimestampNTZType())])
-        found = _as_written({"at": [handed, None], "local": moment}, row)
+        row = T.StructType([
+            T.StructField("at", T.ArrayType(T.TimestampType())), T.StructField("local", T.TimestampNTZType()),
+            T.StructField("m", T.MapType(T.TimestampType(), T.FloatType())),
+        ])  # fmt: skip
+        found = _as_written({"at": [handed, None], "local": moment, "m": {handed: c_float(1.1).value}}, row)
     time.tzset()
-    assert found == {"at": [moment, None], "local": moment}
+    assert found == {"at": [moment, None], "local": moment, "m": {moment: 1.1}}
+
+
+def test_a_key_of_a_map_that_holds_null_is_not_one_that_is_absent() -> None:
+    texts = T.MapType(T.StringType(), T.StringType())
+    one, two, keyed = (_as_written(each, texts) for each in ({"a": "1"}, {"a": "1", "b": None}, {"2": None}))
+    for value, other in ((one, two), ({"m": one}, {"m": two}), ([one, two], [two, one])):
+        assert difference([{"v": value}], [{"v": value}]) is None
+        assert difference([{"v": value}], [{"v": other}]) is not None
+    assert difference([{"v": '{"a": 1}'}, {"v": {"a": 1, "b": None}}], [{"v": two}, {"v": one}]) is None
+    assert difference([{"v": {}}], [{"v": keyed}]) is not None
+    assert difference([{"v": {"a": {"x": 1}}}], [{"v": Map(a={"x": 1, "y": None})}]) is None  # a structure in a map
+    row = T.Row("n")(1)
+    assert _as_written({row: "x"}, T.MapType(T.StructType([T.StructField("n", T.IntegerType())]), T.StringType())) == {row: "x"}
 
 
 def test_rows_are_counted_and_what_a_row_does_not_name_is_null() -> None:
