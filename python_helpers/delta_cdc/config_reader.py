@@ -170,7 +170,8 @@ class _Reader:
             self.read_table(name, table, feed_block, block or Block(file), file)
             for table, block in zip(tables, table_blocks, strict=True)
         ]
-        check.column_lists([column for _, columns in tables_read for column in columns])
+        made = [column for table, _ in tables_read if table for column in table.settings.expressions]
+        check.column_lists([column for _, columns in tables_read for column in columns], made)
         if is_again:  # it has no models of its own to be told of
             return
         self.feeds.append(

@@ -181,8 +181,9 @@ class FeedCheck:
             what = f"{self.given['format']} do not say which table they are of"
             self.problem(f"`location` is '{location}' for {tables} tables, and {what}. {remedy}", "location")
 
-    def column_lists(self, columns: Collection[str]) -> None:
-        """Column lists that hold for all tables: each name must be a column of at least one of them."""
+    def column_lists(self, columns: Collection[str], made: Collection[str]) -> None:
+        """Column lists that hold for all tables: each name must be a column of at least one of them. made: the columns that
+        `expressions` make, which history and final have too."""
         never = [name.lower() for name in self.given.get("never_store", [])]
         listed = {name.lower(): name for name in columns}
         for name in self.given.get("never_store", []):
@@ -191,8 +192,9 @@ class FeedCheck:
         known = {folded: name for folded, name in listed.items() if folded not in never}
         for setting in COLUMN_LISTS:
             for name in column_list(self.given.get(setting)):
-                if name.lower() not in known:
-                    hint = did_you_mean(name, known.values())
+                of_final = made if setting in ("columns", "track_columns") else ()
+                if name.lower() not in known and name not in of_final:
+                    hint = did_you_mean(name, [*known.values(), *of_final])
                     self.problem(f"`{setting}` names `{name}`, a column of none of its tables. {hint}", setting)
 
 

@@ -548,6 +548,16 @@ def test_Q5_a_mistake_in_a_feed(tmp_path: Path, feed: Any, expected: str) -> Non
     assert len(found) == 1 or feed == "rows"
 
 
+def test_E7_lists_of_a_feed_may_name_what_expressions_of_a_table_make(tmp_path: Path) -> None:
+    feed = FEED | {"columns": ["id", "twice"], "track_columns": {"except": ["twice"]}}
+    tables = {"invoice": TABLE | {"expressions": {"twice": "id * 2"}}, "item": TABLE}
+    made, other = loaded(tmp_path, source(feed=feed, tables=tables)).tables
+    assert [column.name for column in made.published_columns] == ["id", "twice"]
+    assert [column.name for column in other.published_columns] == ["id"]
+    (said,) = problems(tmp_path, source(feed=FEED | {"ignore_null_updates": ["twice"]}, tables=tables))
+    assert "`ignore_null_updates` names `twice`, a column of none of its tables." in said
+
+
 KAFKA = {"bootstrap_servers": "k:9092", "topics": ["shop.invoice"]}
 JDBC = {"url": "jdbc:x", "table": "audit", "serial": "id", "overlap": 10}
 
