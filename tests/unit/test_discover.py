@@ -574,6 +574,27 @@ def test_init_with_force_writes_a_source_again(new_project):
     assert wrong.endswith(f"as it was: the feed's models need it. Put {sheet} right, and give it again.\n")
 
 
+def test_init_on_a_full_disk_leaves_the_source_as_it_was(new_project, monkeypatch):
+    change_set = new_project / "landing/1.jsonl"
+    change_set.write_text(wal2json("a", 1) + "\n")
+    assert init(new_project, "f", "wal2json_v2").exit_code == 0
+    path = new_project / "models/f/_sources.yml"
+    before = path.read_text()
+    change_set.write_text(wal2json("b", 1) + "\n")
+
+    def full(file, text, *_, **__):
+        with open(file, "w") as written:
+            written.write(str(text)[:9])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
+    done = init(new_project, "f", "wal2json_v2", "landing", "--force")
+    assert (done.exit_code, done.stderr) == (1, f"{path} cannot be written: No space left on device.\n")
+    assert path.read_text() == before
+    assert not [each for each in path.parent.iterdir() if each.name.endswith(".new")]
+
+
 def test_init_writes_over_no_source_of_another_feed(new_project):
     both = [source("f"), source("g", tables={"note": {"keys": ["id"], "sequence_by": ["seq"]}})]
     path = new_project / "models/f/_sources.yml"
