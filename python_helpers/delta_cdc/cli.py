@@ -219,6 +219,8 @@ def init(
     if jdbc is None and (schema is not None or jdbc_options):
         raise click.UsageError("--schema and --option are of a database: name it with --jdbc.")
     options = _jdbc_options(jdbc_options, jdbc)
+    if jdbc is not None and not jdbc.startswith(("jdbc:", "${")):
+        raise click.UsageError("--jdbc takes a URL that begins with `jdbc:`, e.g. jdbc:postgresql://db/shop. This one does not.")
     database = None if jdbc is None else {"url": jdbc, "schema": schema, "options": options}
     for line in new_feed.begin(
         dbt, feed, message_format, location, database=database, file_format=file_format, table_list=table_list, force=force

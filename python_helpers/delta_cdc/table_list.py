@@ -46,6 +46,8 @@ def read_table_list(path: Path, found: Collection[str]) -> dict[str, dict[str, A
 
 def _read(content: str, path: Path, problems: list[str]) -> dict[str, dict[str, Any]]:
     """{table: {setting: value}}, by the names that stand there. problems: what is wrong is added to them."""
+    if not content.strip():
+        raise OperationError(f"{path} is empty. Its first line names the columns, e.g. table,keys,sequence_by.")
     first = content.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)  # sheets in many a language write semicolons
     rows = csv.DictReader(io.StringIO(content, newline=""), skipinitialspace=True, delimiter=delimiter)

@@ -764,6 +764,7 @@ def test_init_takes_no_secret_in_plain_text(new_project):
         (["--schema", "s"], "--schema and --option are of a database: name it with --jdbc."),
         (["--option", "user=reader"], "--schema and --option are of a database: name it with --jdbc."),
         (["--jdbc", "jdbc:x://h/d", "--option", "reader"], "--option takes NAME=VALUE, e.g. user=reader, and one has no `=`."),
+        (["--jdbc", "postgresql://db/shop"], "--jdbc takes a URL that begins with `jdbc:`, e.g. jdbc:postgresql://db/shop."),
     ],
 )
 def test_options_of_a_database_want_one(new_project, given, said):
@@ -1186,6 +1187,10 @@ def test_a_sheet_may_be_as_people_save_them(tmp_path):
     sheet.write_text("table,keys\n,\n")
     with pytest.raises(OperationError, match="below its first line it names no table"):
         read_table_list(sheet, ["inv"])
+    for empty in ("", "\n\n"):
+        sheet.write_text(empty)
+        with pytest.raises(OperationError, match=r"tables\.csv is empty\. Its first line names the columns, e\.g\. table,keys"):
+            read_table_list(sheet, ["inv"])
     sheet.write_text('table,keys\n"inv,id\n' + "note,id\n" * 20_000)
     with pytest.raises(OperationError, match=r"cannot be read as CSV: field larger than .*Look for a quote"):
         read_table_list(sheet, ["inv"])
