@@ -46,9 +46,12 @@ def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> Iterator[Line
         if not isinstance(key, Hashable):
             raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key_node.start_mark)
         line = key_node.start_mark.line + 1
+        value = loader.construct_object(value_node, deep=True)
         if key in result and own.count(key_node.value) > 1:
             result.twice[key] = line
-        result[key] = loader.construct_object(value_node, deep=True)
+            if isinstance(value, list) and isinstance(result[key], list):  # one mistake: what names the first's is right
+                value = [*(each for each in result[key] if each not in value), *value]
+        result[key] = value
         result.lines[key] = line
 
 

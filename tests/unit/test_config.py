@@ -1324,6 +1324,21 @@ def test_a_block_that_is_given_twice_and_names_that_are_no_text(tmp_path: Path) 
     assert any("a table's name is 2024. It takes text" in each for each in said)
 
 
+@pytest.mark.parametrize(("key", "more"), [
+    ("columns", "    columns: [{name: more, data_type: int}]\n"),
+    ("columns", "    columns: [{name: id, data_type: int}]\n"),
+    ("tables", "  tables:\n  - {name: item, columns: [{name: n, data_type: int}], meta: {cdc: {keys: [n], sequence_by: [n]}}}\n"),
+])  # fmt: skip
+def test_a_list_that_is_given_twice_is_one_mistake(tmp_path: Path, key: str, more: str) -> None:
+    project(tmp_path, source(feed=FEED | {"except_columns": ["op"]}))
+    file = next((tmp_path / "models").rglob("*.yml"))
+    file.write_text(file.read_text() + more)
+    with pytest.raises(ConfigError) as caught:
+        load_project(tmp_path)
+    (said,) = map(str, caught.value.problems)
+    assert f"`{key}` is given twice, and the first is lost. Make it one." in said
+
+
 FEEDS = yaml.safe_dump({"sources": [source()]}, sort_keys=False)
 
 
