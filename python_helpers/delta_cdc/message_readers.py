@@ -190,8 +190,14 @@ def _canal(message: Message) -> Iterator[Sighting]:
         yield Sighting(_qualified(message, "database"), named, message.get("pkNames") or [], settings=order)
 
 
+# of the database in which it keeps what it knows
+_OF_MAXWELL = {"bootstrap", "columns", "databases", "heartbeats", "positions", "schemas", "tables"}
+
+
 def _maxwell(message: Message) -> Iterator[Sighting]:
     row = message.get("data")
+    if message.get("database") == "maxwell" and message.get("table") in _OF_MAXWELL:
+        return
     if row and message["type"] in ("insert", "update", "delete", "bootstrap-insert"):
         is_ordered = "position" in message or message["type"] == "bootstrap-insert"
         order = _order(is_ordered, "_timestamp", message.get("ts"))

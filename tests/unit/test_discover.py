@@ -232,6 +232,12 @@ def test_the_definition_of_a_control_table_of_dms_is_none_of_the_feeds() -> None
     assert list(found("dms", {"control": {"table-def": definition}, "metadata": of_source})) == ["public.foo"]
 
 
+def test_the_tables_that_maxwell_keeps_for_itself_are_none_of_the_feeds() -> None:
+    own = {**MAXWELL, "database": "maxwell", "table": "bootstrap", "data": {"id": 1}, "type": "insert"}
+    assert found("maxwell", own) == {}
+    assert list(found("maxwell", {**own, "table": "song"}, {**own, "database": "shop"})) == ["maxwell.song", "shop.bootstrap"]
+
+
 def test_goldengate_rows_beside_the_operation_and_types_of_a_connect_schema() -> None:
     """https://docs.oracle.com/en/middleware/goldengate/big-data/19.1/gadbd/pluggable-formatters.html (json_row)"""
     operation = {"table": "O.T", "op_type": "I", "op_ts": "2024-01-15 10:00:00", "pos": "1", "xid": "1.2", "primary_keys": ["ID"]}
