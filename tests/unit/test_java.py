@@ -74,6 +74,30 @@ def test_a_spark_that_does_not_start_is_told_without_java_s_stack(tmp_path: Path
     assert str(caught.value.msg).endswith(f"It said: {said}")
 
 
+def test_a_java_whose_spark_did_not_start_is_tried_again_and_is_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyspark
+    import pyspark.java_gateway
+
+    launched: list[object] = []
+    java = SimpleNamespace(_target_id="o1", getMessage=lambda: "no master", getCause=lambda: None)
+
+    class Refused:
+        _gateway: object = None
+
+        def __init__(self, gateway: object, **_: Any) -> None:
+            type(self)._gateway = type(self)._gateway or gateway  # as pyspark: it keeps the first
+            raise Py4JJavaError("An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext", java)
+
+    monkeypatch.setattr(pyspark.java_gateway, "launch_gateway", lambda *_: launched.append(object()) or launched[-1])
+    monkeypatch.setattr(pyspark, "SparkContext", Refused)
+    for _ in range(3):
+        with pytest.raises(DbtRuntimeError, match="Spark did not start"):
+            start_java({"spark.master": "spark://m:7077"}, tmp_path)
+    assert len(launched) == 1
+
+
 def test_no_secret_is_on_the_command_line_where_any_user_can_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pyspark
     import pyspark.java_gateway

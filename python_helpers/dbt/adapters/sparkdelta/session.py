@@ -28,6 +28,8 @@ from dbt.adapters.sparkdelta.seeds import literal
 from dbt.adapters.sparkdelta.settings import spark_settings
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+    from pyspark import SparkConf
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
@@ -146,8 +148,6 @@ def start_java(conf: Mapping[str, str], root: Path) -> None:
     SparkContext alone: any user of the machine can read a command line (`ps`)."""
     from py4j.protocol import Py4JJavaError
     from pyspark import SparkConf, SparkContext
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
 
     if conf["spark.master"].startswith("local"):
         os.environ["PYSPARK_PYTHON"] = sys.executable  # functions in Python want this one's packages, whatever another Spark has
@@ -156,18 +156,8 @@ def start_java(conf: Mapping[str, str], root: Path) -> None:
     spark_conf, on_command_line = SparkConf(loadDefaults=False), SparkConf(loadDefaults=False)
     spark_conf.setAll(list(conf.items()))
     on_command_line.setAll([(name, value) for name, value in conf.items() if not _SECRET.search(name)])
-    log = root / "spark.log"
-    if log.exists() and log.stat().st_size:  # why the one before died, where a service has started this one in its place
-        log.replace(root / "spark.log.1")
-    with open(log, "w", encoding="utf-8") as file:
-        try:
-            gateway = launch_gateway(on_command_line, {"stderr": file})  # type: ignore[no-untyped-call]
-        except PySparkRuntimeError as error:
-            said = log.read_text(encoding="utf-8", errors="replace").strip()[-1500:]
-            raise DbtRuntimeError(
-                "Java could not start Spark, which needs Java 17 or 21: see `java -version`, JAVA_HOME and "
-                f"the flags in `spark.driver.extraJavaOptions`. It said:\n{said}"
-            ) from error
+    # where the SparkContext was refused, pyspark keeps the JVM, and takes no other: each more would be left idle
+    gateway = getattr(SparkContext, "_gateway", None) or _launch(on_command_line, root)
     on_ctrl_c = signal.getsignal(signal.SIGINT)
     try:
         SparkContext(conf=spark_conf, gateway=gateway)
@@ -178,6 +168,24 @@ def start_java(conf: Mapping[str, str], root: Path) -> None:
         ) from error
     if threading.current_thread() is threading.main_thread():  # pyspark's own would end a run that is to end by itself
         signal.signal(signal.SIGINT, on_ctrl_c)
+
+
+def _launch(conf: SparkConf, root: Path) -> JavaGateway:
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    log = root / "spark.log"
+    if log.exists() and log.stat().st_size:  # why the one before died, where a service has started this one in its place
+        log.replace(root / "spark.log.1")
+    with open(log, "w", encoding="utf-8") as file:
+        try:
+            return launch_gateway(conf, {"stderr": file})  # type: ignore[no-untyped-call]
+        except PySparkRuntimeError as error:
+            said = log.read_text(encoding="utf-8", errors="replace").strip()[-1500:]
+            raise DbtRuntimeError(
+                "Java could not start Spark, which needs Java 17 or 21: see `java -version`, JAVA_HOME and "
+                f"the flags in `spark.driver.extraJavaOptions`. It said:\n{said}"
+            ) from error
 
 
 def _open_metastore(session: SparkSession, root: Path) -> None:
