@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -91,6 +92,12 @@ def test_a_cluster_s_driver_is_not_bound_to_this_machine() -> None:
 def test_a_misspelled_field_of_the_profile_is_told(wrong: str, right: str) -> None:
     with pytest.raises(DbtConfigError, match=f"there is no field `{wrong}`. Did you mean `{right}`?"):
         SparkdeltaCredentials.from_dict({"schema": "main", wrong: "x"})
+
+
+@pytest.mark.parametrize("names", permutations(("rot", "tune_for", "shema")), ids="-".join)
+def test_of_several_misspelled_fields_the_first_is_told(names: tuple[str, ...]) -> None:
+    with pytest.raises(DbtConfigError, match=f"there is no field `{names[0]}`"):
+        SparkdeltaCredentials.from_dict({"schema": "main", **dict.fromkeys(names, "x")})
 
 
 def test_the_place_of_tables_as_other_adapters_call_it_is_told() -> None:

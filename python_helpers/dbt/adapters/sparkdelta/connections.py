@@ -58,7 +58,7 @@ class SparkdeltaCredentials(SparkCredentials):
         """A field that dbt does not know is passed over: tables would stand elsewhere than a misspelled `root` says."""
         data = super().__pre_deserialize__(data)
         known = [field.name for field in fields(cls)]
-        for name in data.keys() - known:
+        for name in (name for name in data if name not in known):  # in the profile's order
             is_root = str(name).lower() in _ROOTS
             if close := ["root"] if is_root else difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.75):
                 raise DbtConfigError(f"Profile: there is no field `{name}`. Did you mean `{close[0]}`?")
