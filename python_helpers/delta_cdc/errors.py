@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 
-def nearest(word: object, known: Iterable[str]) -> str | None:
-    """The known word that `word` most likely means, or None."""
+def nearest(word: object, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The known word that `word` most likely means, or None. likeness: at least, 1 is the same word."""
     candidates = sorted(known)
     folded = {name.casefold(): name for name in candidates}
-    close = difflib.get_close_matches(str(word).casefold(), list(folded), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(str(word).casefold(), list(folded), n=1, cutoff=likeness)
     return folded[close[0]] if close else None
 
 

@@ -11,20 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from delta_cdc.discover import Discovery, FoundTable, discover, lines_of, settings_of, short_names
-from delta_cdc.errors import CdcError, did_you_mean
+from delta_cdc.errors import CdcError
 from delta_cdc.settings import Settings, setting_level
 from tests.scenarios.project import UserProject
-from tests.scenarios.values import Rows, difference, read_exactly
+from tests.scenarios.values import Rows, difference, read_exactly, refuse_misspelled
 
 WHOLE = "t"  # the table of a feed whose messages name none
 # Settings that a file may give under their own names: all but those that it has fields of its own for, or that the runner gives.
 SETTINGS = [name for name in Settings.model_fields if name not in ("location", "keys", "source_table", "final_name", "paused")]
-# What else a file may have: fields of its own, and those that say where it is from.
-FIELDS = (
-    "keys", "key", "schema", "settings", "table_settings", "steps", "value_encoding",
-    "source", "source_repo", "commit", "test", "description", "note", "notes",
-)  # fmt: skip
-OF_A_STEP = ("inputs", "tables", "error", "name", "source", "description", "comment", "note", "notes")
+# What else is read of a file, and what of a step.
+FIELDS = ("keys", "key", "schema", "settings", "table_settings", "steps", "value_encoding")
+OF_A_STEP = ("inputs", "tables", "error")
 
 
 @dataclass
@@ -138,14 +135,14 @@ def _read(path: Path, feed: str) -> FeedCase:
 
 
 def _check_names(content: Mapping[str, Any]) -> None:
-    """Raises ValueError for a name that nothing reads, as of a misspelled setting: without it the case would be another."""
+    """Raises ValueError for a misspelled name, of the file, of a table's settings or of a step."""
     settings = Settings.model_fields.keys()
     of_tables = content.get("table_settings", {})
     by_table = [each for each in of_tables.values() if isinstance(each, Mapping) and settings & each.keys()]
     read = [(content, {*SETTINGS, *FIELDS}), *((each, settings) for each in by_table or [of_tables])]
     read += [(step, {*OF_A_STEP}) for step in content.get("steps") or ()]
-    for name, known in ((name, known) for given, known in read for name in given if name not in known):
-        raise ValueError(f"`{name}` is no setting, nor a field of a case. {did_you_mean(name, known)}")
+    for given, known in read:
+        refuse_misspelled(given, known)
 
 
 def run_feeds(project: UserProject, cases: Sequence[FeedCase]) -> None:

@@ -8,11 +8,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, cast
 
-from delta_cdc.errors import did_you_mean
 from delta_cdc.settings import Settings
 from delta_cdc.sql_names import names_in, unquoted
 from tests.scenarios.project import UserProject
-from tests.scenarios.values import Rows, difference, exact_json, read_exactly
+from tests.scenarios.values import Rows, difference, exact_json, read_exactly, refuse_misspelled
 
 FEED = "cases"
 # Whose change sets hold changes of several tables, as messages; a line of a file's `batches` is a message then.
@@ -24,12 +23,10 @@ SETTINGS = [
     if cast(dict[str, Any], setting.json_schema_extra)["level"] != "feed"
     and name not in ("keys", "sequence_by", "columns", "except_columns", "source_table", "final_name", "paused")
 ]
-# What else a file may have: fields of its own, and those that say where it is from.
+# What else is read of a file.
 FIELDS = (
     "scd", "keys", "sequence", "sequence_by", "schema", "batches", "batch_columns", "missing", "delete_when", "truncate_when",
-    "columns", "except_columns", "track_history", "ignore_null", "expected", "expected_any", "error",
-    "tombstones", "conf", "since", "name", "source", "source_repo", "commit", "test", "description", "note", "notes",
-    "title", "comment", "url", "license", "licence", "rule", "rules",
+    "columns", "except_columns", "track_history", "ignore_null", "expected", "expected_any", "error", "name",
 )  # fmt: skip
 # The fields that name columns: one alone may stand there as text.
 NAMING = ("keys", "columns", "except_columns", "track_history", "ignore_null", "set_on_insert", "never_store")
@@ -210,12 +207,6 @@ def read_cases(paths: Sequence[Path]) -> list[RowsCase]:
     return [_read(path, f"t{number:04d}") for number, path in enumerate(paths)]
 
 
-def _check_names(content: Mapping[str, Any]) -> None:
-    """Raises ValueError for a name that nothing reads, as of a misspelled setting: without it the case would be another."""
-    for name in (name for name, value in content.items() if value is not None and name not in (*SETTINGS, *FIELDS)):
-        raise ValueError(f"`{name}` is no setting of a table, nor a field of a case. {did_you_mean(name, (*SETTINGS, *FIELDS))}")
-
-
 def _as_lists(given: Any) -> Any:
     """What names columns, with each text that stands where a list does as a list of it."""
     if isinstance(given, str):
@@ -248,7 +239,7 @@ def _read(path: Path, table: str) -> RowsCase:
     case = RowsCase(path, table, {})
     try:
         case.content = _in_its_words(read_exactly(path, ["batches", "expected", "expected_any"]))
-        _check_names(case.content)
+        refuse_misspelled((name for name, value in case.content.items() if value is not None), [*SETTINGS, *FIELDS])
         lost = [name for name in ("scd", "schema", "sequence", "batches") if case.content.get(name) is None]
         if lost:
             raise ValueError(f"it has no {', '.join(lost)}")

@@ -10,7 +10,7 @@ import base64
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -19,7 +19,11 @@ from typing import Any
 
 from pyspark.sql.types import VariantVal
 
+from delta_cdc.errors import nearest
+
 Rows = Sequence[Mapping[str, Any]]
+# The names by which files say what a case is and where it is from.
+ABOUT = ("name", "source", "commit", "test", "description", "note", "title", "comment", "url", "license", "rule", "since")
 MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?)? ?(Z|UTC|[+-]\d\d(?::?\d\d)?)?")
 
 
@@ -32,6 +36,15 @@ def read_exactly(path: Path, fields: Sequence[str]) -> dict[str, Any]:
     text = path.read_text("utf-8-sig")
     exact = json.loads(text, parse_float=Decimal)
     return json.loads(text) | {name: exact[name] for name in fields if name in exact}
+
+
+def refuse_misspelled(given: Iterable[str], known: Collection[str]) -> None:
+    """Raises ValueError for a name that is meant for a known one: without it the case would be another. What else a file tells of
+    itself is passed over."""
+    for name in given:
+        close = nearest(name, {*known, *ABOUT}, likeness=0.85)
+        if name not in known and close is not None and close not in ABOUT:
+            raise ValueError(f"`{name}` is no setting, nor a field of a case. Did you mean `{close}`?")
 
 
 def exact_json(value: Any) -> str:

@@ -270,11 +270,11 @@ def test_what_is_made_of_a_later_column_comes_with_it_and_what_is_expected_is_pu
 
 
 @pytest.mark.parametrize(("given", "told"), [
-    ({"delete_mod": "soft"}, "`delete_mod` is no setting of a table, nor a field of a case. Did you mean `delete_mode`?"),
-    ({"expect": []}, "`expect` is no setting"), ({"format": "rows"}, "`format` is no setting of a table"),
-    ({"scd": "3"}, "`scd` is '3'"), ({"paused": None, "description": "x"}, ""),
+    ({"delete_mod": "soft"}, "`delete_mod` is no setting, nor a field of a case. Did you mean `delete_mode`?"),
+    ({"expect": []}, "`expect` is no setting"), ({"scd": "3"}, "`scd` is '3'"),
+    ({"sources": ["a"], "licence": "MIT", "because": "b", "description": "x", "delete_mod": None}, ""),
 ])  # fmt: skip
-def test_a_rows_file_with_what_nothing_reads_has_failed(tmp_path: Path, given: dict[str, Any], told: str) -> None:
+def test_a_rows_file_with_a_misspelled_name_has_failed(tmp_path: Path, given: dict[str, Any], told: str) -> None:
     good = {"scd": 1, "keys": ["id"], "schema": {"id": "INT"}, "sequence": "id", "batches": [[]], "expected": []}
     (tmp_path / "case.json").write_text(json.dumps(good | given))
     (case,) = read_cases([tmp_path / "case.json"])
@@ -364,11 +364,11 @@ def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("given", "name"), [
-    ({"opertion": "op"}, "opertion"), ({"paused": True}, "paused"), ({"table_settings": {"old_kyes": {"id": "was"}}}, "old_kyes"),
+    ({"opertion": "op"}, "opertion"), ({"table_settings": {"old_kyes": {"id": "was"}}}, "old_kyes"),
     ({"table_settings": {"t": {"old_keys": {"id": "was"}, "alternate_key": []}}}, "alternate_key"),
     ({"steps": [{"inputs": [], "table": {}}]}, "table"),
 ])  # fmt: skip
-def test_a_feed_with_a_name_that_nothing_reads_has_failed(tmp_path: Path, given: dict[str, Any], name: str) -> None:
+def test_a_feed_with_a_misspelled_name_has_failed(tmp_path: Path, given: dict[str, Any], name: str) -> None:
     (tmp_path / "expected.json").write_text(json.dumps({"format": "rows", "steps": [], **given}))
     (case,) = read_feeds([tmp_path])
     assert f"`{name}` is no setting" in case.broken
