@@ -6,12 +6,15 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from delta_cdc import flat_files
 from delta_cdc.discover import Discovery, FoundTable, discover, lines_of, settings_of, short_names
-from delta_cdc.errors import CdcError
+from delta_cdc.errors import CdcError, OperationError
+from delta_cdc.message_readers import Sighting
 from delta_cdc.settings import Settings, setting_level
 from tests.scenarios.project import UserProject
 from tests.scenarios.values import Rows, difference, read_exactly, refuse_misspelled
@@ -65,10 +68,28 @@ class FeedCase:
     def discovered(self, step: int) -> Discovery:
         """What the messages up to a step tell of the tables."""
         paths = [path for before in range(step + 1) for path in self.inputs(before)]
-        found = discover(self.content["format"], lines_of(paths), whole=WHOLE)
-        if not found.tables and self.of_feed.get("csv_options", {}).get("header") is False:  # nothing but `schema` tells columns
-            found.tables[WHOLE] = FoundTable(WHOLE, columns=dict.fromkeys(self.content["schema"]))
+        kind = self.of_feed.get("file_format", "json")
+        if kind == "json":
+            return discover(self.content["format"], lines_of(paths), whole=WHOLE)
+        found = Discovery()
+        with suppress(OperationError):  # in another encoding, say
+            if kind == "csv":  # of which lines that are comments to a run may be messages
+                discover(self.content["format"], lines_of(paths), whole=WHOLE, found=found)
+        if not found.tables:
+            found.tables[WHOLE] = self._of_files(paths)
         return found
+
+    def _of_files(self, paths: Sequence[Path]) -> FoundTable:
+        """The table of files that are no lines of JSON: the columns of `schema`, then what only headers of CSV files name."""
+        table = FoundTable(WHOLE)
+        table.columns |= dict.fromkeys(self._of_table("schema", table, WHOLE, 0) or ())
+        has_header = self.of_feed.get("csv_options", {}).get("header") is not False
+        if self.of_feed["file_format"] == "csv" and has_header and self.content["format"] in flat_files.FORMATS:
+            tell = flat_files.teller("csv", self.content["format"], lambda kind, files: [])
+            for path in paths:
+                with suppress(OperationError):  # at which a run stops, too, or whose header only `csv_options` can read
+                    table.add(Sighting(None, dict.fromkeys(tell([path], WHOLE).tables[WHOLE].columns)))
+        return table
 
     def configuration(self, found: Discovery) -> list[dict[str, Any]]:
         """The tables' entries for `UserProject.configure`."""

@@ -344,6 +344,27 @@ def test_the_columns_of_files_without_a_header_are_those_of_the_schema_and_setti
     assert case.of_feed == {name: content[name] for name in ("format", "file_format", "csv_options")}
 
 
+@pytest.mark.parametrize(("header", "schema", "columns"), [
+    ("ID;name;n\n1;a;2\n", {"id": "int", "n": "int"}, {"id": "int", "n": "int", "name": "string"}),
+    ("# by hand\n\xe9~n\n", {"é": "int", "n": "int"}, {"é": "int", "n": "int"}),  # as `csv_options` alone can read it
+])  # fmt: skip
+def test_the_columns_of_csv_files_are_those_of_their_headers(
+    tmp_path: Path, header: str, schema: dict[str, str], columns: dict[str, str]
+) -> None:
+    (tmp_path / "input-01.csv").write_bytes(header.encode("iso-8859-1"))
+    case = FeedCase(tmp_path, "f0", {"format": "rows", "file_format": "csv", "key": ["N"], "schema": schema})
+    (table,) = case.configuration(case.discovered(0))
+    assert (table["columns"], table["cdc"]["keys"]) == (columns, ["n"])
+
+
+def test_the_columns_of_files_that_only_spark_reads_are_those_of_the_schema(tmp_path: Path) -> None:
+    (tmp_path / "input-01.parquet").write_bytes(b"PAR1\xff")
+    content = {"format": "rows", "settings": {"file_format": "parquet"}, "key": ["id"], "schema": {"id": "int", "at": "date"}}
+    case = FeedCase(tmp_path, "f0", content)
+    (table,) = case.configuration(case.discovered(0))
+    assert (table["columns"], table["cdc"]["keys"]) == ({"id": "int", "at": "date"}, ["id"])
+
+
 def test_a_column_that_was_renamed_is_listed_under_its_new_name_alone() -> None:
     found = {"public.item": FoundTable("public.item", columns={"id": "int", "v": None, "item_id": "bigint"}, named=["id"])}
     content = {"format": "wal2json_v2", "key": ["item_id"], "renamed_columns": {"item_id": "id"}, "steps": []}
