@@ -100,18 +100,21 @@ class FeedCase:
         more = self.content.get("table_settings", {})
         if not set(more) <= set(Settings.model_fields):  # by table
             more = self._of_table("table_settings", table, name, place) or {}
-        cdc = {**settings_of(table, name), "final_name": f"final_{self.feed}_{place}", **self.settings("table", "both"), **more}
+        told_settings = {each: value for each, value in settings_of(table, name).items() if each not in self.of_feed}
+        cdc = {**told_settings, "final_name": f"final_{self.feed}_{place}", **self.settings("table", "both"), **more}
         # one that was renamed is listed once, under the new name
         renamed = {old.lower(): new for new, old in cdc.get("renamed_columns", {}).items()}
         told: dict[str, str | None] = {}
         for column, kind in table.columns.items():
             told.setdefault(renamed.get(column.lower(), column), kind)
         given = self._of_table("keys" if "keys" in self.content else "key", table, name, place)
+        if cdc.get("keyless", "none") != "none":
+            cdc.pop("keys", None)  # that the messages tell
         if given:
             spelled = {column.lower(): column for column in told}
             cdc["keys"] = [spelled.get(key.lower(), key) for key in given]
         if not cdc.get("keys"):
-            cdc["keyless"] = "append"
+            cdc.setdefault("keyless", "append")
         listed = self._of_table("schema", table, name, place) or {}
         types = {column.lower(): kind for column, kind in listed.items()}
         columns = {column: types.get(column.lower()) or kind or "string" for column, kind in told.items()}

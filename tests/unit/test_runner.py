@@ -365,6 +365,17 @@ def test_the_columns_of_files_that_only_spark_reads_are_those_of_the_schema(tmp_
     assert (table["columns"], table["cdc"]["keys"]) == ({"id": "int", "at": "date"}, ["id"])
 
 
+def test_what_a_file_says_of_a_feed_goes_before_what_its_messages_tell() -> None:
+    found = FoundTable("shop.item", columns={"id": None}, named=["id"], settings={"sequence_by": ["_timestamp", "_arrival"]})
+    content = {"format": "maxwell", "settings": {"sequence_by": ["_arrival"]}, "steps": []}
+    for said, settings in (
+        ({}, {"keys": ["id"]}), ({"keyless": "multiset"}, {"keyless": "multiset"}),
+        ({"table_settings": {"keyless": "multiset"}, "key": []}, {"keyless": "multiset"}),
+    ):  # fmt: skip
+        (table,) = FeedCase(Path("x"), "f0", content | said).configuration(Discovery({found.name: found}))
+        assert table["cdc"] == {"final_name": "final_f0_0", **settings}
+
+
 def test_a_column_that_was_renamed_is_listed_under_its_new_name_alone() -> None:
     found = {"public.item": FoundTable("public.item", columns={"id": "int", "v": None, "item_id": "bigint"}, named=["id"])}
     content = {"format": "wal2json_v2", "key": ["item_id"], "renamed_columns": {"item_id": "id"}, "steps": []}
