@@ -208,6 +208,9 @@ def _configure(project: UserProject, cases: Sequence[FeedCase], step: int, confi
         except CdcError as error:
             case.refusals.append(str(error))
             continue
+        except Exception as error:  # the other cases are run
+            case.broken = case.broken or f"its tables cannot be configured: {type(error).__name__}: {error}"
+            continue
         if tables and tables != configured.get(case.feed):
             whole = list(found.tables) == [WHOLE]  # the messages name no table, so the folder has to
             case.folder = project.path / "landing" / case.feed / (WHOLE if whole else "")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.scenarios import runner
-from tests.scenarios.feed_cases import FeedCase, compare, read_feeds
+from tests.scenarios.feed_cases import FeedCase, compare, read_feeds, run_feeds
 from tests.scenarios.rows_cases import RowsCase, read_cases, run_cases
 from tests.scenarios.values import exact_json
 
@@ -404,6 +404,24 @@ def test_a_feed_with_a_misspelled_name_has_failed(tmp_path: Path, given: dict[st
     (tmp_path / "expected.json").write_text(json.dumps({"format": "rows", "steps": [], **given}))
     (case,) = read_feeds([tmp_path])
     assert f"`{name}` is no setting" in case.broken
+
+
+def test_a_feed_that_cannot_be_configured_fails_alone(tmp_path: Path) -> None:
+    declared: list[str] = []
+    project: Any = SimpleNamespace(
+        path=tmp_path, configure=lambda feed, **_: declared.append(feed), problems=tuple, generate=lambda: None,
+        try_dbt=lambda *_, **__: SimpleNamespace(success=True, result=SimpleNamespace(results=[])),
+        schema="s", rows_if_any=lambda _: [], quarantined=lambda *_: [],
+    )  # fmt: skip
+    for name, schema in (("good", {"id": "int"}), ("odd", ["id"])):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "input-01.jsonl").write_text('{"id": 1}\n')
+        (folder / "expected.json").write_text(json.dumps({"format": "rows", "key": ["id"], "schema": schema}))
+    good, odd = read_feeds([tmp_path / "good", tmp_path / "odd"])
+    run_feeds(project, [odd, good])
+    assert (declared, good.broken) == ([good.feed], "")
+    assert odd.broken.startswith("its tables cannot be configured: AttributeError")
 
 
 def test_a_feed_of_which_nothing_came_about_has_failed(tmp_path: Path) -> None:
