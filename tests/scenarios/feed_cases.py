@@ -115,7 +115,10 @@ class FeedCase:
             cdc["keys"] = [spelled.get(key.lower(), key) for key in given]
         if not cdc.get("keys"):
             cdc.setdefault("keyless", "append")
-        listed = self._of_table("schema", table, name, place) or {}
+        given = self._of_table("schema", table, name, place) or {}
+        listed: dict[str, str] = {}
+        for column, kind in sorted(given.items(), key=lambda each: each[0].lower() in renamed):  # the new name's type counts
+            listed.setdefault(renamed.get(column.lower(), column), kind)
         types = {column.lower(): kind for column, kind in listed.items()}
         columns = {column: types.get(column.lower()) or kind or "string" for column, kind in told.items()}
         seen = {column.lower() for column in columns}  # what comes later, or is in no message that tells columns, is listed too

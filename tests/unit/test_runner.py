@@ -378,10 +378,14 @@ def test_what_a_file_says_of_a_feed_goes_before_what_its_messages_tell() -> None
 
 def test_a_column_that_was_renamed_is_listed_under_its_new_name_alone() -> None:
     found = {"public.item": FoundTable("public.item", columns={"id": "int", "v": None, "item_id": "bigint"}, named=["id"])}
-    content = {"format": "wal2json_v2", "key": ["item_id"], "renamed_columns": {"item_id": "id"}, "steps": []}
+    content: dict[str, Any] = {"format": "wal2json_v2", "key": ["item_id"], "renamed_columns": {"item_id": "id"}, "steps": []}
     (table,) = FeedCase(Path("x"), "f0", content).configuration(Discovery(found))
     assert (table["cdc"]["keys"], table["cdc"]["renamed_columns"]) == (["item_id"], {"item_id": "id"})
     assert table["columns"] == {"item_id": "int", "v": "string"}
+    for schema in ({"ID": "bigint", "v": "date"}, {"ID": "int", "item_id": "bigint", "v": "date"}):
+        content["schema"] = schema
+        (table,) = FeedCase(Path("x"), "f0", content).configuration(Discovery(found))
+        assert table["columns"] == {"item_id": "bigint", "v": "date"}
 
 
 def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
