@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,10 @@ class FeedCase:
         paths = [path for before in range(step + 1) for path in self.inputs(before)]
         kind = self.of_feed.get("file_format", "json")
         if kind == "json":
-            return discover(self.content["format"], lines_of(paths), whole=WHOLE)
+            found = discover(self.content["format"], lines_of(paths), whole=WHOLE)
+            for name, table in found.tables.items():
+                table.settings |= self._settings_at_last.get(name, {})
+            return found
         found = Discovery()
         with suppress(OperationError):  # in another encoding, say
             if kind == "csv":  # of which lines that are comments to a run may be messages
@@ -78,6 +82,16 @@ class FeedCase:
         if not found.tables:
             found.tables[WHOLE] = self._of_files(paths)
         return found
+
+    @cached_property
+    def _settings_at_last(self) -> dict[str, dict[str, Any]]:
+        """What the messages of all steps imply of each table. Its order cannot be exchanged later, and the rows of a first copy
+        tell none: who writes a source knows the producer."""
+        paths = [path for step in range(len(self.steps)) for path in self.inputs(step)]
+        with suppress(OperationError):  # the step with the file says so
+            found = discover(self.content["format"], lines_of(paths), whole=WHOLE)
+            return {name: table.settings for name, table in found.tables.items()}
+        return {}
 
     def _of_files(self, paths: Sequence[Path]) -> FoundTable:
         """The table of files that are no lines of JSON: the columns of `schema`, then what only headers of CSV files name."""

@@ -376,6 +376,16 @@ def test_what_a_file_says_of_a_feed_goes_before_what_its_messages_tell() -> None
         assert table["cdc"] == {"final_name": "final_f0_0", **settings}
 
 
+def test_E4_the_order_of_a_table_is_the_one_that_all_its_messages_tell_from_the_first_step_on(tmp_path: Path) -> None:
+    row = {"database": "shop", "table": "item", "ts": 1, "data": {"id": 1}}
+    for name, operation in (("copy", "bootstrap-insert"), ("changes", "insert")):
+        (tmp_path / name).write_text(json.dumps({**row, "type": operation}))
+    content = {"format": "maxwell", "key": ["id"], "steps": [{"inputs": ["copy"]}, {"inputs": ["changes"]}]}
+    case = FeedCase(tmp_path, "f0", content)
+    tables = [table for step in (0, 1) for table in case.configuration(case.discovered(step))]
+    assert [table["cdc"]["sequence_by"] for table in tables] == [["_timestamp", "_arrival"]] * 2
+
+
 def test_a_column_that_was_renamed_is_listed_under_its_new_name_alone() -> None:
     found = {"public.item": FoundTable("public.item", columns={"id": "int", "v": None, "item_id": "bigint"}, named=["id"])}
     content: dict[str, Any] = {"format": "wal2json_v2", "key": ["item_id"], "renamed_columns": {"item_id": "id"}, "steps": []}
