@@ -9,7 +9,7 @@ select
   row_values is not null as parsed, row_values['DTL__CAPXACTION'] as op_code,
   {{ delta_cdc._as_listed('new_values', settings) }} as after,
   if(row_values['DTL__CAPXACTION'] = 'U', {{ delta_cdc._as_listed('old_values', settings) }}, null) as before,
-  upper(row_values['DTL__CAPXRESTART1']) as _sequence_token, row_values['DTL__CAPXUOW'] as _unit_of_work,
+  {{ delta_cdc._token_of_powerexchange("row_values['DTL__CAPXRESTART1']") }} as _sequence_token, row_values['DTL__CAPXUOW'] as _unit_of_work,
   try_cast(regexp_replace(rpad(row_values['DTL__CAPXTIMESTAMP'], 20, '0'), r'^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d{6})$',
       '$1-$2-$3 $4:$5:$6.$7') as timestamp) as _timestamp
 from (
@@ -23,6 +23,13 @@ from (
   )
 )
 {%- endmacro %}
+
+
+{#- A token, bytes, as hexadecimal digits, which sort as it does: from such, or from base64. Null: it is
+    neither. -#}
+{% macro _token_of_powerexchange(text) %}
+  {{ return("if(" ~ text ~ " rlike '^(0[xX])?[0-9A-Fa-f]+$', upper(" ~ text ~ "), hex(try_to_binary(" ~ text ~ ", 'base64')))") }}
+{% endmacro %}
 
 
 {#- Bytes are hexadecimal digits. -#}

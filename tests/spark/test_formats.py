@@ -1300,6 +1300,12 @@ def test_powerexchange_records(spark):
     assert values(found[:1], "_cdc_sequence", "_cdc_transaction", "_cdc_occurred_at") == [
         ({"_sequence_token": "D5"}, "c1", dt.datetime(2008, 1, 2, 3, 4, 5, 6)),
     ]
+    tokens = ("1Ag76zYw9gAB", "1Ag76zYw9gA0", "0xd5", "d5!")  # in base64 a digit is above a letter
+    found = staged(spark, "powerexchange", [{**messages[0], "DTL__CAPXRESTART1": each} for each in tokens], {"id": "int"})
+    assert values(found, "_cdc_sequence", "_cdc_error") == [
+        ({"_sequence_token": "D4083BEB3630F60001"}, None), ({"_sequence_token": "D4083BEB3630F60034"}, None),
+        ({"_sequence_token": "0XD5"}, None), (None, "null_sequence"),
+    ]
 
 
 def test_Q2_of_two_spellings_of_a_control_column_the_one_in_upper_case_counts_else_the_first(spark):

@@ -218,6 +218,12 @@ def test_Q2_no_two_spellings_of_a_control_column_become_one_key_of_a_map(format_
     assert "not map_contains_key(row_values, upper(name)) and filter(map_keys(row_values), other -> upper(other) = upper(" in sql
 
 
+def test_tokens_of_powerexchange_in_base64_are_read_as_bytes() -> None:
+    sql = " ".join(MACROS["format_changes"]("lines", {**SETTINGS, "format": "powerexchange"}).split())
+    token = "row_values['DTL__CAPXRESTART1']"
+    assert f"upper({token}), hex(try_to_binary({token}, 'base64'))) as _sequence_token" in sql
+
+
 def test_an_unknown_format_is_an_error_that_says_what_a_format_is() -> None:
     with pytest.raises(CompilerError, match="there is no macro `morse_changes`"):
         MACROS["format_changes"]("lines", {"format": "morse"})
