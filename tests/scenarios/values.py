@@ -35,7 +35,7 @@ def read_exactly(path: Path, fields: Sequence[str]) -> dict[str, Any]:
     """A file's JSON object, with all digits of the decimals in these of its fields."""
     text = path.read_text("utf-8-sig")
     exact = json.loads(text, parse_float=Decimal)
-    return json.loads(text) | {name: exact[name] for name in fields if name in exact}
+    return dict(json.loads(text) | {name: exact[name] for name in fields if name in exact})
 
 
 def refuse_misspelled(given: Iterable[str], known: Collection[str]) -> None:
@@ -125,7 +125,8 @@ def _example(values: Sequence[Any]) -> Any:
         return None
     if isinstance(known[0], Mapping):
         names = {name for value in known for name in value}
-        return type(known[0])({name: _example([value.get(name) for value in known]) for name in names})
+        example = {name: _example([value.get(name) for value in known]) for name in names}
+        return Map(example) if isinstance(known[0], Map) else example
     if isinstance(known[0], list):
         return [_example([each for value in known for each in value])]
     return known[0]
