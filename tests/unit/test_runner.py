@@ -398,6 +398,17 @@ def test_a_column_that_was_renamed_is_listed_under_its_new_name_alone() -> None:
         assert table["columns"] == {"item_id": "bigint", "v": "date"}
 
 
+@pytest.mark.parametrize(("given", "wanted"), [
+    ({"keyless": "multiset", "key": []}, {"keyless": "multiset"}), ({}, {"keys": ["id"]}),
+    ({"table_settings": {"keyless": "append"}}, {"keyless": "append"}),
+])  # fmt: skip
+def test_a_feed_says_that_its_table_has_no_key_and_what_it_is_then(given: dict[str, Any], wanted: dict[str, Any]) -> None:
+    found = {"public.item": FoundTable("public.item", columns={"id": "int", "v": "string"}, named=["id"])}
+    content = {"format": "wal2json_v2", "steps": [], **given}
+    (table,) = FeedCase(Path("x"), "f0", content).configuration(Discovery(found))
+    assert {name: table["cdc"][name] for name in ("keys", "keyless") if name in table["cdc"]} == wanted
+
+
 def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
     contents = ("{", '{"steps": []}', '{"format": "rows", "steps": [{"inputs": ["not_there.jsonl"]}]}')
     for number, content in enumerate(contents):
