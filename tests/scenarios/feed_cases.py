@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -71,10 +71,7 @@ class FeedCase:
         paths = [path for before in range(step + 1) for path in self.inputs(before)]
         kind = self.of_feed.get("file_format", "json")
         if kind == "json":
-            found = discover(self.content["format"], lines_of(paths), whole=WHOLE)
-            for name, table in found.tables.items():
-                table.settings |= self._settings_at_last.get(name, {})
-            return found
+            return discover(self.content["format"], lines_of(paths), whole=WHOLE)
         found = Discovery()
         with suppress(OperationError):  # in another encoding, say
             if kind == "csv":  # of which lines that are comments to a run may be messages
@@ -84,13 +81,10 @@ class FeedCase:
         return found
 
     @cached_property
-    def _settings_at_last(self) -> dict[str, dict[str, Any]]:
-        """What the messages of all steps imply of each table. Its order cannot be exchanged later, and the rows of a first copy
-        tell none: who writes a source knows the producer."""
-        paths = [path for step in range(len(self.steps)) for path in self.inputs(step)]
+    def _at_last(self) -> Mapping[str, FoundTable]:
+        """The tables as the messages of all steps tell them."""
         with suppress(OperationError):  # the step with the file says so
-            found = discover(self.content["format"], lines_of(paths), whole=WHOLE)
-            return {name: table.settings for name, table in found.tables.items()}
+            return self.discovered(len(self.steps) - 1).tables
         return {}
 
     def _of_files(self, paths: Sequence[Path]) -> FoundTable:
@@ -106,9 +100,21 @@ class FeedCase:
         return table
 
     def configuration(self, found: Discovery) -> list[dict[str, Any]]:
-        """The tables' entries for `UserProject.configure`."""
-        names = short_names(found.tables)
-        return [self._table(place, table, names[table.name]) for place, table in enumerate(found.tables.values())]
+        """The tables' entries for `UserProject.configure`. Names, keys and order, which a table does not change once something is
+        staged, are those that the messages of all steps tell."""
+        names = short_names({**self._at_last, **found.tables})
+        return [
+            self._table(place, self._settled(table, self._at_last.get(table.name)), names[table.name])
+            for place, table in enumerate(found.tables.values())
+        ]
+
+    @staticmethod
+    def _settled(table: FoundTable, later: FoundTable | None) -> FoundTable:
+        """A table with the keys that only later messages tell, and with their settings."""
+        if later is None:
+            return table
+        keys = table.keys or [key for key in later.keys if set(later.keys) <= set(table.columns)]
+        return replace(table, named=keys, settings=later.settings)
 
     def _table(self, place: int, table: FoundTable, name: str) -> dict[str, Any]:
         more = self.content.get("table_settings", {})

@@ -409,6 +409,22 @@ def test_a_feed_says_that_its_table_has_no_key_and_what_it_is_then(given: dict[s
     assert {name: table["cdc"][name] for name in ("keys", "keyless") if name in table["cdc"]} == wanted
 
 
+def test_a_feed_keeps_the_names_keys_and_order_that_its_messages_tell_later(tmp_path: Path) -> None:
+    columns = [{"name": "id", "type": "integer", "value": 1}, {"name": "v", "type": "text", "value": "a"}]
+    item = {"table": "item", "columns": columns}
+    (tmp_path / "1.jsonl").write_text(json.dumps({"action": "I", "lsn": "0/1", "schema": "public", **item}))
+    later = [
+        {"action": "U", "lsn": "0/2", "schema": "public", **item, "identity": columns[:1]},
+        {"action": "I", "timestamp": "2026-01-01 00:00:00+00", "schema": "audit", **item},
+    ]
+    (tmp_path / "2.jsonl").write_text("\n".join(map(json.dumps, later)))
+    case = FeedCase(tmp_path, "f0", {"format": "wal2json_v2", "steps": [{"inputs": ["1.jsonl"]}, {"inputs": ["2.jsonl"]}]})
+    first, then = (case.configuration(case.discovered(step)) for step in (0, 1))
+    assert [table["name"] for table in then] == ["public_item", "audit_item"]
+    assert first == then[:1]
+    assert first[0]["cdc"]["keys"] == ["id"]
+
+
 def test_a_feed_without_its_messages_is_one_failed_line(tmp_path: Path) -> None:
     contents = ("{", '{"steps": []}', '{"format": "rows", "steps": [{"inputs": ["not_there.jsonl"]}]}')
     for number, content in enumerate(contents):
