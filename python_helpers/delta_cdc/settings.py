@@ -300,7 +300,8 @@ class Settings(BaseModel):
     # order
     sequence_by: list[Text] = _setting(
         [],
-        "The columns or SQL expressions that give the source's order, compared left to right. Required for `rows`.",
+        "The columns or SQL expressions that give the source's order, compared left to right. Required for `rows`. A change in"
+        " which one of them is null is quarantined (`null_sequence`); in one `struct(a, b)` a null part comes first.",
         wants="a list of columns or SQL expressions",
         example="[commit_time, log_position]",
     )
