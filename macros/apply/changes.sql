@@ -461,30 +461,44 @@ checked as (
 {% endmacro %}
 
 
-{#- The flag as one of I, U, D, R, T; a feed without a flag holds upserts only. -#}
-{% macro _operation(settings) %}
+{#- The codes of a feed, each with what it means: those of its format and its own. -#}
+{% macro _codes(settings) %}
   {%- set codes = {} -%}
   {%- do codes.update(delta_cdc._defaults()['operation_codes'].get(settings.format, {})) -%}
   {%- do codes.update(settings.get('operation_codes') or {}) -%}
+  {{ return(codes) }}
+{% endmacro %}
+
+{#- Those that mean one operation, or `before`. -#}
+{% macro _codes_of(settings, meaning) %}
+  {%- set out = [] -%}
+  {%- for code, each in delta_cdc._codes(settings).items() if each == meaning %}{% do out.append(code) %}{% endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{#- The flag as one of I, U, D, R, T, or `before`; a feed without a flag holds upserts only. -#}
+{% macro _operation(settings) %}
   {%- if settings.format == 'rows' and not settings.get('operation') -%}
     {{ return("if(parsed, '" ~ ('I' if settings.insert_only or settings.keyless != 'none' else 'U') ~ "', null)") }}
   {%- endif -%}
   {%- set cases = [] -%}
-  {%- for code, operation in codes.items() -%}
+  {%- for code, operation in delta_cdc._codes(settings).items() -%}
     {%- do cases.append('when ' ~ delta_cdc.literal(code) ~ ' then ' ~ delta_cdc.literal(operation)) -%}
   {%- endfor -%}
   {{ return('case op_code ' ~ cases | join(' ') ~ ' end') }}
 {% endmacro %}
 
 
-{#- `deleted_when` and `truncated_when` speak of the typed columns and overrule the flag. -#}
+{#- `deleted_when` and `truncated_when` speak of the typed columns and overrule the flag; a row before an update is no change. -#}
 {% macro _operation_of_row(settings) -%}
+{%- set flag = "nullif(_cdc_flag, 'before')" if delta_cdc._codes_of(settings, 'before') else '_cdc_flag' -%}
 {%- if settings.get('deleted_when') or settings.get('truncated_when') -%}
 case
+  {%- if flag != '_cdc_flag' %} when _cdc_flag = 'before' then null{% endif %}
   {%- if settings.get('truncated_when') %} when _cdc_parsed and ({{ settings.truncated_when }}) then 'T'{% endif %}
   {%- if settings.get('deleted_when') %} when _cdc_parsed and ({{ settings.deleted_when }}) then 'D'{% endif %}
   else _cdc_flag end
-{%- else -%}_cdc_flag{%- endif -%}
+{%- else -%}{{ flag }}{%- endif -%}
 {%- endmacro %}
 
 

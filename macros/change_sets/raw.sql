@@ -68,7 +68,7 @@
         'columns': settings.listed_columns, 'message_column': delta_cdc._message_column(settings),
         'row_order': settings.row_order or delta_cdc._landing_order(settings),
         'left_out': delta_cdc._added_by_landing(settings)}) -%}
-  {{ return(delta_cdc.format_lines(view, settings.format)) }}
+  {{ return(delta_cdc.format_lines(view, settings)) }}
 {% endmacro %}
 
 

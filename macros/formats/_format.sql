@@ -35,10 +35,13 @@
   {{ return(delta_cdc._of_format(format ~ '_tables')(lines)) }}
 {% endmacro %}
 
-{#- The lines of change sets as the other macros see them: one change each. -#}
-{% macro format_lines(lines, format) %}
-  {%- set macro = delta_cdc._macro_named(format ~ '_lines') -%}
-  {{ return('(' ~ macro(lines) ~ ')' if macro else lines) }}
+{#- The lines of change sets as the other macros see them: one change each. settings: of the feed, whose codes may tell that flat
+    rows have the row before an update as a row of its own. -#}
+{% macro format_lines(lines, settings) %}
+  {%- set macro = delta_cdc._macro_named(settings.format ~ '_lines') -%}
+  {%- if macro -%}{{ return('(' ~ macro(lines) ~ ')') }}{%- endif -%}
+  {%- set images = settings.format == 'rows' and settings.get('operation') and delta_cdc._codes_of(settings, 'before') -%}
+  {{ return('(' ~ delta_cdc._rows_with_image_before(lines, settings) ~ ')' if images else lines) }}
 {% endmacro %}
 
 {% macro _macro_named(name) %}{{ return(context.get(name) or context['delta_cdc'].get(name)) }}{% endmacro %}
@@ -193,11 +196,27 @@ transform_keys({{ row }}, (name, value) -> if({{ condition }} and not map_contai
     between them among the lines that are equal in `same` (SQL over `body`, the line as VARIANT).
     number: SQL of what both lines of an update may have in common; such lines are a pair in either order. -#}
 {% macro _with_image_before(lines, operation, befores, afters, same, number=none) -%}
+{%- set in_afters = 'image in (' ~ delta_cdc._literals(afters) ~ ')' -%}
+{%- set among = 'over (partition by batch_id, ' ~ same | join(', ') -%}
+{%- set pair = among ~ ' order by ' ~ ('nth, place, ' ~ in_afters ~ ', ' if number) ~ 'row_number)' -%}
+{%- set rows -%}
+select *
+{%- if number %},
+  {%- set one = among ~ ', coalesce(' ~ number ~ ", concat('line ', row_number))" %}  {#- nth: of what came twice #}
+  min(row_number) {{ one }}) as place, row_number() {{ one }}, image order by row_number) as nth
+{%- endif %}
+from (select *, {{ operation }} as image from (select *, {{ delta_cdc._json_in('message') }} as body from {{ lines }}))
+{%- endset -%}
+{{ delta_cdc._images_paired(rows, befores, afters, pair) }}
+{%- endmacro %}
+
+
+{#- Rows with `image`, what they are, of which a row before an update and the row after it that follows are one line.
+    pair: the window in which it follows. -#}
+{% macro _images_paired(rows, befores, afters, pair) -%}
 {%- set whole = "trim(both ', \\t\\r\\ufeff' from {0})" -%}  {#- as in _json_in #}
 {%- set befores = delta_cdc._literals(befores) -%}
 {%- set afters = delta_cdc._literals(afters) -%}
-{%- set among = 'over (partition by batch_id, ' ~ same | join(', ') -%}
-{%- set pair = among ~ ' order by ' ~ ('nth, place, image in (' ~ afters ~ '), ' if number) ~ 'row_number)' -%}
 select batch_id, change_set, row_number,
   if(image in ({{ afters }}) and image_above in ({{ befores }}),
     concat(left({{ whole.format('message') }}, length({{ whole.format('message') }}) - 1), ', "__before": ',
@@ -205,14 +224,7 @@ select batch_id, change_set, row_number,
 from (
   select batch_id, change_set, row_number, message, image,
     lag(image) {{ pair }} as image_above, lag(message) {{ pair }} as message_above, lead(image) {{ pair }} as image_below
-  from (
-    select *
-    {%- if number %},
-      {%- set one = among ~ ', coalesce(' ~ number ~ ", concat('line ', row_number))" %}  {#- nth: of what came twice #}
-      min(row_number) {{ one }}) as place, row_number() {{ one }}, image order by row_number) as nth
-    {%- endif %}
-    from (select *, {{ operation }} as image from (select *, {{ delta_cdc._json_in('message') }} as body from {{ lines }}))
-  )
+  from ({{ rows }})
 )
 where not coalesce(image in ({{ befores }}) and image_below in ({{ afters }}), false)
 {%- endmacro %}

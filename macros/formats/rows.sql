@@ -3,19 +3,56 @@
   Which column is what is configuration: `operation`, `operation_codes`, `sequence_by`, `old_keys`.
 -#}
 {% macro rows_changes(lines, settings) -%}
+{%- set before = delta_cdc._old_keys_of_row(settings) if settings.get('old_keys') else 'cast(null as map<string, string>)' -%}
+{%- set images = delta_cdc._codes_of(settings, 'before') -%}
 select
   batch_id, change_set, row_number, message,
   row_values is not null as parsed,
   {{ delta_cdc._text_of(settings.operation, settings, 'row_values') if settings.get('operation') else "cast(null as string)" }}
     as op_code,
-  row_values as after,
-  {%- if settings.get('old_keys') %}
-  {{ delta_cdc._old_keys_of_row(settings) }}
-    as before  -- null: the key is as it was
+  {%- if images %}  {#- of two images one line (`_rows_with_image_before`) #}
+  {{ delta_cdc._columns_where('row_values', "name <> '__before'") }} as after,
+  coalesce({{ delta_cdc._row_of("row_values['__before']") }}, {{ before }}) as before
   {%- else %}
-  cast(null as map<string, string>) as before
+  row_values as after,
+  {{ before }} as before  -- null: the key is as it was
   {%- endif %}
 from {{ delta_cdc._flat_rows(lines, settings) }}
+{%- endmacro %}
+
+
+{#- Lines in which the row before an update, one whose code means `before`, is in the line of the update, as `__before`: that which
+    follows it in the order of the feed, in one change set and transaction. At one position the first of such rows is that of the
+    first update, whichever comes first, if there are as many of both. -#}
+{% macro _rows_with_image_before(lines, settings) -%}
+{%- set befores, afters = delta_cdc._codes_of(settings, 'before'), delta_cdc._codes_of(settings, 'U') -%}
+{%- set is_before, is_after = 'image in (' ~ delta_cdc._literals(befores) ~ ')', 'image in (' ~ delta_cdc._literals(afters) ~ ')' -%}
+{%- set among = 'over (partition by batch_id, inside' -%}
+{%- set spelled = {} -%}
+{%- do spelled.update(settings) -%}
+{%- do spelled.update({'spelled': true}) -%}
+{%- set rows -%}
+select *, if(alike, row_number() {{ among }}, place, image order by row_number), 0) as nth
+from (
+  select *, count_if({{ is_before }}) {{ among }}, place) = count_if({{ is_after }}) {{ among }}, place) as alike
+  from (
+    select _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row_number, _cdc_message as message,
+      _cdc_image as image, {{ settings.get('transaction') or 'cast(null as string)' }} as inside,
+      struct({{ delta_cdc._sequence(settings) }}, {{ delta_cdc._ordinal(settings) }}) as place
+    from (
+      select batch_id as _cdc_batch_id, change_set as _cdc_change_set, row_number as _cdc_row, message as _cdc_message,
+        {{ delta_cdc._text_of(settings.operation, settings, 'row_values') }} as _cdc_image
+      {%- for column in delta_cdc._needed_by_any(settings, none) %},
+        {{ delta_cdc._value_of(delta_cdc._text_of(column, settings, 'row_values'), column, settings) }}
+          as {{ delta_cdc.quoted(column) }}
+      {%- endfor %}
+      from {{ delta_cdc._flat_rows(lines, spelled) }}
+    )
+  )
+)
+{%- endset -%}
+{{ delta_cdc._images_paired(rows, befores, afters,
+    among ~ ' order by place, nth, if(alike and ' ~ is_before ~ ', 1, if(alike and ' ~ is_after ~ ', 2, 0)), row_number)') }}
 {%- endmacro %}
 
 

@@ -76,7 +76,8 @@ class Table:
     def resolves_keys(self) -> bool:
         """Has a keys model, because keys may change."""
         given = self.settings.key_changes
-        by_default = bool(self.settings.old_keys) or self.settings.split_key_changes
+        has_images = self.settings.operation is not None and "before" in self.settings.operation_codes.values()
+        by_default = bool(self.settings.old_keys) or self.settings.split_key_changes or has_images
         return self.has_entities and (by_default if given is None else given)
 
     @property

@@ -334,11 +334,12 @@ class Settings(BaseModel):
         example="op",
         names_columns=True,
     )
-    operation_codes: dict[Text, Literal["I", "U", "D", "R", "T"]] = _setting(
+    operation_codes: dict[Text, Literal["I", "U", "D", "R", "T", "before"]] = _setting(
         {},
         "Codes of this feed beyond those of its format, each with what it means: "
-        "I insert, U update, D delete, R snapshot row, T truncate.",
-        wants="a mapping from code (quoted if it is a number) to one of I, U, D, R, T",
+        "I insert, U update, D delete, R snapshot row, T truncate; of flat rows also before, the row before the update that "
+        "follows.",
+        wants="a mapping from code (quoted if it is a number) to one of I, U, D, R, T, before",
         example="{upsert: U, remove: D}",
     )
     deleted_when: Text | None = _setting(
@@ -355,9 +356,9 @@ class Settings(BaseModel):
     )
     key_changes: bool | None = _setting(
         None,
-        "Keys may change. By default true if the format tells the old key (not one of the project's own), or `old_keys` or "
-        "`split_key_changes` is given. Where it is false, an insert, update or read that tells another old key is quarantined as "
-        "`not_allowed`.",
+        "Keys may change. By default true if the format tells the old key (not one of the project's own), or `old_keys`, "
+        "`split_key_changes` or a code for `before` is given. Where it is false, an insert, update or read that tells another "
+        "old key is quarantined as `not_allowed`.",
         wants="true or false",
         example="false",
     )

@@ -37,13 +37,13 @@ def settings(format_: str, columns: dict[str, str], **given: Any) -> dict[str, A
     return MACROS["_table_settings"](node)
 
 
-def lines(spark, format_: str, messages: list[Any]) -> str:
-    """One change set of messages, as the macros get it."""
+def lines(spark, format_: str, messages: list[Any], table: dict[str, Any] | None = None) -> str:
+    """One change set of messages, as the macros get it. table: its settings, if they tell what a line is."""
     texts = [message if isinstance(message, str) else json.dumps(message) for message in messages]
     rows = [(1, "f.jsonl", number, text) for number, text in enumerate(texts, 1)]
     schema = "batch_id bigint, change_set string, row_number bigint, message string"
     spark.createDataFrame(rows, schema).createOrReplaceTempView("lines_of_test")
-    return MACROS["format_lines"]("lines_of_test", format_)
+    return MACROS["format_lines"]("lines_of_test", table or settings(format_, {"id": "int"}))
 
 
 def changes(spark, format_: str, messages: list[Any], columns: dict[str, str], **given: Any) -> list[dict[str, Any]]:
@@ -54,7 +54,8 @@ def changes(spark, format_: str, messages: list[Any], columns: dict[str, str], *
 
 def staged(spark, format_: str, messages: list[Any], columns: dict[str, str], **given: Any) -> list[dict[str, Any]]:
     """What staging would have, in the order of arrival."""
-    sql = MACROS["_staging_sql"](settings(format_, columns, **given), lines(spark, format_, messages))
+    table = settings(format_, columns, **given)
+    sql = MACROS["_staging_sql"](table, lines(spark, format_, messages, table))
     rows = [row.asDict(recursive=True) for row in spark.sql(f"select * from ({sql}) order by _cdc_row").collect()]
     assert len({row["_cdc_row"] for row in rows}) == len(rows)
     return rows
@@ -1259,6 +1260,30 @@ def test_sqlserver_ct_the_rows_before_and_after_an_update_are_one_change(spark):
         ("D", 2, None, None, None, None),
     ]
     assert rows[1]["_cdc_sequence"] == {"_start_lsn": "00000027000007580005", "_command_id": 2, "_seqval": "00000027000007580003"}
+
+
+def test_rows_the_row_before_an_update_is_no_change_and_tells_the_old_key(spark):
+    messages = [
+        {"op": "U", "seq": 2, "id": 2, "v": "b"},
+        {"op": "B", "seq": 1, "id": 1, "v": "a"},
+        {"op": "B", "seq": 3, "id": 2, "v": "b"},
+        {"op": "U", "seq": "x", "id": 5, "v": "c"},
+        {"op": "B", "seq": 4, "id": 7, "v": "d"},
+        {"op": "D", "seq": 5, "id": 7, "v": "d"},
+        {"op": "B", "seq": 6, "id": "y", "v": "e"},
+        {"op": "U", "seq": 7, "id": 8, "v": "e"},
+    ]
+    columns = {"id": "int", "v": "string", "op": "string", "seq": "int"}
+    given = {"operation": "op", "operation_codes": {"B": "before"}, "sequence_by": ["seq"]}
+    rows = staged(spark, "rows", messages, columns, **given)
+    assert values(rows, "_cdc_op", "id", "v", "_cdc_key_before", "_cdc_undeclared", "_cdc_error") == [
+        ("U", 2, "b", {"id": 1}, None, None),
+        (None, 2, "b", None, None, "unknown_operation"),  # its update has no position
+        ("U", 5, "c", None, None, "cast:seq"),
+        (None, 7, "d", None, None, "unknown_operation"),  # a delete follows it
+        ("D", 7, "d", None, None, None),
+        ("U", 8, "e", None, None, "cast:id"),
+    ]
 
 
 def test_sqlserver_ct_a_row_before_without_its_row_after_is_refused(spark):

@@ -179,10 +179,11 @@ def test_keys_are_resolved_by_default_where_the_feed_can_tell(tmp_path: Path) ->
     tables = {
         "plain": TABLE,
         "moves": TABLE | {"old_keys": {"id": "old_id"}},
+        "images": TABLE | {"operation": "op", "operation_codes": {"B": "before"}},
         "off": TABLE | {"old_keys": {"id": "old_id"}, "key_changes": False},
     }
     resolves = {table.name: table.resolves_keys for table in loaded(tmp_path, source(tables=tables)).tables}
-    assert resolves == {"plain": False, "moves": True, "off": False}
+    assert resolves == {"plain": False, "moves": True, "images": True, "off": False}
 
 
 def test_published_columns(tmp_path: Path) -> None:
@@ -770,6 +771,14 @@ def test_settings_of_flat_rows_elsewhere(tmp_path: Path, setting: dict[str, Any]
     assert problem.endswith("is for flat rows; wal2json_v2 says that itself. Take it out.")
 
 
+def test_a_row_before_an_update_is_a_row_of_its_own_in_flat_rows_alone(tmp_path: Path) -> None:
+    feed = {"format": "goldengate", "location": "landing"}
+    (problem,) = problems(tmp_path, source(feed=feed, tables={"t": {"keys": ["id"], "operation_codes": {"B": "before"}}}))
+    assert problem.endswith(
+        "`operation_codes` gives `B` the meaning `before`, which is for `format: rows`, and this feed is goldengate. Take it out."
+    )
+
+
 @pytest.mark.parametrize("setting", [{"decimal_handling": "string"}, {"time_unit": "millis"}, {"unavailable_value": "x"}])
 def test_settings_of_debezium_elsewhere(tmp_path: Path, setting: dict[str, Any]) -> None:
     name = next(iter(setting))
@@ -1016,7 +1025,7 @@ def test_what_a_setting_holds_twice(tmp_path: Path, setting: str, said: str | No
         (
             "operation: op, operation_codes: {on: U}",
             "`operation_codes` is {true: 'U'}. It takes a mapping from code (quoted if it is a number) to one of I, U, D, R, T, "
-            "e.g. {upsert: U, remove: D}. Yml reads yes and on as true, no and off as false:",
+            "before, e.g. {upsert: U, remove: D}. Yml reads yes and on as true, no and off as false:",
         ),
         ("on: op", "setting `true` is not known. Yml reads yes and on as true, no and off as false: quote what is text."),
         ("history: off", "`history` is false. It takes `view` or `table`."),

@@ -224,6 +224,53 @@ def test_tokens_of_powerexchange_in_base64_are_read_as_bytes() -> None:
     assert f"upper({token}), hex(try_to_binary({token}, 'base64'))) as _sequence_token" in sql
 
 
+@pytest.mark.parametrize(
+    ("rows", "paired"),
+    [
+        # transaction, sequence and operation of each line; the lines that there are afterwards, each with the one that it holds
+        ([("x", 1, "B"), ("x", 2, "U")], [(2, 1)]),
+        ([("x", 2, "U"), ("x", 1, "B")], [(1, 2)]),  # the order is that of the feed
+        ([("x", 1, "U"), ("x", 1, "B"), ("x", 2, "U"), ("x", 2, "B")], [(1, 2), (3, 4)]),  # at one position, in either order
+        ([("x", 1, "B"), ("x", 1, "U"), ("x", 1, "B"), ("x", 1, "U")], [(2, 1), (4, 3)]),
+        ([("x", 1, "B"), ("x", 1, "B"), ("x", 1, "D"), ("x", 1, "U"), ("x", 1, "U")], [(3, None), (4, 1), (5, 2)]),
+        ([("x", 1, "U"), ("x", 1, "B"), ("x", 1, "U")], [(1, None), (3, 2)]),  # an update without one: as they came
+        ([("x", 1, "B"), ("x", 2, "D"), ("x", 3, "U")], [(1, None), (2, None), (3, None)]),
+        ([("x", 1, "B"), ("y", 2, "U")], [(1, None), (2, None)]),
+        ([("x", 1, "B"), ("y", 2, "B"), ("x", 3, "U"), ("y", 4, "U")], [(3, 1), (4, 2)]),
+        ([(None, 1, "B"), (None, 1, "U"), (None, None, "B"), (None, 3, None)], [(2, 1), (3, None), (4, None)]),
+    ],
+)
+def test_K1_a_row_before_an_update_of_flat_rows_is_in_the_line_of_the_update(rows: list, paired: list) -> None:
+    plain = {"_flat_rows": lambda lines, _: lines, "_text_of": lambda column, *_: column, "quoted": lambda name: name,
+             "_value_of": lambda text, *_: text, "_sequence": lambda _: "seq", "_ordinal": lambda _: "null::int"}  # fmt: skip
+    settings = {**SETTINGS, "operation_codes": {"B": "before"}, "sequence_by": ["seq"], "transaction": "a"}
+    sql = load(plain)["format_lines"]("lines", settings).replace("struct(", "row(")
+    sql = re.sub(r"trim\(both '[^']*' from (\w+)\)", r"\1", sql)
+    told = [(1, "f", n, json.dumps({"n": n}), *row) for n, row in enumerate(rows, 1)]
+    with duckdb.connect() as connection:
+        connection.execute(
+            "create table lines (batch_id int, change_set text, row_number int, message text, a text, seq int, op text)"
+        )
+        connection.executemany("insert into lines values (?, ?, ?, ?, ?, ?, ?)", told)
+        found = connection.execute(f"select message from {sql} order by row_number").fetchall()
+    assert [(line["n"], line.get("__before", {}).get("n")) for line in (json.loads(message) for (message,) in found)] == paired
+
+
+def test_K1_the_row_before_an_update_of_flat_rows_tells_the_old_key_and_is_no_change() -> None:
+    settings = {**SETTINGS, "operation_codes": {"B": "before"}, "old_keys": {}}
+    for overruled in ({}, {"deleted_when": "a > 0", "truncated_when": "a > 1"}):
+        sql = MACROS["_operation_of_row"]({**settings, **overruled})
+        with duckdb.connect() as connection:
+            connection.execute("create table t as select * from (values ('before', 2), ('U', 0)) as t (_cdc_flag, a)")
+            found = connection.execute(f"select _cdc_flag, {sql} from (select *, true as _cdc_parsed from t)").fetchall()
+        assert dict(found) == {"before": None, "U": "U"}
+    sql = " ".join(MACROS["rows_changes"]("lines", settings).split())
+    assert "map_filter(row_values, (name, value) -> name <> '__before') as after" in sql
+    assert "row_values['__before']" in sql
+    assert MACROS["format_lines"]("lines", SETTINGS) == "lines"
+    assert "__before" not in MACROS["rows_changes"]("lines", SETTINGS)
+
+
 def test_an_unknown_format_is_an_error_that_says_what_a_format_is() -> None:
     with pytest.raises(CompilerError, match="there is no macro `morse_changes`"):
         MACROS["format_changes"]("lines", {"format": "morse"})
