@@ -222,6 +222,7 @@
     highest        the highest position ever staged, as JSON, and its type: what is late is known without reading the table
     keys_may_move  whether any change staged so far may be part of a key change
     key_changes, split_key_changes  as they were set
+    paired_until   the last batch that was loaded with `split_key_changes`: it stays when that is taken out
     truncates      whether any may be a truncate
     quarantined    whether any could not be used
     after          the batch that the commit before had come to: where this one brings no rows, nothing is new above that
@@ -246,6 +247,8 @@
   {%- do plan.update({'notes': {
         'key_changes': settings.get('key_changes') or false,
         'split_key_changes': settings.get('split_key_changes') or false,
+        'paired_until': last if settings.get('split_key_changes')
+            else notes.get('paired_until', state.committed if notes.get('split_key_changes') else none),
         'highest': plan.highest if can_be_noted else none,
         'highest_type': plan.highest_type if can_be_noted else none,
         'keys_may_move': (state.exists and (notes.keys_may_move is not sameas false or paired_since)) or plan.keys_may_move,

@@ -53,10 +53,12 @@
   {%- set found = adapter.query_rows('select 1 as found from ' ~ staging
       ~ " as s where _cdc_op in ('I', 'U', 'R') and _cdc_error is null and _cdc_key_before is not null and not ("
       ~ delta_cdc.same_columns(settings['keys'], '_cdc_key_before', 's') ~ ') limit 1') -%}
-  {%- if not found and state.notes.get('split_key_changes') -%}
+  {%- set until = state.notes.get('paired_until') -%}  {#- what came since, without `split_key_changes`, was no pair -#}
+  {%- if not found and (until is not none or state.notes.get('split_key_changes')) -%}
     {%- set key = 'struct(' ~ delta_cdc.column_list(settings['keys']) ~ ')' -%}
     {%- set found = adapter.query_rows('select 1 as found from ' ~ staging
         ~ " where _cdc_op in ('D', 'I') and _cdc_error is null and _cdc_sequence is not null"
+        ~ (' and _cdc_batch_id <= ' ~ until if until is not none else '')
         ~ ' group by _cdc_sequence, _cdc_transaction'
         ~ " having count(*) = 2 and count(distinct _cdc_op) = 2 and not min(" ~ key ~ ') <=> max(' ~ key ~ ') limit 1') -%}
   {%- endif -%}

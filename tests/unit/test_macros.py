@@ -379,22 +379,23 @@ def test_A9_A10_tables_that_do_not_use_them_have_the_sql_of_before() -> None:
     assert macros["_final_columns"](shaped) == ["id", "a", "born", "_cdc_is_deleted", "_cdc_deleted_at"]
 
 
-def has_moved_keys(rows: list[tuple], *, paired: bool | None = None) -> bool:
-    """What `_has_moved_keys` says of a staging table. rows: each (operation, key, old key, sequence, transaction). paired:
-    `split_key_changes` as it was when the last of them was loaded."""
+def has_moved_keys(rows: list[tuple], *, paired: bool | None = None, until: int | None = None) -> bool:
+    """What `_has_moved_keys` says of a staging table. rows: each (operation, key, old key, sequence, transaction), a batch each.
+    paired: `split_key_changes` as it was when the last of them was loaded. until: the last batch for which it was given."""
     with duckdb.connect() as connection:
         types = "_cdc_key_before struct(id int), _cdc_sequence struct(seq int), _cdc_transaction text, _cdc_error text"
-        connection.execute(f"create table stg (_cdc_op text, id int, {types})")
-        for op, id, old, seq, transaction in rows:
+        connection.execute(f"create table stg (_cdc_op text, id int, {types}, _cdc_batch_id int)")
+        for batch, (op, id, old, seq, transaction) in enumerate(rows, 1):
             before, sequence = None if old is None else {"id": old}, None if seq is None else {"seq": seq}
-            connection.execute("insert into stg values ($1, $2, $3, $4, $5, null)", [op, id, before, sequence, transaction])
+            row = [op, id, before, sequence, transaction, batch]
+            connection.execute("insert into stg values ($1, $2, $3, $4, $5, null, $6)", row)
 
         def query_rows(sql: str) -> list:
             for spark, duck in {"<=>": "is not distinct from", "`": '"', "struct(": "row("}.items():
                 sql = sql.replace(spark, duck)
             return connection.execute(sql).fetchall()
 
-        state = SimpleNamespace(notes={"split_key_changes": paired})
+        state = SimpleNamespace(notes={"split_key_changes": paired, "paired_until": until})
         found = load(adapter=SimpleNamespace(query_rows=query_rows))["_has_moved_keys"](SETTINGS, "stg", state)
     return str(found) == "True"
 
@@ -421,6 +422,9 @@ def test_K1_keys_did_change_by_whichever_upsert_told_the_old_one(op: str, old: i
 def test_K6_keys_did_change_where_only_the_halves_tell(rows: list[tuple], moved: bool) -> None:
     assert has_moved_keys(rows, paired=True) is moved
     assert has_moved_keys(rows, paired=False) is False
+    # `split_key_changes` was taken out before `key_changes`
+    assert has_moved_keys(rows, paired=False, until=len(rows)) is moved
+    assert has_moved_keys(rows, paired=False, until=1) is False
 
 
 @pytest.mark.parametrize(("may_move", "asked"), [(False, 0), (True, 2), (None, 2)])
@@ -434,19 +438,25 @@ def test_K1_S6_nobody_looks_for_moved_keys_where_staging_noted_that_none_may_mov
 
 
 @pytest.mark.parametrize(
-    ("noted", "now", "may_move"),
-    [(False, True, True), (False, False, False), (True, True, False), (None, True, False)],  # None: of before it was noted
-)
-def test_K6_what_was_staged_before_split_key_changes_may_hold_pairs(noted: bool | None, now: bool, may_move: bool) -> None:
+    ("noted", "until", "now", "may_move", "paired_until"),
+    [
+        (False, None, True, True, 4), (False, None, False, False, None), (True, None, True, False, 4),
+        (None, None, True, False, 4),  # of before it was noted
+        (True, 3, False, False, 3), (False, 2, False, False, 2), (False, 2, True, True, 4),
+    ],
+)  # fmt: skip
+def test_K6_what_was_staged_before_split_key_changes_may_hold_pairs(
+    noted: bool | None, until: int | None, now: bool, may_move: bool, paired_until: int | None
+) -> None:
     plan = {"highest": None, "highest_type": None, "keys_may_move": False, "truncates": 0, "quarantined": 0}
     macros = load(
         giving({"_staging_ctes": "", "about_changes": "", "highest_position": "5", "can_be_noted": False, "_notes_of_rows": {}}),
         this="s.stg", adapter=SimpleNamespace(query_rows=lambda _: [plan], remember=lambda *_: None),
     )  # fmt: skip
-    notes = {"highest": None, "keys_may_move": False, "truncates": False, "split_key_changes": noted}
+    notes = {"highest": None, "keys_may_move": False, "truncates": False, "split_key_changes": noted, "paired_until": until}
     state = SimpleNamespace(exists=True, notes=SimpleNamespace(**notes, get=notes.get), committed=3)
     found = macros["_staging_plan"]({**SETTINGS, "split_key_changes": now}, "lines", state, 4)["notes"]
-    assert (found["keys_may_move"], found["split_key_changes"]) == (may_move, now)
+    assert (found["keys_may_move"], found["split_key_changes"], found["paired_until"]) == (may_move, now, paired_until)
 
 
 def test_K8_events_are_named_by_alternate_keys_only_where_there_are_some() -> None:
