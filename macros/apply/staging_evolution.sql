@@ -462,7 +462,12 @@ select {{ as_new | join(', ') }} from (
     one. -#}
 {% macro _value_of_text_alone(text, type, settings, column) %}
   {%- if settings.format == 'debezium' -%}
-    {{ return(delta_cdc._debezium_scalar(text, type, settings, 'cast(null as struct<type: string, scale: int>)')) }}
+    {%- set type, unknown = type | trim, 'cast(null as struct<type: string, scale: int>)' -%}
+    {%- if (type | lower).startswith('array<') -%}
+      {{ return('coalesce(' ~ delta_cdc._debezium_list(text, type, settings, unknown) ~ ', '
+          ~ delta_cdc._plain_value(text, type) ~ ')') }}
+    {%- endif -%}
+    {{ return(delta_cdc._debezium_scalar(text, type, settings, unknown)) }}
   {%- elif settings.format == 'sqlserver_ct' or settings.format not in delta_cdc._defaults()['fields'] -%}
     {{ return(delta_cdc._plain_value(text, type)) }}
   {%- endif -%}

@@ -439,16 +439,19 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
   {%- set old = (settings.get('renamed_columns') or {}).get(column) -%}
   {%- if old %}{% set semantic = 'coalesce(' ~ semantic ~ ', _semantic_types[' ~ delta_cdc.literal(old) ~ '])' %}{% endif -%}
   {%- if (type | lower).startswith('array<') -%}
-    {#- one element that does not fit is none that is null -#}
     {%- set of_element = "struct(rtrim('[]', " ~ semantic ~ ".type) as type, " ~ semantic ~ ".scale as scale)" -%}
-    {%- set made = "transform(texts, text -> "
-          ~ delta_cdc._debezium_scalar('text', delta_cdc._spelled_type(type[6:-1]) | trim, settings, of_element) ~ ")" -%}
-    {{ return("if(endswith(" ~ semantic ~ ".type, '[]'), transform(array(try_cast(try_parse_json(" ~ text
-        ~ ") as array<string>)), texts -> transform(array(" ~ made
-        ~ "), made -> if(size(array_compact(texts)) = size(array_compact(made)), made, null))[0])[0], "
+    {{ return("if(endswith(" ~ semantic ~ ".type, '[]'), " ~ delta_cdc._debezium_list(text, type, settings, of_element) ~ ", "
         ~ delta_cdc._plain_value(text, type) ~ ")") }}
   {%- endif -%}
   {{ return(delta_cdc._debezium_scalar(text, type, settings, semantic)) }}
+{% endmacro %}
+
+{#- A list, element by element; one that does not fit is none that is null. semantic: of an element. -#}
+{% macro _debezium_list(text, type, settings, semantic) %}
+  {%- set made = "transform(texts, text -> "
+        ~ delta_cdc._debezium_scalar('text', delta_cdc._spelled_type(type[6:-1]) | trim, settings, semantic) ~ ")" -%}
+  {{ return("transform(array(try_cast(try_parse_json(" ~ text ~ ") as array<string>)), texts -> transform(array(" ~ made
+      ~ "), made -> if(size(array_compact(texts)) = size(array_compact(made)), made, null))[0])[0]") }}
 {% endmacro %}
 
 {#- A value, or an element of a list. semantic: the schema's {type, scale} of it. -#}

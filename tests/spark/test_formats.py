@@ -1262,6 +1262,21 @@ def test_sqlserver_ct_the_rows_before_and_after_an_update_are_one_change(spark):
     assert rows[1]["_cdc_sequence"] == {"_start_lsn": "00000027000007580005", "_command_id": 2, "_seqval": "00000027000007580003"}
 
 
+@pytest.mark.parametrize(
+    ("text", "type_", "value"),
+    [
+        ("[0, null, 19000]", "array<date>", [dt.date(1970, 1, 1), None, dt.date(2022, 1, 8)]),
+        ("[1577836800000001]", "array<timestamp_ntz>", [dt.datetime(2020, 1, 1, 0, 0, 0, 1)]),
+        ('["2020-01-01T01:00:00"]', "array<timestamp_ntz>", [dt.datetime(2020, 1, 1, 1)]),
+        ("[7]", "array<int>", [7]),
+    ],
+)
+def test_N2_O4_a_list_whose_text_alone_is_left_is_what_it_was_with_its_schema(spark, text, type_, value):
+    table = settings("debezium", {"id": "int", "a": type_}, time_unit="micros")
+    sql = MACROS["_value_of_text_alone"]("text", type_, table, "a")
+    assert spark.sql(f"select {sql} as a from (select '{text}' as text)").first().a == value
+
+
 def test_rows_the_row_before_an_update_is_no_change_and_tells_the_old_key(spark):
     messages = [
         {"op": "U", "seq": 2, "id": 2, "v": "b"},

@@ -342,14 +342,16 @@ def test_E1_N2_O4_an_added_row_is_known_again_by_what_it_told_of_a_column(settin
     ("format_", "type_", "alone"),
     [
         ("aliyun", "date", "timestamp_micros("), ("goldengate", "timestamp", "regexp_replace("), ("rows", "binary", "'hex'"),
+        ("debezium", "array<timestamp>", "texts, text -> coalesce(if("), ("debezium", "array<date>", "date_from_unix_date("),
         ("maxwell", "binary", "'base64'"), ("sqlserver_ct", "binary", None), ("of_our_own", "binary", None),
     ],
 )  # fmt: skip
 def test_N2_O4_an_added_row_is_known_again_as_its_format_reads_a_text(format_: str, type_: str, alone: str | None) -> None:
     """Days in milliseconds, moments of a trail and bytes, too. What asks for more than the text is not in staging."""
     types = {**SETTINGS["column_types"], "a": type_}
-    settings = {**SETTINGS, "format": format_, "keyless": "append", "column_types": types, "joined_after": {"a": 7}}
-    (value,) = re.findall(r"coalesce\(`a`, (.*)\) as `a`, filter", MACROS["staged_as_told"](settings, "s.stg"))
+    settings = {**SETTINGS, "format": format_, "keyless": "append", "column_types": types, "joined_after": {"a": 7},
+                "time_unit": "micros"}  # fmt: skip
+    (value,) = re.findall(r"(?s)coalesce\(`a`, (.*)\) as `a`, filter", MACROS["staged_as_told"](settings, "s.stg"))
     assert alone in value if alone else value.startswith("try_cast(get(map_values(map_filter(_cdc_undeclared, ")
 
 
