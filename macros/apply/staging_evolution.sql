@@ -546,12 +546,18 @@ select {{ as_new | join(', ') }} from (
       ~ delta_cdc._literals(names.items() | sum(start=())) ~ ')[name], name))' if names else '_cdc_missing') }}
 {% endmacro %}
 
+{#- SQL: the batch with which a staged change came as it is: what was replayed keeps the one with which it was delivered. staged:
+    staging's columns. -#}
+{% macro came_in(staged) %}
+  {{ return('coalesce(_cdc_revised_in, _cdc_batch_id)' if '_cdc_revised_in' in staged else '_cdc_batch_id') }}
+{% endmacro %}
+
 {#- What a staged change does not say, `_cdc_missing` by the names of today: also the columns that were listed only after it
     came, unless it was read anew since. -#}
 {% macro _unsaid(settings) %}
   {%- set missing = delta_cdc._missing_by_new_names(settings) -%}
   {%- set joined, staged = settings.get('joined_after') or {}, settings.get('staged_types') or {} -%}
-  {%- set came = 'coalesce(_cdc_revised_in, _cdc_batch_id)' if '_cdc_revised_in' in staged else '_cdc_batch_id' -%}
+  {%- set came = delta_cdc.came_in(staged) -%}
   {%- set young = [] -%}
   {%- for column, batch in joined.items() -%}
     {%- do young.append('if(' ~ came ~ ' <= ' ~ batch ~ " and _cdc_op in ('I', 'U', 'R')"

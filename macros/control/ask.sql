@@ -136,7 +136,7 @@
 
 
 {#- {changes, final}: every change of the row that has or had the named key, in order, and the rows of final where its entities
-    ended, none where there is no final. is_late: something newer of the row had arrived before it. is_held: it waits for
+    ended, none where there is no final. is_late: something newer of the row had arrived before it, or before it was replayed. is_held: it waits for
     `accept`. is_last: what counts last of its entity. staging: name of the model. The key comes beside the arguments: dbt writes
     those into logs. -#}
 {% macro explain(staging) %}
@@ -204,7 +204,7 @@ select
   {{ delta_cdc._as_json(settings['keys']) }} as key, {{ delta_cdc.json_of('_cdc_key_before') }} as key_before,
   {{ delta_cdc._as_json(values) }} as values, to_json(_cdc_missing) as missing,
   _cdc_error is null and coalesce({{ position }} < max(if(_cdc_error is null, {{ position }}, null)) over (
-    order by _cdc_batch_id, _cdc_row rows between unbounded preceding and 1 preceding), false) as is_late,
+    order by {{ delta_cdc.came_in(staged) }}, _cdc_batch_id, _cdc_row rows between unbounded preceding and 1 preceding), false) as is_late,
   _cdc_is_held as is_held, _cdc_is_last as is_last
 from {{ delta_cdc.staged_rows(settings, 'cdc_told_of_row') }}
 order by {{ delta_cdc.order_by() }}

@@ -2930,6 +2930,26 @@ def test_A9_explain_shows_the_row_of_final_that_was_deleted_softly(mode: str, wh
     assert sources == [f"cdc_told_of_row where {where}"]
 
 
+@pytest.mark.parametrize(("revised", "late"), [(True, [1]), (False, [])])
+def test_Q3_explain_tells_that_a_replayed_change_came_late(revised: bool, late: list[int]) -> None:
+    """Batch 1 was quarantined, and replayed as batch 3 once batch 2 was applied."""
+    asked: list[str] = []
+    adapter = SimpleNamespace(create_kept_view=lambda *_: None, query_rows=lambda sql: asked.append(sql) or [],
+                              table_state=lambda _: SimpleNamespace(exists=False))
+    settings = {"keys": ["id"], "columns": ["id"], "on_schema_change": "sync_all_columns"}
+    columns = ["id", *(["_cdc_revised_in"] if revised else [])]
+    fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": None, "_model_of": "final"}
+    fakes |= {"progress": SimpleNamespace(columns=columns), "staged_rows": "told"}
+    load(giving(fakes), adapter=adapter, print=lambda text: None)["explain"]("stg")
+    (is_late,) = re.findall(r"(?s)(_cdc_error is null and coalesce.*) as is_late", asked[0])
+    rows = "(1, 1, 10, null::text, 3), (2, 1, 20, null, null)"
+    columns = "(_cdc_batch_id, _cdc_row, _cdc_sequence, _cdc_error, _cdc_revised_in)"
+    with duckdb.connect() as connection:
+        connection.execute(f"create table told as select *, null::int as _cdc_ordinal from (values {rows}) as t {columns}")
+        sql = f"select _cdc_batch_id, {is_late} from told order by 1".replace("struct(", "row(")
+        assert [batch for batch, came_late in connection.execute(sql).fetchall() if came_late] == late
+
+
 @pytest.mark.parametrize("exists", [True, False])
 def test_explain_tells_a_final_without_the_row_from_none(exists: bool) -> None:
     printed: list[str] = []
