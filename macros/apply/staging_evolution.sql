@@ -331,7 +331,7 @@ select {{ as_new | join(', ') }} from (
       {#- as it came: what `expressions` make in its place is not looked at -#}
       {%- set type, value = settings.staged_types[column],
             delta_cdc.comparables({'staged_types': settings.staged_types}, [column])[0] -%}
-      {%- set was = delta_cdc._as_renamed(delta_cdc.quoted(old), settings.staged_types[old], column, type) -%}
+      {%- set was = delta_cdc._as_renamed(settings, delta_cdc.quoted(old), settings.staged_types[old], column, type) -%}
       {%- if value != delta_cdc.quoted(column) %}{% set was = delta_cdc.json_of(was) %}{% endif -%}
       {%- if adapter.query_rows('select 1 as found from ' ~ this
             ~ ' where _cdc_error is null and ' ~ value ~ ' <> ' ~ was ~ ' limit 1') -%}
@@ -489,7 +489,7 @@ select {{ as_new | join(', ') }} from (
   {%- set type, all = types.get(column, settings.column_types.get(column)),
         [delta_cdc.quoted(column)] if column in types else [] -%}
   {%- for old in delta_cdc._old_names(settings, column) -%}
-    {%- do all.append(delta_cdc._as_renamed(delta_cdc.quoted(old), types[old], column, type)) -%}
+    {%- do all.append(delta_cdc._as_renamed(settings, delta_cdc.quoted(old), types[old], column, type)) -%}
   {%- endfor -%}
   {{ return('coalesce(' ~ all | join(', ') ~ ')') }}
 {% endmacro %}
@@ -497,7 +497,7 @@ select {{ as_new | join(', ') }} from (
 {#- What stands under the old name of a column as the column's type. What has parts is its JSON where the other is a text, and
     made of its JSON where the other has parts too, for structs of other fields, such as joined since, are other types; so is a
     variant. -#}
-{% macro _as_renamed(old, old_type, column, type) %}
+{% macro _as_renamed(settings, old, old_type, column, type) %}
   {%- set nested = type is mapping or modules.re.match('(?i)\\s*(struct|array|map)\\b', type) -%}
   {%- if type == old_type -%}{{ return(old) }}{%- endif -%}
   {%- set text = delta_cdc.json_of(old) if old_type is mapping else old if old_type == 'string'
@@ -507,7 +507,11 @@ select {{ as_new | join(', ') }} from (
         ~ delta_cdc.json_options() ~ ')') }}
   {%- endif -%}
   {%- if type | lower | trim == 'variant' %}{{ return(delta_cdc._plain_value(text, type)) }}{% endif -%}  {#- as one that comes #}
-  {#- a text, and what a text stands between, as one that comes: of five digits it is no year -#}
+  {#- a text as one that comes, but for Debezium's, whose unit and scale nothing tells any more -#}
+  {%- if old_type == 'string' and settings.get('format', 'debezium') != 'debezium' -%}
+    {{ return(delta_cdc._value_of_text_alone(text, type, settings, column)) }}
+  {%- endif -%}
+  {#- so, too, what a text stands between: of five digits it is no year -#}
   {{ return(delta_cdc._plain_value(text, type)
       if old_type is mapping or old_type == 'string' or delta_cdc._counts_unknown(old_type, type)
       else delta_cdc._recast(old, old_type, type)) }}

@@ -1263,6 +1263,20 @@ def test_sqlserver_ct_the_rows_before_and_after_an_update_are_one_change(spark):
 
 
 @pytest.mark.parametrize(
+    ("format_", "text", "type_", "value"),
+    [
+        ("goldengate", "2013-06-02:22:14:41.5", "timestamp_ntz", dt.datetime(2013, 6, 2, 22, 14, 41, 500000)),
+        ("maxwell", "AP8=", "binary", bytearray(b"\x00\xff")),
+        ("debezium", "1577836800000001", "timestamp_ntz", None),
+    ],
+)
+def test_E2_a_text_under_the_old_name_is_read_as_its_format_spells_it(spark, format_, text, type_, value):
+    given = {**settings(format_, {"id": "int", "t": type_}), "staged_types": {"s": "string"}, "renamed_before": {}}
+    sql = MACROS["_staged_value"]({**given, "renamed_in_staging": {"t": "s"}}, "t")
+    assert spark.sql(f"select {sql} as t from (select '{text}' as s)").first().t == value
+
+
+@pytest.mark.parametrize(
     ("text", "type_", "value"),
     [
         ("[0, null, 19000]", "array<date>", [dt.date(1970, 1, 1), None, dt.date(2022, 1, 8)]),
