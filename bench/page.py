@@ -17,7 +17,7 @@ DRIVER_MB = 4096
 HEAD = """\
 <!-- written by make bench -->
 # Benchmarks
-`make bench` measures all sections in some hour and a half, and writes this page and `bench/results.json`. `SIZE=full`
+`make bench` measures all sections in some two hours, and writes this page and `bench/results.json`. `SIZE=full`
 has the sizes of the goals, and takes a day. `ONLY=B1,B4` measures some sections and leaves the others' figures: each says of
 which commit they are, and one without any is not here. `SET='rows=20000 repeats=1'` has other sizes. It needs Linux
 and a machine that does nothing else: what others used meanwhile is measured too, and told.
@@ -66,7 +66,8 @@ def _section(name: str, entry: Mapping[str, Any], plots: dict[str, str]) -> list
     machine, result = entry["machine"], entry["result"]
     out = [f"## {title}", about.strip(), ""]
     if entry["disturbed"]:
-        out += ["**Not to be relied upon: others used more than 5 % of the machine.**", ""]
+        used = "Others used more than 5 % of the machine in this section, what it prepares included"
+        out += [f"**{used}: not to be relied upon, but where a run tells otherwise.**", ""]
     for table in result["tables"]:
         out += [f"| {' | '.join(table['head'])} |", "|---" * len(table["head"]) + "|"]
         out += [f"| {' | '.join(map(_cell, row))} |" for row in table["rows"]] + [""]

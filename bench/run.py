@@ -33,7 +33,7 @@ RESULTS = Path(__file__).resolve().parent / "results.json"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(SECTIONS), help=f"of {', '.join([*SECTIONS, *WITH])}")
-    parser.add_argument("--size", choices=("small", "full"), default="small", help="small takes 90 minutes, full a day")
+    parser.add_argument("--size", choices=("small", "full"), default="small", help="small takes two hours, full a day")
     parser.add_argument("--set", default="", help="sizes in place of a section's own; several values with commas")
     given = parser.parse_args()
     try:
