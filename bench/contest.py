@@ -61,9 +61,10 @@ def measure(work: Path, *, tables: int, rows: int, big: int, repeats: int, warm:
 
     def run(benchmark: str, contestant: Contestant, number: int, deliver: Sequence[data.Table] = ()) -> None:
         contestant.deliver(feed, deliver, number)
-        command = [*contestant.before, *(contestant.first if number == 0 else ())] if number < BEFORE else contestant.command
+        command = contestant.before or contestant.command if number < BEFORE else contestant.command
+        first = contestant.first if number == 0 else ()
         log = contestant.folder / f"{benchmark}_{number}.log"
-        sample = cost_of(command, log=log, environment=contestant.environment)
+        sample = cost_of([*command, *first], log=log, environment=contestant.environment)
         say(f"{benchmark} {number} {contestant.title}: {sample}")
         samples.setdefault(benchmark, {}).setdefault(contestant.title, []).append(sample)
 
@@ -78,7 +79,7 @@ def measure(work: Path, *, tables: int, rows: int, big: int, repeats: int, warm:
         for contestant in order:
             run("B1", contestant, number, chosen)
         before = _commits(ours)
-        with_our_settings = [contestant for contestant in order if contestant.command == contestant.before]
+        with_our_settings = [contestant for contestant in order if not contestant.before]
         for contestant in (*with_our_settings, replace(command, title=FIRST), command, empty):
             run("B2", contestant, number)
         commits += _commits(ours) - before

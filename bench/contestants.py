@@ -45,13 +45,13 @@ COMMAND, FIRST, EMPTY = "delta-cdc run", "delta-cdc run, the first", "dbt run of
 
 @dataclass(frozen=True)
 class Contestant:
-    """command: one run. before: one that does not count. first: options of the first run alone. environment: added to that
-    of the process. keeps_files: its landing folder keeps the change sets of earlier cycles."""
+    """command: one run. before: one that does not count, if it is another. first: options of the first run alone. environment:
+    added to that of the process. keeps_files: its landing folder keeps the change sets of earlier cycles."""
 
     title: str
     folder: Path
     command: Sequence[str]
-    before: Sequence[str]
+    before: Sequence[str] = ()
     first: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     keeps_files: bool = True
@@ -131,8 +131,7 @@ def delta_cdc(
         path.write_text(yaml.safe_dump(content, sort_keys=False))
     _quietly([_tool("dbt"), "deps", *_where(project)])
     _quietly([_tool("delta-cdc"), "generate", "--project-dir", str(project)])
-    command = [_tool("dbt"), "run", *_where(project)]
-    return Contestant("delta_cdc", folder, command, command)
+    return Contestant("delta_cdc", folder, [_tool("dbt"), "run", *_where(project)])
 
 
 def by_command(ours: Contestant) -> Contestant:
@@ -151,14 +150,13 @@ def one_empty_model(folder: Path) -> Contestant:
         "models/empty.sql": "select 1 as nothing where false\n",
     }.items():
         (project / name).write_text(text)
-    command = [_tool("dbt"), "run", *_where(project)]
-    return Contestant(EMPTY, folder, command, command)
+    return Contestant(EMPTY, folder, [_tool("dbt"), "run", *_where(project)])
 
 
 def _loop(folder: Path, tables: Sequence[Table], own: bool) -> Contestant:
     """own: with Spark's own settings."""
     folder.mkdir(parents=True)
-    command, before = _loop_command(folder, tables, own), _loop_command(folder, tables, own=False)
+    command, before = _loop_command(folder, tables, own), _loop_command(folder, tables, own=False) if own else ()
     return Contestant(f"(a) PySpark loop{AS_IT_COMES if own else ''}", folder, command, before, first=["--create"])
 
 
@@ -195,7 +193,7 @@ def _settings_for(table: Table) -> dict[str, str]:
 
 def _stock(folder: Path, tables: Sequence[Table], own: bool) -> Contestant:
     """own: with Spark's own settings."""
-    command, before = _stock_command(folder, tables, own), _stock_command(folder, tables, own=False)
+    command, before = _stock_command(folder, tables, own), _stock_command(folder, tables, own=False) if own else ()
     environment = {"BENCH_LAKE": str(folder / "lake"), "BENCH_LANDING": str(folder / "landing")}
     title = f"(b) plain dbt project{AS_IT_COMES if own else ''}"
     return Contestant(title, folder, command, before, environment=environment, keeps_files=False)
@@ -203,8 +201,8 @@ def _stock(folder: Path, tables: Sequence[Table], own: bool) -> Contestant:
 
 def _stock_command(folder: Path, tables: Sequence[Table], own: bool) -> list[str]:
     project = folder / ("own" if own else "project")
-    shutil.copytree(RIVALS / "dbt_stock", project, ignore=shutil.ignore_patterns("templates", "README.md"), dirs_exist_ok=True)
-    (project / "models").mkdir(exist_ok=True)
+    shutil.copytree(RIVALS / "dbt_stock", project, ignore=shutil.ignore_patterns("templates", "README.md"))
+    (project / "models").mkdir()
     for path, text in _stock_models(tables, own):
         (project / "models" / path).write_text(text)
     if own:
