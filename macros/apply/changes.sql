@@ -476,6 +476,11 @@ checked as (
   {{ return(out) }}
 {% endmacro %}
 
+{#- The codes of flat rows that are the row before an update. A table that has no `operation` has no use for its feed's codes. -#}
+{% macro _codes_before(settings) %}
+  {{ return(delta_cdc._codes_of(settings, 'before') if settings.get('operation') else []) }}
+{% endmacro %}
+
 {#- The flag as one of I, U, D, R, T, or `before`; a feed without a flag holds upserts only. -#}
 {% macro _operation(settings) %}
   {%- if settings.format == 'rows' and not settings.get('operation') -%}

@@ -79,7 +79,7 @@
   {%- do settings.update(given) -%}
   {%- if settings.get('key_changes') is none -%}
     {%- do settings.update({'key_changes': settings.get('old_keys') | length > 0 or settings.get('split_key_changes')
-        or (settings.get('operation') is not none and delta_cdc._codes_of(settings, 'before') | length > 0)}) -%}
+        or delta_cdc._codes_before(settings) | length > 0}) -%}
   {%- endif -%}
   {%- set types = {} -%}
   {%- set never = settings.never_store | map('lower') | list -%}

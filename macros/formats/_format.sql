@@ -40,7 +40,7 @@
 {% macro format_lines(lines, settings) %}
   {%- set macro = delta_cdc._macro_named(settings.format ~ '_lines') -%}
   {%- if macro -%}{{ return('(' ~ macro(lines) ~ ')') }}{%- endif -%}
-  {%- set images = settings.format == 'rows' and settings.get('operation') and delta_cdc._codes_of(settings, 'before') -%}
+  {%- set images = settings.format == 'rows' and delta_cdc._codes_before(settings) -%}
   {{ return('(' ~ delta_cdc._rows_with_image_before(lines, settings) ~ ')' if images else lines) }}
 {% endmacro %}
 

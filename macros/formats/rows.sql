@@ -4,7 +4,7 @@
 -#}
 {% macro rows_changes(lines, settings) -%}
 {%- set before = delta_cdc._old_keys_of_row(settings) if settings.get('old_keys') else 'cast(null as map<string, string>)' -%}
-{%- set images = delta_cdc._codes_of(settings, 'before') -%}
+{%- set images = delta_cdc._codes_before(settings) -%}
 select
   batch_id, change_set, row_number, message,
   row_values is not null as parsed,
@@ -25,7 +25,7 @@ from {{ delta_cdc._flat_rows(lines, settings) }}
     follows it in the order of the feed, in one change set and transaction. At one position the first of such rows is that of the
     first update, whichever comes first, if there are as many of both. -#}
 {% macro _rows_with_image_before(lines, settings) -%}
-{%- set befores, afters = delta_cdc._codes_of(settings, 'before'), delta_cdc._codes_of(settings, 'U') -%}
+{%- set befores, afters = delta_cdc._codes_before(settings), delta_cdc._codes_of(settings, 'U') -%}
 {%- set is_before, is_after = 'image in (' ~ delta_cdc._literals(befores) ~ ')', 'image in (' ~ delta_cdc._literals(afters) ~ ')' -%}
 {%- set among = 'over (partition by batch_id, inside' -%}
 {%- set spelled = {} -%}
