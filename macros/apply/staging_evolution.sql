@@ -508,7 +508,7 @@ select {{ as_new | join(', ') }} from (
   {%- endif -%}
   {%- if type | lower | trim == 'variant' %}{{ return(delta_cdc._plain_value(text, type)) }}{% endif -%}  {#- as one that comes #}
   {#- a text as one that comes, but for Debezium's, whose unit and scale nothing tells any more -#}
-  {%- if old_type == 'string' and settings.get('format', 'debezium') != 'debezium' -%}
+  {%- if old_type == 'string' and settings.format != 'debezium' -%}
     {{ return(delta_cdc._value_of_text_alone(text, type, settings, column)) }}
   {%- endif -%}
   {#- so, too, what a text stands between: of five digits it is no year -#}

@@ -1602,8 +1602,8 @@ def test_E2_a_column_that_is_renamed_may_have_any_other_type(was: str, type_: st
     fields = [{"name": "a", "type": "integer", "nullable": True, "metadata": {}}]
     staged: Any = {"type": "struct", "fields": fields} if was == "struct" else was
     macros = load(adapter=SimpleNamespace(evolved=evolved))
-    settings = {"column_types": {"t": type_}, "staged_types": {"s": staged}, "renamed_in_staging": {"t": "s"},
-                "renamed_before": {}}
+    settings = {"format": "debezium", "column_types": {"t": type_}, "staged_types": {"s": staged},
+                "renamed_in_staging": {"t": "s"}, "renamed_before": {}}
     found = macros["_staged_value"](settings, "t")
     assert sql in found
     assert "try_cast(`s` as struct" not in found
