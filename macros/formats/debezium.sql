@@ -22,7 +22,7 @@ select
   {{ delta_cdc._arrival() }} as _arrival,
   coalesce(source.txId, source.gtid,
     regexp_replace(event.transaction.id, '^([0-9]+):[0-9]+$', '$1')) as _txid,  -- PostgreSQL: id:lsn
-  coalesce(event.transaction.total_order, if(is_half and serial_no % 2 = 0, serial_no, null)) as _total_order,
+  coalesce(event.transaction.total_order, if(is_second_half, serial_no, null)) as _total_order,
   coalesce(timestamp_micros(nullif(source.ts_us, 0)), timestamp_micros(nullif(source.ts_ns, 0) div 1000),
     {{ delta_cdc._of_millis('nullif(source.ts_ms, 0)') }}, {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,
   {{ delta_cdc._debezium_types(settings) }} as _semantic_types,
@@ -46,7 +46,7 @@ from (
         if(event.source.connector = 'TiCDC', event.source.commit_ts, null),
         if(event.source.connector is null and event.source.cluster is not null, cast(event.source.ts_ns as string), null),
         event.source.lsn, event.source.pos, event.source.scn,
-        cast(serial_no - if(is_half and serial_no % 2 = 0, 1, 0) as string)) as decimal(38, 0)) as offset,
+        cast(serial_no - if(is_second_half, 1, 0) as string)) as decimal(38, 0)) as offset,
     coalesce(if(event.source.connector = 'cassandra', null, {{ delta_cdc._padded('event.source.file') }}),
       concat_ws('/', {{ delta_cdc._padded('event.source.commit_lsn') }},
         {{ delta_cdc._padded('event.source.change_lsn') }})) as log,
@@ -55,7 +55,8 @@ from (
     select *, {{ delta_cdc._texts('before') }} as row_before,
       -- SQL Server's events of one place in its log have numbers. There a key change is a delete with 1 and a create with 2: both
       -- have one position (K6), and what is deleted and created under one key is told apart by the ordinal
-      cast(try_cast(event.source.event_serial_no as int) as bigint) as serial_no, event.op in ('c', 'd') as is_half,
+      cast(try_cast(event.source.event_serial_no as int) as bigint) as serial_no,
+      event.op in ('c', 'd') and try_cast(event.source.event_serial_no as int) % 2 = 0 as is_second_half,
       -- Spanner tells the key and what was modified, if not the whole row: what is null before and after is not told. So does
       -- ScyllaDB beside a row before (`only-updated`), which with `full_images` is whole; a cell with a null in it tells one
       if(event.op = 'u' and ((event.source.connector = 'spanner'
