@@ -465,23 +465,6 @@ select {{ as_new | join(', ') }} from (
       ~ ' as _cdc_missing from ' ~ rows ~ ')' if values else rows) }}
 {% endmacro %}
 
-{#- A column's value where of its message the text alone is left: without the schema that came with it (Debezium), or what tells
-    how bytes are spelled (SQL Server). Of a format of the project's own, whose macro may ask for fields of the message, a plain
-    one. -#}
-{% macro _value_of_text_alone(text, type, settings, column) %}
-  {%- if settings.format == 'debezium' -%}
-    {%- set type, unknown = type | trim, 'cast(null as struct<type: string, scale: int>)' -%}
-    {%- if (type | lower).startswith('array<') -%}
-      {{ return('coalesce(' ~ delta_cdc._debezium_list(text, type, settings, unknown) ~ ', '
-          ~ delta_cdc._plain_value(text, type) ~ ')') }}
-    {%- endif -%}
-    {{ return(delta_cdc._debezium_scalar(text, type, settings, unknown)) }}
-  {%- elif settings.format == 'sqlserver_ct' or settings.format not in delta_cdc._defaults()['fields'] -%}
-    {{ return(delta_cdc._plain_value(text, type)) }}
-  {%- endif -%}
-  {{ return(delta_cdc.format_value(text, type, settings, column)) }}
-{% endmacro %}
-
 {#- A column of staging; of one that was renamed what stands under any of its names. -#}
 {% macro _staged_value(settings, column) %}
   {%- if column not in (settings.get('renamed_in_staging') or {}) -%}{{ return(delta_cdc.quoted(column)) }}{%- endif -%}

@@ -26,6 +26,15 @@
   {{ return(delta_cdc._of_format(settings.format ~ '_value')(text, type, settings, column)) }}
 {% endmacro %}
 
+{#- The same where of the message the text alone is left: without the schema that came with it (Debezium), or what tells how bytes
+    are spelled (SQL Server). Of a format of the project's own, whose macro may ask for fields of the message, a plain value. -#}
+{% macro _value_of_text_alone(text, type, settings, column) %}
+  {%- if settings.format == 'debezium' -%}{{ return(delta_cdc._debezium_value_alone(text, type, settings)) }}{%- endif -%}
+  {{ return(delta_cdc._plain_value(text, type)
+      if settings.format == 'sqlserver_ct' or settings.format not in delta_cdc._defaults()['fields']
+      else delta_cdc.format_value(text, type, settings, column)) }}
+{% endmacro %}
+
 {#- `<format>_tables` of a format, which has to name tables. -#}
 {% macro format_tables(lines, format) %}
   {%- if format in delta_cdc._defaults()['formats_without_tables'] -%}

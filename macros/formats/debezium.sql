@@ -447,6 +447,16 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
   {{ return(delta_cdc._debezium_scalar(text, type, settings, semantic)) }}
 {% endmacro %}
 
+{#- By the type that is wanted alone, where the schema is not known any more. -#}
+{% macro _debezium_value_alone(text, type, settings) %}
+  {%- set type, unknown = type | trim, 'cast(null as struct<type: string, scale: int>)' -%}
+  {%- if (type | lower).startswith('array<') -%}
+    {{ return('coalesce(' ~ delta_cdc._debezium_list(text, type, settings, unknown) ~ ', '
+        ~ delta_cdc._plain_value(text, type) ~ ')') }}
+  {%- endif -%}
+  {{ return(delta_cdc._debezium_scalar(text, type, settings, unknown)) }}
+{% endmacro %}
+
 {#- A list, element by element; one that does not fit is none that is null. semantic: of an element. -#}
 {% macro _debezium_list(text, type, settings, semantic) %}
   {%- set made = "transform(texts, text -> "
