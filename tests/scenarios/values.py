@@ -42,8 +42,8 @@ def refuse_misspelled(given: Iterable[str], known: Collection[str]) -> None:
     """Raises ValueError for a name that is meant for a known one: without it the case would be another. What else a file tells of
     itself is passed over."""
     for name in given:
-        close = nearest(name, {*known, *ABOUT}, likeness=0.85)
-        if name not in known and close is not None and close not in ABOUT:
+        close = None if name in known else nearest(name, {*known, *ABOUT}, likeness=0.85)
+        if close is not None and close not in ABOUT:
             raise ValueError(f"`{name}` is no setting, nor a field of a case. Did you mean `{close}`?")
 
 
