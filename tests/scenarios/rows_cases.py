@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -53,10 +53,7 @@ class RowsCase:
     def configuration(self, batch: int) -> dict[str, Any]:
         """The table's entry for `UserProject.configure` when a batch arrives."""
         c = self.content
-        shape = self._shape(batch)
-        renamed = self._renamed(batch) if shape is None else ()
-        types = {n: _of_batch(t, batch) for n, t in c["schema"].items() if not shape or n in shape}
-        schema = {name: type_ for name, type_ in types.items() if type_ and name.lower() not in renamed}
+        schema = self._listed(batch)
         sequence = c["sequence"] if isinstance(c["sequence"], list) else [c["sequence"]]
         cdc: dict[str, Any] = {"keys": list(c.get("keys") or []), "sequence_by": sequence}
         names = {"delete_when": "deleted_when", "truncate_when": "truncated_when"}
@@ -65,17 +62,16 @@ class RowsCase:
         if "renamed_columns" in cdc:
             cdc["renamed_columns"] = _of_batch(c["renamed_columns"], batch) or {}
         kept_out = {name.lower() for name in c.get("never_store") or ()}
-        there = [name for name in schema if name.lower() not in kept_out]  # what a setting may name
+        there = _without(kept_out, schema)  # what a setting may name
         gone = {name.lower() for name in (*c["schema"], *kept_out)} - {name.lower() for name in there}
-        ignored = c.get("ignore_null")
-        if ignored := _of_batch(ignored, batch) if _is_one_a_batch(ignored) else ignored:
+        if ignored := _names_of_batch(c.get("ignore_null"), batch):
             keys = {name.lower() for name in cdc["keys"]}
             silent = _columns_of(ignored, [name for name in c["schema"] if name.lower() not in keys])
-            cdc["ignore_null_updates"] = silent if silent is True else [name for name in silent if name.lower() not in gone]
+            cdc["ignore_null_updates"] = silent if silent is True else _without(gone, silent)
         if "set_on_insert" in cdc:
-            cdc["set_on_insert"] = [name for name in cdc["set_on_insert"] if name.lower() not in gone]
+            cdc["set_on_insert"] = _without(gone, cdc["set_on_insert"])
         if "mask" in cdc:
-            cdc["mask"] = {name: sql for name, sql in cdc["mask"].items() if name.lower() not in gone}
+            cdc["mask"] = {name: cdc["mask"][name] for name in _without(gone, cdc["mask"])}
         later = gone - kept_out
         if "partition_by" in cdc:
             cdc["partition_by"] = [sql for sql in cdc["partition_by"] if not _names_any(sql, later)]
@@ -84,7 +80,7 @@ class RowsCase:
             gone |= {name.lower() for name in c["expressions"].keys() - cdc["expressions"].keys()} - {n.lower() for n in there}
         # by itself a table leaves out flag and old keys; a multiset has to, or a delete would be another row
         own = {name.lower() for name in (*cdc.get("old_keys", {}).values(), cdc.get("operation") or "")}
-        if c.get("columns") or shape is None or own & {name.lower() for name in self.compared}:
+        if c.get("columns") or self._shape(batch) is None or own & {name.lower() for name in self.compared}:
             chosen = _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=there, gone=gone)
             # an empty `except_columns` is as none: it leaves out flag and old keys
             cdc |= {"columns": there} if chosen == {"except_columns": []} else chosen
@@ -96,9 +92,15 @@ class RowsCase:
 
     def _shape(self, batch: int) -> list[str] | None:
         """The columns that the source has when a batch arrives, and so those that are listed; None: all of them."""
-        shape = _of_batch(self.content.get("batch_columns") or None, batch)
-        spelling = {name.lower(): name for name in self.content["schema"]}
-        return shape and [name if name in self.content["schema"] else spelling.get(name.lower(), name) for name in shape]
+        shape: list[str] | None = _of_batch(self.content.get("batch_columns") or None, batch)
+        return shape
+
+    def _listed(self, batch: int) -> dict[str, str]:
+        """The columns that are listed when a batch arrives, with their types."""
+        shape = self._shape(batch)
+        renamed = self._renamed(batch) if shape is None else ()
+        types = {n: _of_batch(t, batch) for n, t in self.content["schema"].items() if not shape or n in shape}
+        return {name: types[name] for name in _without(renamed, types) if types[name]}
 
     def _renamed(self, batch: int) -> set[str]:
         """The names, in lower case, that columns had before a batch or have after it alone: a table lists a column once."""
@@ -147,7 +149,7 @@ class RowsCase:
             return []
         chosen = _selection(given, 0, "include", "except", all_columns=[])
         kept = {name.lower() for name in (*chosen.get("include", ()), *(self.content.get("keys") or ()), *self.compared)}
-        return [name for name in chosen.get("except", self.content["schema"]) if name.lower() not in kept]
+        return _without(kept, chosen.get("except", self.content["schema"]))
 
     def unwanted(self, project: UserProject, *more: str) -> str:
         """Those of them, and of `more`, that its table has."""
@@ -168,7 +170,8 @@ class RowsCase:
 
 def _names_any(sql: str, columns: Collection[str]) -> bool:
     """columns: in lower case."""
-    return any(name.lower() in columns for name in ([unquoted(sql)] if unquoted(sql) else names_in(sql)))
+    single = unquoted(sql)
+    return any(name.lower() in columns for name in (names_in(sql) if single is None else [single]))
 
 
 def _of_batch(given: Any, batch: int) -> Any:
@@ -176,17 +179,26 @@ def _of_batch(given: Any, batch: int) -> Any:
     return given[min(batch, len(given) - 1)] if isinstance(given, list) else given
 
 
+def _names_of_batch(given: Any, batch: int) -> Any:
+    """What names columns when a batch arrives: a list of names is the only one, unlike one of such lists."""
+    return _of_batch(given, batch) if _is_one_a_batch(given) else given
+
+
+def _without(columns: Collection[str], names: Iterable[str]) -> list[str]:
+    """columns: in lower case."""
+    return [name for name in names if name.lower() not in columns]
+
+
 def _selection(
     given: Any, batch: int, include: str, leave_out: str, *, all_columns: list[str] | None, gone: Collection[str] = ()
 ) -> dict[str, Any]:
     """gone: columns in lower case that a setting cannot name: the source does not have them when the batch arrives, or they are
     kept out."""
-    if _is_one_a_batch(given):
-        given = _of_batch(given, batch)
+    given = _names_of_batch(given, batch)
     if isinstance(given, Mapping) and given.get("except") is not None:
-        return {leave_out: [name for name in given["except"] if name.lower() not in gone]}
+        return {leave_out: _without(gone, given["except"])}
     given = given.get("include") if isinstance(given, Mapping) else given
-    return {include: all_columns if given is None else [name for name in given if name.lower() not in gone]}
+    return {include: all_columns if given is None else _without(gone, given)}
 
 
 def _is_one_a_batch(given: Any) -> bool:
@@ -198,8 +210,7 @@ def _columns_of(given: Any, all_columns: list[str]) -> Any:
     if isinstance(given, Mapping):
         if given.get("except") is None:
             return all_columns if given.get("include") is None else given["include"]
-        left_out = {name.lower() for name in given["except"]}
-        return [name for name in all_columns if name.lower() not in left_out]
+        return _without({name.lower() for name in given["except"]}, all_columns)
     return given
 
 
@@ -218,20 +229,25 @@ def _as_lists(given: Any) -> Any:
 
 def _in_its_words(content: dict[str, Any]) -> dict[str, Any]:
     """A file with what stands under a setting's name in the field for it, a schema that is one a batch as types that are, `scd` a
-    number, and lists where one name stands for a list."""
+    number, lists where one name stands for a list, and columns of a batch spelled as in the schema."""
     content |= {name: _as_lists(content[name]) for name in NAMING if name in content}
     if content.get("scd") is not None and (scd := str(content["scd"])) in ("1", "2"):
         content["scd"] = int(scd)
     elif content.get("scd") is not None:
         raise ValueError(f"`scd` is {content['scd']!r}. It is 1, where final is expected, or 2, where history is")
-    given = {name: content[name] for name in ("sequence_by", "except_columns") if content.get(name)}
-    if "sequence_by" in given and not content.get("sequence"):
-        content["sequence"] = given["sequence_by"]
-    if "except_columns" in given and not content.get("columns"):
-        content["columns"] = {"except": given["except_columns"]}
+    if content.get("sequence_by") and not content.get("sequence"):
+        content["sequence"] = content["sequence_by"]
+    if content.get("except_columns") and not content.get("columns"):
+        content["columns"] = {"except": content["except_columns"]}
     schema = content.get("schema")
     if isinstance(schema, list):
-        content["schema"] = {name: [each.get(name) for each in schema] for name in {name: 0 for each in schema for name in each}}
+        names = dict.fromkeys(name for each in schema for name in each)
+        content["schema"] = schema = {name: [each.get(name) for each in schema] for name in names}
+    if content.get("batch_columns") and schema:
+        spelled = {**{name.lower(): name for name in schema}, **{name: name for name in schema}}
+        content["batch_columns"] = [
+            each and [spelled.get(name, spelled.get(name.lower(), name)) for name in each] for each in content["batch_columns"]
+        ]
     return content
 
 
@@ -243,7 +259,7 @@ def _read(path: Path, table: str) -> RowsCase:
         lost = [name for name in ("scd", "schema", "sequence", "batches") if case.content.get(name) is None]
         if lost:
             raise ValueError(f"it has no {', '.join(lost)}")
-        asked = [case.query, case.left_out]
+        asked: list[Any] = [case.query, case.left_out]
         for number in range(len(case.content["batches"])):
             asked += [case.configuration(number), case.change_set(number)]
     except Exception as error:  # whatever a file holds, the others are run
