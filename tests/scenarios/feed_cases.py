@@ -133,8 +133,6 @@ class FeedCase:
         if given:
             spelled = {column.lower(): column for column in told}
             cdc["keys"] = [spelled.get(key.lower(), key) for key in given]
-        elif cdc.get("keyless", "none") != "none":  # of keys that were told there are to be none
-            cdc.pop("keys", None)
         if not cdc.get("keys"):
             cdc.setdefault("keyless", "append")
         given = self._of_table("schema", table, name, place) or {}

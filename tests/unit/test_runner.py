@@ -370,7 +370,9 @@ def test_what_a_file_says_of_a_feed_goes_before_what_its_messages_tell() -> None
     content = {"format": "maxwell", "settings": {"sequence_by": ["_arrival"]}, "steps": []}
     for said, settings in (
         ({}, {"keys": ["id"]}), ({"keyless": "multiset"}, {"keyless": "multiset"}),
+        ({"keyless": "multiset", "key": []}, {"keyless": "multiset"}),
         ({"table_settings": {"keyless": "multiset"}, "key": []}, {"keyless": "multiset"}),
+        ({"table_settings": {"keyless": "append"}}, {"keyless": "append"}),
     ):  # fmt: skip
         (table,) = FeedCase(Path("x"), "f0", content | said).configuration(Discovery({found.name: found}))
         assert table["cdc"] == {"final_name": "final_f0_0", **settings}
@@ -396,17 +398,6 @@ def test_a_column_that_was_renamed_is_listed_under_its_new_name_alone() -> None:
         content["schema"] = schema
         (table,) = FeedCase(Path("x"), "f0", content).configuration(Discovery(found))
         assert table["columns"] == {"item_id": "bigint", "v": "date"}
-
-
-@pytest.mark.parametrize(("given", "wanted"), [
-    ({"keyless": "multiset", "key": []}, {"keyless": "multiset"}), ({}, {"keys": ["id"]}),
-    ({"table_settings": {"keyless": "append"}}, {"keyless": "append"}),
-])  # fmt: skip
-def test_a_feed_says_that_its_table_has_no_key_and_what_it_is_then(given: dict[str, Any], wanted: dict[str, Any]) -> None:
-    found = {"public.item": FoundTable("public.item", columns={"id": "int", "v": "string"}, named=["id"])}
-    content = {"format": "wal2json_v2", "steps": [], **given}
-    (table,) = FeedCase(Path("x"), "f0", content).configuration(Discovery(found))
-    assert {name: table["cdc"][name] for name in ("keys", "keyless") if name in table["cdc"]} == wanted
 
 
 def test_a_feed_keeps_the_names_keys_and_order_that_its_messages_tell_later(tmp_path: Path) -> None:
