@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -122,11 +122,8 @@ class FeedCase:
             more = self._of_table("table_settings", table, name, place) or {}
         told_settings = {each: value for each, value in settings_of(table, name).items() if each not in self.of_feed}
         cdc = {**told_settings, "final_name": f"final_{self.feed}_{place}", **self.settings("table", "both"), **more}
-        # one that was renamed is listed once, under the new name
         renamed = {old.lower(): new for new, old in cdc.get("renamed_columns", {}).items()}
-        told: dict[str, str | None] = {}
-        for column, kind in table.columns.items():
-            told.setdefault(renamed.get(column.lower(), column), kind)
+        told = _under_new_names(table.columns.items(), renamed)
         given = self._of_table("keys" if "keys" in self.content else "key", table, name, place)
         if cdc.get("keyless", "none") != "none":
             cdc.pop("keys", None)  # that the messages tell
@@ -136,9 +133,8 @@ class FeedCase:
         if not cdc.get("keys"):
             cdc.setdefault("keyless", "append")
         given = self._of_table("schema", table, name, place) or {}
-        listed: dict[str, str] = {}
-        for column, kind in sorted(given.items(), key=lambda each: each[0].lower() in renamed):  # the new name's type counts
-            listed.setdefault(renamed.get(column.lower(), column), kind)
+        new_first = sorted(given.items(), key=lambda each: each[0].lower() in renamed)  # whose type counts
+        listed = _under_new_names(new_first, renamed)
         types = {column.lower(): kind for column, kind in listed.items()}
         columns = {column: types.get(column.lower()) or kind or "string" for column, kind in told.items()}
         seen = {column.lower() for column in columns}  # what comes later, or is in no message that tells columns, is listed too
@@ -162,6 +158,14 @@ class FeedCase:
             alike = [value for each, value in named.items() if table.name == WHOLE or each.rsplit(".", 1)[-1] == name.lower()]
             return named.get(table.name.lower(), named.get(name.lower(), alike[0] if len(alike) == 1 else None))
         return given
+
+
+def _under_new_names(columns: Iterable[tuple[str, Any]], renamed: Mapping[str, str]) -> dict[str, Any]:
+    """Columns under the names that they have now, each once: the first counts. renamed: {old name in lower case: new name}."""
+    result: dict[str, Any] = {}
+    for column, kind in columns:
+        result.setdefault(renamed.get(column.lower(), column), kind)
+    return result
 
 
 def read_feeds(folders: Sequence[Path]) -> list[FeedCase]:
