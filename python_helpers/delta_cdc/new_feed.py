@@ -15,7 +15,7 @@ from delta_cdc.operations import Dbt
 from delta_cdc.project import Project
 from delta_cdc.sql_names import IDENTIFIER
 from delta_cdc.table_list import read_table_list
-from delta_cdc.text_files import replace_text
+from delta_cdc.text_files import write_over
 
 
 def begin(
@@ -113,28 +113,20 @@ def _write_source(
     other feeds' sake. table_list: where the settings of its tables come from."""
     before = path.read_text(encoding="utf-8") if path.exists() else None
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, source(enabled=True))  # for the lines of what is wrong
+    write_over(path, source(enabled=True))  # for the lines of what is wrong
     project, problems = dbt.survey(feed)
     if not problems:
-        _write(path, source())
+        write_over(path, source())
         return project, None
     name = path.relative_to(project.root)
     if before is not None and [*path.parent.rglob("*.sql")]:  # they read the source
-        _write(path, before)
+        write_over(path, before)
         problems = [replace(each, file=str(table_list) if table_list and each.table else None, line=None) for each in problems]
         remedy = f"Put {table_list} right, and give it again" if table_list else "Give the settings with --from-csv"
         raise ConfigError(problems, f"{name} is as it was: the feed's models need it. {remedy}")
-    _write(path, source(enabled=False))
+    write_over(path, source(enabled=False))
     then = f"so {name} has `enabled: false`: put it right, take that line out, then `delta-cdc generate`"
     return project, ConfigError(problems, then)
-
-
-def _write(path: Path, text: str) -> None:
-    """Write it whole, or leave it as it is: what stands there may be edited by hand."""
-    try:
-        replace_text(path, text)
-    except OSError as error:
-        raise OperationError(f"{path} cannot be written: {error.strerror}.") from None
 
 
 def _folder_of(location: str) -> str:

@@ -18,7 +18,7 @@ import yaml
 from delta_cdc.errors import OperationError
 from delta_cdc.project import Project, Table
 from delta_cdc.source_files import Lined, content_of, is_template, one_line
-from delta_cdc.text_files import replace_text
+from delta_cdc.text_files import write_over
 
 _Entry = tuple[yaml.Node, yaml.Node]
 
@@ -39,7 +39,7 @@ def pause(project: Project, table: Table, why: str) -> str:
     text = _paused(place, why)
     if text is None or _plain(_parsed(text)) != wanted:
         raise place.by_hand(f"write `{_flow({'paused': why})}` among its settings (`{': '.join(place.way)}:`)")
-    place.write(text)
+    write_over(place.path, text)
     return f"{table.file}:{_line_of(_table_in(_parsed(text), place.at))}"
 
 
@@ -56,7 +56,7 @@ def resume(project: Project, table: Table) -> str | None:
     text, wanted = _resumed(place) or (place.text, None)
     if _plain(_parsed(text)) != wanted:
         raise place.by_hand("take `paused` out")
-    place.write(text)
+    write_over(place.path, text)
     return by_feed
 
 
@@ -83,13 +83,6 @@ class _Place:
         name = self.table.full_name
         why = f"as it is written there, this command cannot change it for {name} alone"
         return OperationError(f"{where}: {why}. The file is as it was; {what} by hand.")
-
-    def write(self, text: str) -> None:
-        try:
-            self.path.open("r+b").close()  # one that may not be written is not replaced either
-            replace_text(self.path, text)
-        except OSError as error:
-            raise OperationError(f"{self.path} cannot be written: {error.strerror}.") from None
 
 
 def _place_of(project: Project, table: Table) -> _Place:

@@ -6,6 +6,8 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from delta_cdc.errors import OperationError
+
 
 def replace_text(path: Path, text: str) -> None:
     """Give a file this text, or make it; where that fails (a full disk) it is as it was, and nothing lies beside it. A link stays
@@ -21,3 +23,14 @@ def replace_text(path: Path, text: str) -> None:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
         raise
+
+
+def write_over(path: Path, text: str) -> None:
+    """`replace_text` of a file that a person may have written: one that may not be written is not replaced either. Raises
+    OperationError."""
+    try:
+        if path.exists():
+            path.open("r+b").close()
+        replace_text(path, text)
+    except OSError as error:
+        raise OperationError(f"{path} cannot be written: {error.strerror}.") from None

@@ -601,6 +601,24 @@ def test_init_on_a_full_disk_leaves_the_source_as_it_was(new_project, monkeypatc
     assert not [each for each in path.parent.iterdir() if each.name.endswith(".new")]
 
 
+def test_init_replaces_no_source_that_may_not_be_written(new_project, monkeypatch):
+    (new_project / "landing/1.jsonl").write_text(wal2json("a", 1) + "\n")
+    assert init(new_project, "f", "wal2json_v2").exit_code == 0
+    path = new_project / "models/f/_sources.yml"
+    before, opened = path.read_text() + "# by hand\n", Path.open
+    path.write_text(before)
+
+    def refused(file, mode="r", *args, **kwargs):
+        if file == path and mode != "r":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(file, mode, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", refused)
+    done = init(new_project, "f", "wal2json_v2", "landing", "--force")
+    assert (done.exit_code, done.stderr) == (1, f"{path} cannot be written: Permission denied.\n")
+    assert path.read_text() == before
+
+
 def test_init_writes_over_no_source_of_another_feed(new_project):
     both = [source("f"), source("g", tables={"note": {"keys": ["id"], "sequence_by": ["seq"]}})]
     path = new_project / "models/f/_sources.yml"
