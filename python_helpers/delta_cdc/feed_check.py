@@ -14,6 +14,7 @@ from delta_cdc.settings_block import LANDED_BY, Block, plain_secrets
 
 # Column lists that a feed may give for all its tables at once.
 COLUMN_LISTS = ("columns", "except_columns", "track_columns", "ignore_null_updates", "set_on_insert")
+OF_FINAL = ("columns", "track_columns")  # they choose of what history and final have, so also of what `expressions` make
 # What `delta-cdc land` sets itself.
 _NO_OPTIONS = {
     "kafka": {
@@ -183,7 +184,7 @@ class FeedCheck:
 
     def column_lists(self, columns: Collection[str], made: Collection[str]) -> None:
         """Column lists that hold for all tables: each name must be a column of at least one of them. made: the columns that
-        `expressions` make, which history and final have too."""
+        `expressions` make."""
         never = [name.lower() for name in self.given.get("never_store", [])]
         listed = {name.lower(): name for name in columns}
         for name in self.given.get("never_store", []):
@@ -192,9 +193,9 @@ class FeedCheck:
         known = {folded: name for folded, name in listed.items() if folded not in never}
         for setting in COLUMN_LISTS:
             for name in column_list(self.given.get(setting)):
-                of_final = made if setting in ("columns", "track_columns") else ()
-                if name.lower() not in known and name not in of_final:
-                    hint = did_you_mean(name, [*known.values(), *of_final])
+                also = made if setting in OF_FINAL else ()
+                if name.lower() not in known and name not in also:
+                    hint = did_you_mean(name, [*known.values(), *also])
                     self.problem(f"`{setting}` names `{name}`, a column of none of its tables. {hint}", setting)
 
 

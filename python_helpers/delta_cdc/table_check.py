@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from delta_cdc.added_columns import HISTORY_COLUMNS
 from delta_cdc.errors import Problem, did_you_mean, nearest
-from delta_cdc.feed_check import COLUMN_LISTS, column_list, may_be_misspelled
+from delta_cdc.feed_check import COLUMN_LISTS, OF_FINAL, column_list, may_be_misspelled
 from delta_cdc.formats import FORMATS
 from delta_cdc.project import Table, sequence_name
 from delta_cdc.settings import setting_defaults, wants
@@ -77,11 +77,12 @@ class TableCheck:
         line = line or self.block.line or self.table.line
         self.problems.append(Problem(message, self.table.feed, self.table.name, self.table.file, line))
 
-    def known_columns(self, setting: str, named: Iterable[str], made: Iterable[str] = ()) -> None:
-        """Each name must be a column, or one of `made`. A feed's lists need only fit one table (checked for the feed)."""
+    def known_columns(self, setting: str, named: Iterable[str]) -> None:
+        """Each name must be a column, or in lists of final one that `expressions` make. A feed's lists need only fit one table
+        (checked for the feed)."""
         if setting in COLUMN_LISTS and self.level(setting) == 1:
             return
-        known = [*self.names, *made]
+        known = [*self.names, *(self.settings.expressions if setting in OF_FINAL else ())]
         twice: set[str] = set()
         never = {name.lower() for name in self.settings.never_store}
         for name in named:
@@ -296,7 +297,7 @@ class TableCheck:
         for name in settings.ignore_null_updates if isinstance(settings.ignore_null_updates, list) else ():
             if name in settings.keys and self.level("ignore_null_updates") == 2:
                 self.problem(f"`ignore_null_updates` names `{name}`, which is one of `keys`. Take it out.", "ignore_null_updates")
-        self.known_columns("columns", settings.columns or [], made=settings.expressions)
+        self.known_columns("columns", settings.columns or [])
         self.known_columns("except_columns", settings.except_columns)
         shaped_by = "columns" if settings.columns is not None else "except_columns"
         for key in settings.keys:
@@ -306,7 +307,7 @@ class TableCheck:
                     shaped_by = "operation" if key == settings.operation else "old_keys"
                     message = f"`{shaped_by}` names the key column `{key}`. It takes a column that is not one of `keys`."
                 self.problem(message, shaped_by)
-        self.known_columns("track_columns", column_list(settings.track_columns), made=settings.expressions)
+        self.known_columns("track_columns", column_list(settings.track_columns))
         for name in column_list(settings.track_columns):
             if name in self.names and name not in self.published and self.level("track_columns") == 2:
                 message = f"`track_columns` names `{name}`, which history does not have: {self.why_left_out(name)}."
