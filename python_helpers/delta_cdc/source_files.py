@@ -190,6 +190,7 @@ def read_source_files(project: DbtProject, problems: list[Problem]) -> list[Sour
     return files
 
 
+_TABS = "Yml is indented with blanks, not with tabs."
 # What a parser of yml says, and what has mostly been written then.
 _MOSTLY = {
     "found unexpected end of stream": "A quote that begins in this line is not closed.",
@@ -197,7 +198,7 @@ _MOSTLY = {
     "expected ',' or ": "A text between braces or brackets that holds a comma, a colon, a bracket or a quote wants quotes.",
     "expected <block end>": "Indent it as what stands beside it; or a quote or bracket above is not closed where it should be.",
     "mapping values are not": "Indent it as what stands beside it; a text that holds a colon wants quotes.",
-    r"found character '\\t'": "Yml is indented with blanks, not with tabs.",
+    r"found character '\\t'": _TABS,
     "found character '[`@%]'": "A text that begins with it wants quotes.",
     "found unknown escape": "Between single quotes a backslash stands for itself; between double ones it is written twice.",
     "but found another": "A file holds one document: take out the `---` between them.",
@@ -215,12 +216,14 @@ def _why_no_yml(error: Exception, text: str) -> tuple[str, int | None]:
         mark = began or mark
     line = mark.line + 1 if mark else None
     excerpt = text.splitlines()[line - 1] if line and line <= len(text.splitlines()) else ""
-    hint = next((told for said, told in _MOSTLY.items() if re.match(said, what)), "")
-    if what.startswith("expected ',' or ") and began and mark and began.line < mark.line:
+    if re.match(r" *\t", excerpt):
+        hint = _TABS
+    elif re.search(r"\{\{|\{table\}|\$\{", re.sub(r"'[^']*'|\"[^\"]*\"", "", excerpt)):
+        hint = "A text with braces wants quotes."
+    elif what.startswith("expected ',' or ") and began and mark and began.line < mark.line:
         hint = f"A brace or bracket that begins in line {began.line + 1} is not closed, or a text in it wants quotes."
-    unquoted = re.sub(r"'[^']*'|\"[^\"]*\"", "", excerpt)
-    hint = "A text with braces wants quotes." if re.search(r"\{\{|\{table\}|\$\{", unquoted) else hint
-    hint = "Yml is indented with blanks, not with tabs." if re.match(r" *\t", excerpt) else hint
+    else:
+        hint = next((told for said, told in _MOSTLY.items() if re.match(said, what)), "")
     return f"{what}. {hint}".rstrip(), line
 
 
