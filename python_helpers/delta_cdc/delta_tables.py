@@ -81,11 +81,12 @@ def _messages(path: Path, value: str, key: str | None) -> Iterator[str]:
     """Messages as lines of JSON; with a key as Kafka records."""
     from deltalake import QueryBuilder
 
-    names = (value, key or value)
-    columns = ", ".join(f'"{name}"' for name in dict.fromkeys(names))
+    names = dict.fromkeys((value, key or value))
+    columns = ", ".join(f'"{name}"' for name in names)
     asked = QueryBuilder().register("messages", _opened(path))
     rows: Any = asked.execute(f'select {columns} from messages where "{value}" is not null limit {MESSAGES}').read_all()
-    for text, of in zip(*(map(_text, rows[name].to_pylist()) for name in names), strict=True):
+    parts = {name: [*map(_text, rows[name].to_pylist())] for name in names}
+    for text, of in zip(parts[value], parts[key or value], strict=True):
         try:
             yield json.dumps({"topic": "", "key": json.loads(of), "value": json.loads(text)}) if key else text
         except (ValueError, TypeError):  # what is no JSON, or null
