@@ -619,10 +619,9 @@ def setting_meant(name: str) -> str | None:
 
 def which_setting(name: str) -> str:
     """A sentence to follow «x is no setting.»"""
-    if name.casefold() in _NOT_SAID:
-        return _NOT_SAID[name.casefold()]
-    close = setting_meant(name)
-    return f"Did you mean `{close}`?" if close else "See docs/configuration.md, or `delta-cdc settings`."
+    if close := setting_meant(name):
+        return f"Did you mean `{close}`?"
+    return _NOT_SAID.get(name.casefold(), "See docs/configuration.md, or `delta-cdc settings`.")
 
 
 def about_setting(name: str) -> dict[str, Any]:

@@ -269,8 +269,8 @@ class TableCheck:
 
     def operations(self) -> None:
         settings = self.settings
-        if settings.format != "rows" and "before" in settings.operation_codes.values():
-            code = next(code for code, meaning in settings.operation_codes.items() if meaning == "before")
+        code = next((code for code, meaning in settings.operation_codes.items() if meaning == "before"), None)
+        if settings.format != "rows" and code is not None:
             message = f"`operation_codes` gives `{code}` the meaning `before`, which is for `format: rows`, and this feed is "
             self.problem(f"{message}{settings.format}. Take it out.", "operation_codes")
         if "operation" in self.out_of_place:
