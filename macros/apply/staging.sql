@@ -56,6 +56,7 @@
   {%- if settings.spelled %}{% do plan.notes.update({'spelled': true}) %}{% endif -%}
   {%- do delta_cdc._refuse_other_times(settings, state, plan, evolved) -%}
   {%- do delta_cdc._tell_of_columns(settings, plan) -%}
+  {%- do delta_cdc._tell_of_times(settings, plan) -%}
   {%- do delta_cdc._tell_of_source_names(settings, state, plan, changes_from) -%}
   {%- if state.notes.get('revised_in') -%}{%- do plan.notes.update({'revised_in': state.notes.revised_in}) -%}{%- endif -%}
   {%- if settings.get('erased_in') and plan.quarantined and not delta_cdc.reads_files(settings) -%}
@@ -84,8 +85,6 @@
   {%- if adapter.tune_for([this] if past is not none or (state.exists and evolved.rewrite) else []) and past is not none -%}
     {%- set past = delta_cdc.at_positions_of('changes', past) -%}
   {%- endif -%}
-  {%- if not evolved.rewrite %}{% do delta_cdc._leave_out_dropped(settings, lines, plan, past) %}{% endif -%}
-  {%- do delta_cdc._tell_of_times(settings, plan) -%}
   {%- if evolved.rewrite -%}
     {{ return(delta_cdc._staging_rewritten(settings, state, evolved, lines, plan.repeated, past)) }}
   {%- endif -%}

@@ -176,14 +176,6 @@
 {% endmacro %}
 
 
-{#- The changes without a time less those that are dropped as copies: what comes again is told once. past: as in `_staging_sql`. -#}
-{% macro _leave_out_dropped(settings, lines, plan, past) %}
-  {%- if plan.timeless and (plan.repeated or past is not none) -%}
-    {%- do plan.update({'timeless': adapter.query_rows('select count(*) as n from (\n'
-          ~ delta_cdc._staging_sql(settings, lines, plan.repeated, past) ~ '\n) where ' ~ delta_cdc._is_timeless())[0].n}) -%}
-  {%- endif -%}
-{% endmacro %}
-
 {#- A change without a time is no bad row: final needs none. But history then lacks what was there before it (H1);
     rows that are their values have none. -#}
 {% macro _tell_of_times(settings, plan) %}

@@ -38,7 +38,8 @@ select
   {%- if to_stage.split_key_changes %}
     or {{ 'count_if(_cdc_error is null and _cdc_sequence <= ' ~ highest ~ '._cdc_sequence)' if highest else '0' }} > 0
     or (count_if(_cdc_op = 'D') > 0 and count_if(_cdc_op = 'I') > 0){% endif %} as keys_may_move,
-  {{ 'count_if(' ~ delta_cdc._is_timeless() ~ ')' if to_stage.get('occurred_at') else '0' }}
+  {{ "count_if(_cdc_op in ('U', 'D', 'T') and _cdc_error is null and _cdc_occurred_at is null)"
+      if to_stage.get('occurred_at') else '0' }}
     as timeless,
   typeof(any_value(_cdc_occurred_at)) as time_type,
   count(_cdc_undeclared) as undeclared,
@@ -55,11 +56,6 @@ select
   {%- endif %}
 from {{ changes }}
 {%- endmacro %}
-
-{#- SQL: whether a change is without a time, and the row before it has an end. -#}
-{% macro _is_timeless() %}
-  {{ return("_cdc_op in ('U', 'D', 'T') and _cdc_error is null and _cdc_occurred_at is null") }}
-{% endmacro %}
 
 
 {#- SQL of the highest position of a staging table, up to a batch. -#}

@@ -1316,23 +1316,6 @@ def test_H1_changes_without_a_time_are_told(occurred_at: str | None, timeless: i
     assert [text[: len(told)] for text in said] == ([told] if timeless else [])
 
 
-@pytest.mark.parametrize(
-    ("plan", "past", "left"),
-    [
-        ({"timeless": 3, "repeated": 0}, "stg", 1), ({"timeless": 3, "repeated": 2}, None, 1),
-        ({"timeless": 3, "repeated": 0}, None, 3), ({"timeless": 0, "repeated": 2}, "stg", 0),
-    ],
-)  # fmt: skip
-def test_H1_O4_changes_without_a_time_that_come_again_are_not_told_again(plan: dict, past: str | None, left: int) -> None:
-    with duckdb.connect() as connection:
-        connection.execute("create table kept (_cdc_op text, _cdc_occurred_at int, _cdc_error text)")
-        connection.execute("insert into kept values ('U', null, null), ('U', 7, null), ('I', null, null)")
-        adapter = SimpleNamespace(query_rows=lambda sql: [SimpleNamespace(n=connection.execute(sql).fetchone()[0])])
-        macros = load(giving({"_staging_sql": "select * from kept -- once"}), adapter=adapter)
-        macros["_leave_out_dropped"](SETTINGS, "lines", plan, past)
-    assert plan["timeless"] == left
-
-
 @pytest.mark.parametrize(("settings", "told"), [
     (KEYED, "History and as_of take such a change for made at"), (BAG, "as_of counts such a change at every moment. Give"),
 ])  # fmt: skip
