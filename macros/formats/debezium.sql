@@ -436,9 +436,7 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
 {#- By the type that is wanted and, where the message has its schema, the semantic type that it names for the column. -#}
 {% macro debezium_value(text, type, settings, column) %}
   {%- set type = type | trim -%}
-  {%- set semantic = '_semantic_types[' ~ delta_cdc.literal(column) ~ ']' -%}
-  {%- set old = (settings.get('renamed_columns') or {}).get(column) -%}
-  {%- if old %}{% set semantic = 'coalesce(' ~ semantic ~ ', _semantic_types[' ~ delta_cdc.literal(old) ~ '])' %}{% endif -%}
+  {%- set semantic = delta_cdc._debezium_semantic(settings, column) -%}
   {%- if (type | lower).startswith('array<') -%}
     {%- set of_element = "struct(rtrim('[]', " ~ semantic ~ ".type) as type, " ~ semantic ~ ".scale as scale)" -%}
     {{ return("if(endswith(" ~ semantic ~ ".type, '[]'), " ~ delta_cdc._debezium_list(text, type, settings, of_element) ~ ", "
@@ -455,6 +453,13 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
         ~ delta_cdc._plain_value(text, type) ~ ')') }}
   {%- endif -%}
   {{ return(delta_cdc._debezium_scalar(text, type, settings, unknown)) }}
+{% endmacro %}
+
+{#- SQL: what the schema says of a column, {type, scale}. -#}
+{% macro _debezium_semantic(settings, column) %}
+  {%- set semantic = '_semantic_types[' ~ delta_cdc.literal(column) ~ ']' -%}
+  {%- set old = (settings.get('renamed_columns') or {}).get(column) -%}
+  {{ return('coalesce(' ~ semantic ~ ', _semantic_types[' ~ delta_cdc.literal(old) ~ '])' if old else semantic) }}
 {% endmacro %}
 
 {#- A list, element by element; one that does not fit is none that is null. semantic: of an element. -#}
