@@ -366,13 +366,7 @@ checked as (
         ~ value ~ ' is null or not ' ~ delta_cdc._recast(value, settings.column_types[column], given) ~ ' <=> ' ~ wanted ~ ')') }}
   {%- endif -%}
   {%- if (settings.column_types[column] | lower).startswith(('struct', 'array', 'map')) -%}
-    {%- set misfits = adapter.misfits(text, value, settings.get('read_types', {}).get(column, settings.column_types[column])) -%}
-    {%- if settings.format == 'debezium' and (settings.column_types[column] | lower).startswith('array') -%}
-      {#- a list whose elements the schema tells is null where one does not fit, and their texts are none of a plain list's -#}
-      {{ return('if(coalesce(endswith(' ~ delta_cdc._debezium_semantic(settings, column) ~ ".type, '[]'), false), " ~ text
-          ~ ' is not null and ' ~ value ~ ' is null, ' ~ misfits ~ ')') }}
-    {%- endif -%}
-    {{ return(misfits) }}
+    {{ return(delta_cdc.format_misfits(text, value, settings, column)) }}
   {%- endif -%}
   {{ return(text ~ ' is not null and ' ~ value ~ ' is null') }}
 {% endmacro %}

@@ -26,7 +26,15 @@
   {{ return(delta_cdc._of_format(settings.format ~ '_value')(text, type, settings, column)) }}
 {% endmacro %}
 
-{#- The same where of the message the text alone is left: without the schema that came with it (Debezium), or what tells how bytes
+{#- Whether a text holds something that is null in the struct, list or map made of it; `<format>_misfits` of a format that reads their
+    parts in a way of its own. value: what was made of it. -#}
+{% macro format_misfits(text, value, settings, column) %}
+  {%- set plain = adapter.misfits(text, value, settings.get('read_types', {}).get(column, settings.column_types[column])) -%}
+  {%- set macro = delta_cdc._macro_named(settings.format ~ '_misfits') -%}
+  {{ return(macro(text, value, settings, column, plain) if macro else plain) }}
+{% endmacro %}
+
+{#- A value where of the message the text alone is left: without the schema that came with it (Debezium), or what tells how bytes
     are spelled (SQL Server). Of a format of the project's own, whose macro may ask for fields of the message, a plain value. -#}
 {% macro _value_of_text_alone(text, type, settings, column) %}
   {%- if settings.format == 'debezium' -%}{{ return(delta_cdc._debezium_value_alone(text, type, settings)) }}{%- endif -%}

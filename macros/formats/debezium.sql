@@ -445,6 +445,14 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
   {{ return(delta_cdc._debezium_scalar(text, type, settings, semantic)) }}
 {% endmacro %}
 
+{#- A list whose elements the schema tells is null where one does not fit, and their texts are not those of a plain list. plain: SQL
+    of what holds of that. -#}
+{% macro debezium_misfits(text, value, settings, column, plain) %}
+  {{ return('if(coalesce(endswith(' ~ delta_cdc._debezium_semantic(settings, column) ~ ".type, '[]'), false), " ~ text
+      ~ ' is not null and ' ~ value ~ ' is null, ' ~ plain ~ ')'
+      if (settings.column_types[column] | lower).startswith('array') else plain) }}
+{% endmacro %}
+
 {#- By the type that is wanted alone, where the schema is not known any more. -#}
 {% macro _debezium_value_alone(text, type, settings) %}
   {%- set type, unknown = type | trim, 'cast(null as struct<type: string, scale: int>)' -%}
