@@ -49,33 +49,23 @@ def key_changes(
 
     from dbt.adapters.sparkdelta import Write
 
-    state = dbt.table_state()
-    staged = dbt.table_state(staging)
-    rekeyed = state["exists"] and state["notes"].get("keys", keys) != keys  # what is beside it stops until it is rebuilt (K8)
-    # columns that were widened in staging (E4): nothing here is only here, so it is worked out anew
-    retyped = state["exists"] and _types(state["columns"], "key_after") != _types(staged["columns"], *keys)
+    state, staged = dbt.table_state(), dbt.table_state(staging)
     made_of = {"schema": dbt.schema_of(staging), "id": staged["id"], "version": staged["version"], "app_id": staged["app_id"]}
-    of = {**made_of, **state["notes"].get("made_of", {})}  # staging may have been dropped and loaded anew
-    remade = of["id"] != staged["id"] and not _goes_on(of, made_of)
-    anew = rekeyed or retyped or remade or (state["exists"] and not dbt.is_incremental)  # the last: `delta-cdc rebuild`
-    exists = state["exists"] and not anew
-    continued = exists and state["txn_version"] is not None and not state["replaced"]
     revision = staged["notes"].get("revised_in")
     notes = {"keys": keys, "made_of": made_of, **({} if revision is None else {"revised_in": revision})}
+    anew = state["exists"] and (not dbt.is_incremental or _is_outdated(state, staged, made_of, keys))  # `delta-cdc rebuild`
+    continued = state["exists"] and not anew and state["txn_version"] is not None and not state["replaced"]
     # a table that somebody restored or replaced is worked out anew, as a new application: Delta would skip the old one's batch
-    generation = state["version"] + 1 if state["exists"] else 0
-    app_id = state["app_id"] if continued else f"{dbt.this.identifier}@{generation}"
+    new_app_id = f"{dbt.this.identifier}@{state['version'] + 1 if state['exists'] else 0}"
     if staged["notes"].get("keys_may_move") is False:  # most tables: no key has changed so far
         if continued:
             return Write(None, skip=True)
         nothing = session.createDataFrame([], rows_schema(staging.schema, keys).add("resolved_batch_id", LongType()))
-        return Write(nothing, rebuild=state["exists"], txn={"app_id": app_id, "version": staged["txn_version"]}, notes=notes)
+        return Write(nothing, rebuild=state["exists"], txn={"app_id": new_app_id, "version": staged["txn_version"]}, notes=notes)
     done = max(state["txn_version"], _noted(dbt, dbt.schema_of(control))) if continued else -1
     # a retraction may undo what is resolved: the table is worked out anew; of what is held (Q4) `done` stays below the revision
-    revised = continued and (revision or -1) > max(done, state["notes"].get("revised_in") or -1)
-    if revised:
-        continued, done, app_id = False, -1, f"{dbt.this.identifier}@{generation}"
-    exists = exists and not revised
+    if continued and (revision or -1) > max(done, state["notes"].get("revised_in") or -1):
+        anew, continued, done = True, False, -1
     newest = staged["txn_version"] or 0
     # nothing new: staging has come no further, or its newest commit found only duplicates
     if continued and newest <= done:
@@ -87,32 +77,58 @@ def key_changes(
         staging = staging.where(F.col("_cdc_batch_id") < held)
         if continued and newest <= done:
             return Write(None, skip=True)
-    report = {"first_batch_id": done + 1, "last_batch_id": newest, "rows_read": 0}
+    report: dict[str, int] = {"first_batch_id": done + 1, "last_batch_id": newest, "rows_read": 0}
     if continued and staged["rows"] == 0 and staged["notes"].get("after", newest) <= done:
         return Write(None, skip=True, report=report)
 
-    changes, before = _usable_changes(staging, keys), session.table(str(dbt.this)) if exists else None
+    changes = _usable_changes(staging, keys)
+    before = session.table(str(dbt.this)) if state["exists"] and not anew else None
     if not much:  # of a small table to list its files and to plan their reading is what costs: once is enough
         changes, before = changes.localCheckpoint(eager=False), before and before.localCheckpoint(eager=False)
+    found = _resolved_again(changes, before, done, newest, pair_split_key_changes, report)
+    if found is None:
+        return Write(None, skip=True, report=report)
+    rows, all_new = found
+    txn = {"app_id": state["app_id"] if continued else new_app_id, "version": newest}
+    txn |= {"after": state["txn_version"]} if continued and all_new else {}
+    return Write(rows, rebuild=anew, all_new=all_new, txn=txn, notes=notes, report=report)
+
+
+def _is_outdated(state: dict[str, Any], staged: dict[str, Any], made_of: dict[str, Any], keys: list[str]) -> bool:
+    """Whether the table was made of another staging, or of other keys or types of it: nothing here is only here, so it is worked
+    out anew. state, staged: of `table_state`."""
+    if state["notes"].get("keys", keys) != keys:  # what is beside it stops until it is rebuilt (K8)
+        return True
+    if _types(state["columns"], "key_after") != _types(staged["columns"], *keys):  # columns that were widened in staging (E4)
+        return True
+    of = {**made_of, **state["notes"].get("made_of", {})}  # staging may have been dropped and loaded anew
+    return bool(of["id"] != staged["id"] and not _goes_on(of, made_of))
+
+
+def _resolved_again(
+    changes: DataFrame, before: DataFrame | None, done: int, newest: int, pair_split_key_changes: bool, report: dict[str, int]
+) -> tuple[DataFrame, bool] | None:
+    """The rows that the table lacks or has otherwise, and whether it has none of their changes; None where no change after batch
+    `done` is at a linked key, so that it lacks none.
+
+    before: the table's rows; None where it is made anew. newest: the last batch of the changes. report: gets what was found.
+    """
+    from pyspark.sql import functions as F
+
     links = _linked_keys(changes, pair_split_key_changes)
     if before:
         links = links.union(_both(before, "key_before", "key_after"))
     linked = links.distinct().localCheckpoint()
-
-    truncates, touched = _counted(changes.where(F.col("_cdc_batch_id") > done), linked)
-    report["rows_read"] = touched
-    if before and not truncates and not touched:
-        return Write(None, skip=True, report=report)
-
+    truncates, report["rows_read"] = _counted(changes.where(F.col("_cdc_batch_id") > done), linked)
+    if before and not truncates and not report["rows_read"]:
+        return None
     resolution = resolve(_at_keys(changes, linked), pair_split_key_changes=pair_split_key_changes)
-    rows = resolution.rows.withColumn("resolved_batch_id", F.lit(newest).cast("bigint"))
-    all_new = False
-    if before:
-        rows, known = _differing(rows, before)
-        all_new = not known
     report |= {"rounds": resolution.rounds, "unresolved": resolution.unresolved}
-    txn = {"app_id": app_id, "version": newest} | ({"after": state["txn_version"]} if continued and all_new else {})
-    return Write(rows, rebuild=anew or revised, all_new=all_new, txn=txn, notes=notes, report=report)
+    rows = resolution.rows.withColumn("resolved_batch_id", F.lit(newest).cast("bigint"))
+    if not before:
+        return rows, False
+    rows, known = _differing(rows, before)
+    return rows, not known
 
 
 def _goes_on(of: dict[str, Any], staged: dict[str, Any]) -> bool:
