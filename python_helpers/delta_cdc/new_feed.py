@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,26 +35,16 @@ def begin(
     if message_format not in FORMATS:
         raise OperationError(f"`--format` is {message_format}. {which_format(message_format, FORMATS)}")
     project, _ = dbt.survey(feed)
-    deltas: dict[str, Path] = {}
-    if database is None:
-        by_table = location.removesuffix("/").endswith("/{table}")
-        location = _folder_of(location)
-        with told_of_files("read"):
-            deltas = delta_tables.tables_in(project.root / location)
-            if not deltas and FORMATS[message_format].settings.get("file_format") == "delta":
-                raise OperationError(f"{location} holds no Delta table, nor does a folder in it: there is no _delta_log.")
-            deep = FORMATS[message_format].names_tables  # then they may lie in any folder
-            change_sets = {} if deltas else discover.change_sets_in(project.root / location, deep=deep, by_table=by_table)
+    place = _looked_into(project.root, location, message_format) if database is None else _Place(location, project.root)
     path = _source_to_write(project, feed, force)
-    if deltas:
-        found = delta_tables.told_by(deltas, message_format, feed)
-        where = location if "" in deltas else f"{location.rstrip('/')}/{{table}}"
-    elif database is None:
-        found, where = _told_by_files(dbt, project.root / location, change_sets, feed, message_format, location, file_format)
-    else:
+    if database is not None:
         found, where = discover.of_database(dbt.ask("tables_of_database", database, private=True)), location
+    elif place.deltas:
+        found, where = delta_tables.told_by(place.deltas, message_format, feed), place.location_of(place.deltas)
+    else:
+        found, where = _told_by_files(dbt, place, feed, message_format, file_format), place.location_of(place.change_sets)
+    silent = _without_table(place, found)
     given, left_out = None, []
-    silent = _without_table(project.root / location, found) if database is None else []
     if table_list is not None:
         given = read_table_list(table_list, found.tables)
         left_out = [name for name in found.tables if name not in given]
@@ -65,20 +55,7 @@ def begin(
         project, incomplete = _write_source(dbt, feed, path, source, table_list)
     told = filter(None, (counted(len(found.tables), "table"), found.told_unread(message_format)))
     yield f"wrote {path.relative_to(project.root)}: {'; '.join(told)}"
-    for other in found.reads_as:
-        yield f"Note: {location} holds messages of the format `{other}`, which may tell more: `--format {other} --force`."
-    for said in _passed_over(project.root / location, change_sets, location) if database is None else ():
-        yield f"Note: {said}"
-    if silent:
-        yield (
-            f"Note: {location} holds folders that told no table, so none is configured for them: {some_of(silent)}. Of a table's "
-            "folder what lies in it was looked at, and nothing deeper."
-        )
-    for folder in delta_tables.without_feed(deltas):
-        yield (
-            f"{folder} has no change data feed, by which a run reads it: `alter table … set tblproperties "
-            "(delta.enableChangeDataFeed = true)`, and begin after that (docs/formats/delta_cdf.md)."
-        )
+    yield from _notes(place, found, silent)
     if left_out:
         yield f"not in {table_list}, so not configured: {', '.join(left_out)}"
     if incomplete:
@@ -88,6 +65,52 @@ def begin(
     yield from scaffold.told_write(project, files, scaffold.compare(project, files, feed), prune=force)
     yield from (f"Note: {note}" for note in notes.of_tables(alone))
     yield "Look through the source: keys, types, order. Then `delta-cdc generate`, and `delta-cdc run`."
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where `init` looks. location: relative to the project. deltas: the Delta tables in the folder, else change_sets: the files
+    that a run would take; both by the names of the folders in it, or under "" of the folder itself. A database has neither."""
+
+    location: str
+    folder: Path
+    deltas: Mapping[str, Path] = field(default_factory=dict)
+    change_sets: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+
+    def location_of(self, found: Collection[str]) -> str:
+        """The feed's `location`, where this was found in these folders."""
+        return self.location if "" in found else f"{self.location.rstrip('/')}/{{table}}"
+
+
+def _looked_into(root: Path, given: str, message_format: str) -> _Place:
+    """root: the project's folder. given: `--location`. Raises OperationError where nothing is there, or nothing can be read."""
+    location = _folder_of(given)
+    known = FORMATS[message_format]
+    with told_of_files("read"):
+        deltas = delta_tables.tables_in(root / location)
+        if not deltas and known.settings.get("file_format") == "delta":
+            raise OperationError(f"{location} holds no Delta table, nor does a folder in it: there is no _delta_log.")
+        by_table = given.removesuffix("/").endswith("/{table}")
+        deep = known.names_tables  # then they may lie in any folder
+        change_sets = {} if deltas else discover.change_sets_in(root / location, deep=deep, by_table=by_table)
+    return _Place(location, root / location, deltas, change_sets)
+
+
+def _notes(place: _Place, found: discover.Discovery, silent: Sequence[str]) -> Iterator[str]:
+    """What was not looked at, or tells less than it might. silent: of `_without_table`."""
+    for other in found.reads_as:
+        yield f"Note: {place.location} holds messages of the format `{other}`, which may tell more: `--format {other} --force`."
+    yield from (f"Note: {said}" for said in _passed_over(place))
+    if silent:
+        yield (
+            f"Note: {place.location} holds folders that told no table, so none is configured for them: {some_of(silent)}. Of a "
+            "table's folder what lies in it was looked at, and nothing deeper."
+        )
+    for folder in delta_tables.without_feed(place.deltas):
+        yield (
+            f"{folder} has no change data feed, by which a run reads it: `alter table … set tblproperties "
+            "(delta.enableChangeDataFeed = true)`, and begin after that (docs/formats/delta_cdf.md)."
+        )
 
 
 def _source_to_write(project: Project, feed: str, force: bool) -> Path:
@@ -139,20 +162,20 @@ def _folder_of(location: str) -> str:
     return location.removesuffix("/").removesuffix("/{table}")
 
 
-def _passed_over(folder: Path, change_sets: Mapping[str, Sequence[Path]], location: str) -> Iterator[str]:
+def _passed_over(place: _Place) -> Iterator[str]:
     """A sentence where a folder has folders beside the files that were looked at."""
-    if any(path.parent == folder for path in change_sets.get("", ())) and (beside := _folders_in(folder)):
-        where = f"{location.rstrip('/')}/{{table}}"
+    of_folder = any(path.parent == place.folder for path in place.change_sets.get("", ()))
+    if of_folder and (beside := _folders_in(place.folder)):
         yield (
-            f"{location} holds folders too, not looked into: {some_of(beside)}. "
-            f"If each is a table's, say `--location '{where}'`."
+            f"{place.location} holds folders too, not looked into: {some_of(beside)}. "
+            f"If each is a table's, say `--location '{place.location_of(beside)}'`."
         )
 
 
-def _without_table(folder: Path, found: discover.Discovery) -> list[str]:
+def _without_table(place: _Place, found: discover.Discovery) -> list[str]:
     """The folders in a folder that told no table, where those beside them did."""
     told = {table.folder for table in found.tables.values()} - {None}
-    return [name for name in _folders_in(folder) if name not in told] if told else []
+    return [name for name in _folders_in(place.folder) if name not in told] if told else []
 
 
 def _folders_in(folder: Path) -> list[str]:
@@ -160,10 +183,10 @@ def _folders_in(folder: Path) -> list[str]:
 
 
 def _told_by_files(
-    dbt: Dbt, folder: Path, change_sets: dict[str, list[Path]], feed: str, message_format: str, location: str,
-    file_format: str | None,
-) -> tuple[discover.Discovery, str]:
-    """What the change sets in a folder tell, and the feed's `location`."""
+    dbt: Dbt, place: _Place, feed: str, message_format: str, file_format: str | None
+) -> discover.Discovery:
+    """What the change sets in a folder tell."""
+    folder, change_sets = place.folder, place.change_sets
     kind = file_format or flat_files.kind_of_all(folder, change_sets)
     tell: Callable[[Sequence[Path], str], discover.Discovery]
     if kind == "json":
@@ -184,8 +207,8 @@ def _told_by_files(
         del found.settings["csv_options"]
     if not found.tables:
         why = discover.why_nothing([path for paths in change_sets.values() for path in paths])
-        more = "".join(f" {each}" for each in _passed_over(folder, change_sets, location))
-        raise OperationError(f"No line in {location} could be read as a message of `{message_format}`. {why}{more}")
+        more = "".join(f" {each}" for each in _passed_over(place))
+        raise OperationError(f"No line in {place.location} could be read as a message of `{message_format}`. {why}{more}")
     deeper = [path.parent for path in change_sets.get("", ()) if path.parent.resolve() != folder.resolve()]
     within = {*deeper}
     # a whole copy is all files of a folder: by each of them alone the rows of the others would be deleted
@@ -194,4 +217,4 @@ def _told_by_files(
         found.settings["unit"] = "folder"
     elif within:
         found.settings["sub_folders"] = True
-    return found, location if "" in change_sets else f"{location.rstrip('/')}/{{table}}"
+    return found
