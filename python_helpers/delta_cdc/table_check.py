@@ -10,7 +10,7 @@ from delta_cdc.added_columns import HISTORY_COLUMNS
 from delta_cdc.errors import Problem, did_you_mean, nearest
 from delta_cdc.feed_check import COLUMN_LISTS, OF_FINAL, column_list, may_be_misspelled
 from delta_cdc.formats import FORMATS
-from delta_cdc.project import Table, sequence_name
+from delta_cdc.project import PartitionColumn, Table, sequence_name
 from delta_cdc.settings import setting_defaults, wants
 from delta_cdc.settings_block import Block, shown
 from delta_cdc.spark_types import can_be_compared, has_statistics
@@ -356,50 +356,14 @@ class TableCheck:
     def partitions(self) -> None:
         settings, table = self.settings, self.table
         seen: set[str] = set()
-        types = {name.lower(): self.types.get(name, "") for name in (*settings.expressions, *self.names)}
         parted = self.parted_at_commas("partition_by")
         for place, (entry, partition) in enumerate(zip(settings.partition_by, table.partition_columns, strict=True)):
-            name = partition.name
             if place in parted:
                 continue
-            if partition.derived and is_several(entry):
-                message = f"`partition_by` has `{entry}` as one expression. Write each by itself: [{', '.join(parts(entry))}]."
-                self.problem(message, "partition_by")
-            elif not partition.derived:
-                if name not in self.published:
-                    message = f"`partition_by` names `{name}`, which final does not have: {self.why_left_out(name)}."
-                    self.problem(message, "partition_by")
-                elif re.match(r"\s*(array|map|struct|variant)\b", self.types.get(name, ""), re.IGNORECASE):
-                    message = f"`partition_by` names `{name}`, which is {self.types[name]}. Spark takes simple types there."
-                    self.problem(message, "partition_by")
-                elif self.types.get(name, "").strip().lower() == "binary":
-                    remedy = f"Partition by a text made of it, e.g. [hex({name}) as {name}_hex]."
-                    message = f"`partition_by` names `{name}`, which is binary. Delta names partitions by text. {remedy}"
-                    self.problem(message, "partition_by")
-            elif IDENTIFIER.fullmatch(partition.expression) and self.names and partition.expression.lower() not in types:
-                hint = did_you_mean(partition.expression, self.names)
-                message = f"`partition_by` names `{partition.expression}`, which is no column. {hint}"
-                self.problem(message, "partition_by")
-            elif re.match(r"\s*(array|map|struct|variant|binary)\b", types.get(partition.expression.lower(), ""), re.IGNORECASE):
-                given = types[partition.expression.lower()]
-                message = f"`partition_by` names `{partition.expression}`, which is {given}. Spark takes simple types there."
-                self.problem(message, "partition_by")
-            elif name.lower().startswith("_cdc_"):
-                message = f"`partition_by` makes a column `{name}`: names that begin with _cdc_ are taken. Name it otherwise."
-                self.problem(message, "partition_by")
-            elif not name or name[0].isdigit():
-                message = f"`partition_by`: `{partition.expression}` needs a name: {partition.expression} as part."
-                self.problem(message, "partition_by")
-            elif table.has_entities and (left_out := _named_in(partition.expression, set(self.names) - set(self.published))):
-                message = (
-                    f"`partition_by`: `{partition.expression}` is made from `{left_out}`, which final does not have. Publish it "
-                    "(`columns`, `except_columns`)."
-                )
-                self.problem(message, "partition_by")
-            elif name.lower() in [column.lower() for column in self.names]:
-                message = f"`partition_by` makes a column `{name}`, and the table has one. Name it with `as`."
-                self.problem(message, "partition_by")
-            else:
+            name = partition.name
+            if wrong := self.wrong_with_derived(entry, partition) if partition.derived else self.wrong_with_plain(name):
+                self.problem(wrong, "partition_by")
+            elif partition.derived:
                 self.known_expression("partition_by", partition.expression)
             if name.lower() in seen:
                 self.problem(f"`partition_by` names `{name}` twice. Take one out.", "partition_by")
@@ -408,6 +372,41 @@ class TableCheck:
         if rewrites and not settings.partition_by and "partition_by" not in self.broken:
             remedy = "Say by what final is partitioned, e.g. [year(created_at) as created_year]."
             self.problem(f"`apply` is replace_partitions, and `partition_by` is missing. {remedy}", "apply")
+
+    def wrong_with_plain(self, name: str) -> str | None:
+        """Why final cannot be partitioned by a column as it is; None where it can."""
+        data_type = self.types.get(name, "")
+        if name not in self.published:
+            return f"`partition_by` names `{name}`, which final does not have: {self.why_left_out(name)}."
+        if _is_nested(data_type):
+            return f"`partition_by` names `{name}`, which is {data_type}. Spark takes simple types there."
+        if data_type.strip().lower() == "binary":
+            remedy = f"Partition by a text made of it, e.g. [hex({name}) as {name}_hex]."
+            return f"`partition_by` names `{name}`, which is binary. Delta names partitions by text. {remedy}"
+        return None
+
+    def wrong_with_derived(self, entry: str, partition: PartitionColumn) -> str | None:
+        """Why final cannot be partitioned by what an expression makes, as far as its names and types tell; None where it can.
+        entry: as it stands in the setting."""
+        name, expression = partition.name, partition.expression
+        types = {each.lower(): self.types.get(each, "") for each in (*self.settings.expressions, *self.names)}
+        data_type = types.get(expression.lower(), "")
+        if is_several(entry):
+            return f"`partition_by` has `{entry}` as one expression. Write each by itself: [{', '.join(parts(entry))}]."
+        if IDENTIFIER.fullmatch(expression) and self.names and expression.lower() not in types:
+            return f"`partition_by` names `{expression}`, which is no column. {did_you_mean(expression, self.names)}"
+        if _is_nested(data_type) or re.match(r"\s*binary\b", data_type, re.IGNORECASE):
+            return f"`partition_by` names `{expression}`, which is {data_type}. Spark takes simple types there."
+        if name.lower().startswith("_cdc_"):
+            return f"`partition_by` makes a column `{name}`: names that begin with _cdc_ are taken. Name it otherwise."
+        if not name or name[0].isdigit():
+            return f"`partition_by`: `{expression}` needs a name: {expression} as part."
+        if self.table.has_entities and (left_out := _named_in(expression, set(self.names) - set(self.published))):
+            remedy = "Publish it (`columns`, `except_columns`)."
+            return f"`partition_by`: `{expression}` is made from `{left_out}`, which final does not have. {remedy}"
+        if name.lower() in [column.lower() for column in self.names]:
+            return f"`partition_by` makes a column `{name}`, and the table has one. Name it with `as`."
+        return None
 
     def clustering(self) -> None:
         """`cluster_by` and `zorder_by`: Delta takes columns of which it has the lowest and highest value in each file."""
@@ -496,6 +495,10 @@ class TableCheck:
                     what = "`history: table`" if setting == "history" else f"`{setting}`"
                     message = f"`compact_after_days` and {what} are both given; a table with the latter is not compacted."
                     self.problem(f"{message} Take one out.", "compact_after_days")
+
+
+def _is_nested(data_type: str) -> bool:
+    return bool(re.match(r"\s*(array|map|struct|variant)\b", data_type, re.IGNORECASE))
 
 
 _NO_COLUMN = re.compile(
