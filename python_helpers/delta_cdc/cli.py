@@ -148,7 +148,7 @@ def settings(path: Path | None) -> None:
     if path is None:
         sys.stdout.write(page)
     else:
-        with told_of_files("written"):
+        with told_of_files("written", path):
             path.write_text(page, encoding="utf-8", newline="\n")
 
 
@@ -320,7 +320,7 @@ def report(dbt: operations.Dbt, output: Path, number: int) -> None:
     project = dbt.project()
     path = project.root / output
     page = reports.page(project, dbt.ask("report", {"runs": number}))
-    with told_of_files("written"):
+    with told_of_files("written", path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(page, encoding="utf-8")
     say(f"wrote {path}")

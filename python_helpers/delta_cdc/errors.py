@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 
 def nearest(word: object, known: Iterable[str], likeness: float = 0.6) -> str | None:
@@ -104,12 +105,13 @@ class OperationError(CdcError):
 
 
 @contextmanager
-def told_of_files(what: str) -> Iterator[None]:
-    """An error of the file system as an OperationError. what: ends «x cannot be», e.g. written."""
+def told_of_files(what: str, path: Path) -> Iterator[None]:
+    """An error of the file system as an OperationError. what: ends «x cannot be», e.g. written. path: x, where the error names no
+    file, as that of a full disk."""
     try:
         yield
     except OSError as error:
-        raise OperationError(f"{error.filename} cannot be {what}: {error.strerror}.") from None
+        raise OperationError(f"{error.filename or path} cannot be {what}: {error.strerror}.") from None
 
 
 class GeneratedFilesError(CdcError):

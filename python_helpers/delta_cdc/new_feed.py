@@ -51,7 +51,7 @@ def begin(
         found.tables = {name: table for name, table in found.tables.items() if name in given}
     taken = scaffold.model_names(project, feed)
     source = partial(discover.source_yml, feed, where, message_format, found, given, taken=taken)
-    with told_of_files("written"):
+    with told_of_files("written", path):
         project, incomplete = _write_source(dbt, feed, path, source, table_list)
     told = filter(None, (counted(len(found.tables), "table"), found.told_unread(message_format)))
     yield f"wrote {path.relative_to(project.root)}: {'; '.join(told)}"
@@ -86,7 +86,7 @@ def _looked_into(root: Path, given: str, message_format: str) -> _Place:
     """root: the project's folder. given: `--location`. Raises OperationError where nothing is there, or nothing can be read."""
     location = _folder_of(given)
     known = FORMATS[message_format]
-    with told_of_files("read"):
+    with told_of_files("read", root / location):
         deltas = delta_tables.tables_in(root / location)
         if not deltas and known.settings.get("file_format") == "delta":
             raise OperationError(f"{location} holds no Delta table, nor does a folder in it: there is no _delta_log.")

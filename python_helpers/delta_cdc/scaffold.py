@@ -209,7 +209,7 @@ def write(
                 path.parent.mkdir(parents=True, exist_ok=True)
                 replace_text(path, file.text)  # one that was cut off would count as edited
             except OSError as error:
-                where = f"{error.filename}: " if error.filename else ""  # a full disk names no file
+                where = f"{error.filename}: " if error.filename not in (None, str(path)) else ""  # a full disk names no file
                 raise OperationError(f"{file.path} cannot be written: {where}{error.strerror}.") from None
             changed.append(file.path)
     if prune:

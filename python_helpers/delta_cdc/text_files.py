@@ -11,7 +11,9 @@ from delta_cdc.errors import OperationError
 
 def replace_text(path: Path, text: str) -> None:
     """Give a file this text, or make it; where that fails (a full disk) it is as it was, and nothing lies beside it. A link stays
-    one, and a file's rights are what they were. Raises OSError."""
+    one, and a file's rights are what they were: one that may not be written is not replaced either. Raises OSError."""
+    if path.exists():
+        path.open("r+b").close()
     path = path.resolve()
     beside = path.with_name(f".{path.name}.new")
     try:
@@ -26,11 +28,8 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def write_over(path: Path, text: str) -> None:
-    """`replace_text` of a file that a person may have written: one that may not be written is not replaced either. Raises
-    OperationError."""
+    """`replace_text`. Raises OperationError."""
     try:
-        if path.exists():
-            path.open("r+b").close()
         replace_text(path, text)
     except OSError as error:
         raise OperationError(f"{path} cannot be written: {error.strerror}.") from None

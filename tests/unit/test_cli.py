@@ -188,6 +188,15 @@ def test_settings_prints_or_writes_the_reference(tmp_path: Path) -> None:
     assert (nowhere.exit_code, nowhere.stderr) == (1, f"{tmp_path}/no/page.md cannot be written: No such file or directory.\n")
 
 
+def test_settings_names_the_file_that_a_full_disk_does_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    done = run("settings", "--write", tmp_path / "page.md")
+    assert (done.exit_code, done.stderr) == (1, f"{tmp_path}/page.md cannot be written: No space left on device.\n")
+
+
 @pytest.mark.parametrize(
     "arguments", [("log", "t", "--limit", "0"), ("reconcile", "t", "--against", "x", "--limit", "-1"), ("report", "--runs", "-1")]
 )

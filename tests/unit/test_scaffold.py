@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import resource
 from pathlib import Path
@@ -502,6 +503,23 @@ def test_a_full_disk_leaves_files_as_they_were_and_nothing_beside_them(tmp_path:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [path.name for path in (tmp_path / "models/shop").iterdir()] == ["_sources.yml"]
+
+
+def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(project(tmp_path, source()))
+    shop = load_project(project(tmp_path, source(tables={"invoice": TABLE | {"tags": ["new"]}})))
+    files, name = scaffold.plan(shop), "models/shop/final/final_invoice.sql"
+    before, opened = (tmp_path / name).read_bytes(), Path.open
+
+    def refused(file: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if file == tmp_path / name and "+" in mode:
+            raise PermissionError(errno.EACCES, "Permission denied", str(file))
+        return opened(file, mode, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(OperationError, match=rf"^{name} cannot be written: Permission denied\.$"):
+        scaffold.write(shop, files, scaffold.compare(shop, files))
+    assert (tmp_path / name).read_bytes() == before
 
 
 def test_a_generated_file_keeps_its_rights_and_a_link_to_it(tmp_path: Path) -> None:
