@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import configparser
+import doctest
+import importlib
 import json
 import re
 from functools import cache
@@ -22,6 +24,8 @@ from delta_cdc.config_reader import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = (ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md")
+EXAMPLES = [path for path in (ROOT / "python_helpers").rglob("*.py") if ">>>" in path.read_text()]
+MODULES = sorted(".".join(path.relative_to(ROOT / "python_helpers").with_suffix("").parts) for path in EXAMPLES)
 PAGES = sorted([*FIRST, *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests/cases").glob("*.md")])
 
 def blocks(language: str) -> list[object]:
@@ -37,6 +41,13 @@ def test_every_link_of_a_page_leads_somewhere(page):
     targets = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", page.read_text()))
     local = [target for target in targets if not re.match(r"https?:|#", target)]
     assert [target for target in local if not (page.parent / target.split("#")[0]).exists()] == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_examples_of_a_docstring_are_what_they_say(module):
+    done = doctest.testmod(importlib.import_module(module))
+    assert done.attempted
+    assert not done.failed
 
 
 def headings(page: Path) -> set[str]:
