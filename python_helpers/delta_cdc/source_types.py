@@ -166,10 +166,12 @@ def wider(one: str, other: str) -> str:
     """The type that holds the values of both, or the first, if there is none.
 
     >>> wider("bigint", "int"), wider("float", "double"), wider("decimal(10,2)", "decimal(12,1)"), wider("int", "string")
-    ('bigint', 'double', 'decimal(13,2)', 'int')
+    ('bigint', 'double', 'decimal(13,2)', 'string')
     >>> wider("date", "timestamp"), wider("int", "decimal(10,2)"), wider("int", "float"), wider("float", "float")
     ('timestamp', 'decimal(12,2)', 'double', 'float')
     """
+    if "string" in (one, other):
+        return "string"
     if one in _WHOLE and other in _WHOLE:
         return _WHOLE[max(_WHOLE.index(one), _WHOLE.index(other))]
     if {one, other} & {"float", "double"} and {one, other} <= {"tinyint", "smallint", "int", "float", "double"}:

@@ -46,6 +46,14 @@ def test_a_postgresql_feed_tells_types_and_the_key_of_a_deletion() -> None:
     assert (table.columns, table.keys) == ({"id": "int", "at": "timestamp"}, ["id"])
 
 
+def test_a_column_that_was_once_a_text_is_one_whichever_came_first() -> None:
+    def insert(data_type: str) -> dict[str, Any]:
+        return {"action": "I", "schema": "s", "table": "t", "columns": [{"name": "v", "type": data_type, "value": "1"}]}
+
+    for types in (("integer", "text"), ("text", "integer"), ("timestamp with time zone", "character varying(9)")):
+        assert found("wal2json_v2", *map(insert, types))["s.t"].columns == {"v": "string"}
+
+
 def test_a_replica_identity_of_the_whole_row_is_no_key() -> None:
     columns = [{"name": "a", "type": "text"}, {"name": "b", "type": "text"}]
     whole = {"schema": "s", "table": "t", "columns": columns}
