@@ -80,11 +80,20 @@ class Dbt:
         # dbt writes the process's command line into logs and artifacts, and that may name a key
         line, sys.argv = sys.argv, sys.argv[:1]
         try:
-            result = dbtRunner(callbacks=[on_event]).invoke([*QUIET, *command, *where])
+            result = invoked(dbtRunner(callbacks=[on_event]), *command, *where)
         finally:
             sys.argv = line
         if not result.success:
             raise OperationError(why_failed(result, said))
+
+
+def invoked(runner: Any, *command: str) -> Any:
+    """dbt's result of a command, with nothing on the screen. Raises KeyboardInterrupt where a signal ended it: dbt hands that
+    back like any failure, after which the next command would begin."""
+    result = runner.invoke([*QUIET, *command])
+    if isinstance(interrupted := getattr(result, "exception", None), KeyboardInterrupt):
+        raise interrupted
+    return result
 
 
 def operation(macro: str, arguments: Mapping[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from delta_cdc.errors import OperationError
-from delta_cdc.operations import QUIET, error_of, operation, refuse_other_adapter, why_failed
+from delta_cdc.operations import error_of, invoked, operation, refuse_other_adapter, why_failed
 
 _READ_BY_PARSE = (".yml", ".yaml", ".sql", ".py", ".csv", ".md", ".dbtignore")  # the last says which of the others are not
 Files = dict[str, tuple[int, int]]  # each with when it was last written (ns since 1970), and its size in bytes
@@ -69,7 +69,7 @@ class WarmDbt:
 
         files = self.files()
         if self._manifest is None or files != self._parsed:
-            parsed = _invoked(dbtRunner(callbacks=[refuse_other_adapter]), "parse", *self._options)
+            parsed = invoked(dbtRunner(callbacks=[refuse_other_adapter]), "parse", *self._options)
             if not parsed.success:
                 return parsed
             self._manifest, self._parsed = parsed.result, files
@@ -79,7 +79,7 @@ class WarmDbt:
             constraints = (each for node in self.nodes for each in getattr(node, "all_constraints", ()))
             self._foreign_keys = [(each, each.to) for each in constraints if each.to]
         self._forget_compiled()
-        result = _invoked(dbtRunner(manifest=self._manifest, callbacks=[on_event]), *command, *self._options)
+        result = invoked(dbtRunner(manifest=self._manifest, callbacks=[on_event]), *command, *self._options)
         progress.update(task, now="")
         if progress.disable and not progress.live.transient:
             done = next(each for each in progress.tasks if each.id == task)
@@ -146,14 +146,6 @@ def by_time_and_size(paths: Iterable[str]) -> Files:
             told = os.stat(path)
             found[path] = (told.st_mtime_ns, told.st_size)
     return found
-
-
-def _invoked(runner: Any, *command: str) -> Any:
-    """dbt's result. What ended it by a signal it hands back like any failure, after which the next command would begin."""
-    result = runner.invoke([*QUIET, *command])
-    if isinstance(interrupted := getattr(result, "exception", None), KeyboardInterrupt):
-        raise interrupted
-    return result
 
 
 def _profiles(options: Sequence[str]) -> Iterator[str]:

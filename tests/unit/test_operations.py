@@ -325,6 +325,21 @@ def test_a_macro_that_failed_tells_it_in_an_event_and_nowhere_else() -> None:
     assert error_of(event("LogModelResult")) is None
 
 
+def test_a_command_that_is_interrupted_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """dbt hands an interruption back like any failure, with an error without a text."""
+
+    class Interrupted:
+        def __init__(self, callbacks: object) -> None:
+            pass
+
+        def invoke(self, _arguments: list[str]) -> SimpleNamespace:
+            return SimpleNamespace(success=False, exception=KeyboardInterrupt(), result=None)
+
+    monkeypatch.setattr("dbt.cli.main.dbtRunner", Interrupted)
+    done = CliRunner().invoke(main, ["late", "--project-dir", str(two_feeds(tmp_path))])
+    assert (done.exit_code, done.stderr) == (1, "\nAborted!\n")
+
+
 def test_R2_a_key_of_the_command_line_is_not_in_what_dbt_writes_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """dbt keeps the process's command line in logs and in run_results.json."""
     seen: list[list[str]] = []
