@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -192,17 +192,30 @@ def _read(text: str) -> tuple[DataType, str]:
     return T.MapType(key, value), rest
 
 
-def evolved(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+class Evolved(TypedDict):
     """What a table needs to hold columns of other names and types.
 
-    have, wanted: {column: type}, each as SQL or as Delta's log has it; names without regard to case.
-    Returns {types: {column: SQL of what it is then}, new: [columns], add, widen: [SQL for ALTER TABLE],
-    rewrite: [columns], widened: [columns], cast: {column: SQL of the type that was wanted}, read: {column: SQL of what it is then
-    with fields as the wanted type spells them, where the table spells them otherwise: to JSON, case makes a difference}}.
+    types: of each column what it is then, as SQL. new, rewrite (as of `Merged`), widened: names of columns. add, widen: SQL for
+    ALTER TABLE. cast: of each column of which not every value fits, the type that was wanted, as SQL. read: of each column whose
+    fields the table spells otherwise than the wanted type, what it is then with their names as wanted: to JSON, case makes a
+    difference.
     """
+
+    types: dict[str, str]
+    new: list[str]
+    add: list[str]
+    widen: list[str]
+    widened: list[str]
+    rewrite: list[str]
+    cast: dict[str, str]
+    read: dict[str, str]
+
+
+def evolved(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> Evolved:
+    """What a table with the columns `have` needs to hold those of `wanted`: {column: type}, each as SQL or as Delta's log has it;
+    names without regard to case."""
     there = {name.lower(): given for name, given in have.items()}
-    found: dict[str, Any] = {name: [] for name in ("new", "add", "widen", "rewrite", "widened")}
-    found |= {"types": {}, "cast": {}, "read": {}}
+    found = Evolved(types={}, new=[], add=[], widen=[], widened=[], rewrite=[], cast={}, read={})
     for name, given in wanted.items():
         if name.lower() not in there:
             text = given if isinstance(given, str) and _is_sql(given) else sql_of(type_of(given))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -113,7 +113,22 @@ def _hadoop_path(session: SparkSession, uri: str | None) -> Any:
     return java_class(session, "org.apache.hadoop.fs.Path")(java_class(session, "java.net.URI")(uri))
 
 
-def no_state() -> dict[str, Any]:
+class TableState(TypedDict):
+    """What a table's log says: SparkdeltaAdapter.table_state."""
+
+    exists: bool
+    id: str | None
+    version: int | None
+    app_id: str | None
+    txn_version: int | None
+    notes: dict[str, Any]
+    rows: int | None
+    replaced: bool
+    columns: dict[str, Any]
+    properties: dict[str, str]
+
+
+def no_state() -> TableState:
     """What `table_state` returns of a table that is not there."""
     return {
         "exists": False, "id": None, "version": None, "app_id": None, "txn_version": None, "notes": {}, "rows": None,
@@ -121,7 +136,7 @@ def no_state() -> dict[str, Any]:
     }
 
 
-def table_state(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> dict[str, Any]:
+def table_state(session: SparkSession, schema: str, identifier: str, app_prefix: str) -> TableState:
     """What Delta knows of a table and of our last transaction on it: SparkdeltaAdapter.table_state."""
     state = no_state()
     uri = location(session, schema, identifier)
@@ -129,7 +144,9 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
         return state
     with _reading_log(schema, identifier):
         log = open_log(session, uri)
-        state.update(exists=True, id=log.id(), version=log.version, columns=log.columns, properties=log.properties())
+        state |= {
+            "exists": True, "id": log.id(), "version": log.version, "columns": log.columns, "properties": log.properties(),
+        }  # fmt: skip
         ours = re.compile(re.escape(app_prefix) + r"@(\d+)$")
         app_id = None
         for limit in (1, 20, None):  # the newest mostly is ours, and on an object store each commit is a request
@@ -139,19 +156,19 @@ def table_state(session: SparkSession, schema: str, identifier: str, app_prefix:
                 break
         if newest is not None:
             app_id = newest["app_id"]
-            state.update(
-                app_id=app_id,
-                txn_version=log.transaction_version(app_id),
-                notes=newest.get("notes") or {},
-                rows=newest.get("rows"),
-            )
+            state |= {
+                "app_id": app_id,
+                "txn_version": log.transaction_version(app_id),
+                "notes": newest.get("notes") or {},
+                "rows": newest.get("rows"),
+            }
         elif not commits or commits[-1]["version"] > 0:
             # the commits that named it are gone from the log; the snapshot still has the transactions
             known = (log if isinstance(log, _SparkLog) else _SparkLog(session, uri)).transactions()
             generations = [(int(match[1]), key) for key in known if (match := ours.match(key))]
             if generations:
                 app_id = max(generations)[1]
-                state.update(app_id=app_id, txn_version=known[app_id])
+                state |= {"app_id": app_id, "txn_version": known[app_id]}
         state["replaced"] = app_id is not None and _replaced(commits, ours)
     return state
 

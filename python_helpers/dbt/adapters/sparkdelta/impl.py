@@ -87,7 +87,7 @@ def unquoted(name: str) -> str:
     return name[1:-1].replace("``", "`") if len(name) > 2 and name[0] == name[-1] == "`" else name
 
 
-def _no_state(*_: Any, **__: Any) -> dict[str, Any]:
+def _no_state(*_: Any, **__: Any) -> delta_log.TableState:
     return delta_log.no_state()
 
 
@@ -210,7 +210,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         return narrowing.narrowed_to(self._session(), relation.schema, relation.identifier, sql, keys, dest)
 
     @available.parse(_no_state)
-    def table_state(self, relation: BaseRelation, app_prefix: str | None = None) -> dict[str, Any]:
+    def table_state(self, relation: BaseRelation, app_prefix: str | None = None) -> delta_log.TableState:
         """What Delta's log says of a table, read without a Spark job where it is on this machine.
 
         app_prefix: our transactions' application ids are `<app_prefix>@<generation>`, an integer; by default the table's name.
@@ -260,7 +260,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
     # --- columns
 
     @available.parse(lambda *_: columns.evolved({}, {}))
-    def evolved(self, have: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    def evolved(self, have: Mapping[str, Any], wanted: Mapping[str, Any]) -> columns.Evolved:
         """What a table with the columns `have` needs to hold those of `wanted`: `columns.evolved`."""
         return columns.evolved(have, wanted)
 

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -20,15 +20,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+class ListedFile(TypedDict):
+    """path: as Hadoop spells it, with its scheme. size: in bytes. modified_at: in UTC."""
+
+    path: str
+    size: int
+    modified_at: datetime
+
+
 def qualified_path(session: SparkSession, path: str) -> str:
     """A path as Hadoop spells it, with its scheme: `file:/data/x`."""
     system, hadoop_path = file_system(session, path)
     return str(hadoop_path.makeQualified(system.getUri(), system.getWorkingDirectory()).toString())
 
 
-def list_files(session: SparkSession, pattern: str, after: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """The files that a glob pattern matches: {path, size (bytes), modified_at (datetime, UTC)}; none if nothing does. Where it
-    ends with `/**`: those of the folder and of all in it, but for folders whose names begin with `_` or `.`.
+def list_files(session: SparkSession, pattern: str, after: Mapping[str, str] | None = None) -> list[ListedFile]:
+    """The files that a glob pattern matches; none if nothing does. Where it ends with `/**`: those of the folder and of all in
+    it, but for folders whose names begin with `_` or `.`.
 
     after: of a folder (its qualified path) only files and folders whose names sort above this one, by their code points.
     Raises DbtRuntimeError where its file system is not known or does not answer.
@@ -56,7 +64,7 @@ def _is_after(path: str, nested: bool, after: Mapping[str, str]) -> bool:
     return parts[1] > after.get(parts[0], "")
 
 
-def _local_files(folder: str, pattern: str, nested: bool, after: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _local_files(folder: str, pattern: str, nested: bool, after: Mapping[str, str]) -> Iterator[ListedFile]:
     """As Hadoop tells local files, in a sixtieth of the time: a call of Java for each of a year's files takes half a minute."""
     place = os.path.normpath(folder.removeprefix("file:")).replace("//", "/")
     newest = after.get(f"file:{place}", "")
@@ -87,7 +95,7 @@ def _local_files(folder: str, pattern: str, nested: bool, after: Mapping[str, st
                 yield _file(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
-def _files_below(session: SparkSession, folder: str) -> Iterator[dict[str, Any]]:
+def _files_below(session: SparkSession, folder: str) -> Iterator[ListedFile]:
     """The files of a folder (escaped) and of those in it, at any depth."""
     system, _ = file_system(session, folder)
     if system.getUri().getScheme() == "file" and not _GLOB.search(folder):
@@ -111,7 +119,7 @@ def _unless_gone(error: OSError) -> None:
         raise error
 
 
-def _found_files(session: SparkSession, statuses: Any) -> Iterator[dict[str, Any]]:
+def _found_files(session: SparkSession, statuses: Any) -> Iterator[ListedFile]:
     """Hadoop's FileStatus[] (None: no match) without a call of Java for each: as one text, \0 between them."""
     gateway = session.sparkContext._gateway
     assert gateway is not None
@@ -137,7 +145,7 @@ _NO_UTF_8 = re.compile("[\udc80-\udcff]")  # as which Python tells such bytes of
 _GLOB = re.compile(r"(?<!\\)[*?\[\]{}]")
 
 
-def _file(path: str, size: int, modified: int) -> dict[str, Any]:
+def _file(path: str, size: int, modified: int) -> ListedFile:
     """modified: milliseconds since 1970."""
     return {"path": path, "size": size, "modified_at": datetime.fromtimestamp(modified / 1000, tz=timezone.utc)}
 

@@ -108,6 +108,7 @@ def purge(session: SparkSession, schema: str, identifier: str) -> None:
     table = ".".join(map(quoted, (schema, identifier)))
     session.sql(f"reorg table {table} apply (purge)")
     state = table_state(session, schema, identifier, app_prefix=identifier)
+    assert state["version"] is not None, "REORG found the table"
     said = {"app_id": state["app_id"], "version": state["txn_version"], "notes": state["notes"]}
     # no commit is made that one which is run again would make once more
     off = {"retentionDurationCheck.enabled": "false", "vacuum.logging.enabled": "false"}
