@@ -29,15 +29,22 @@ _REPLACING = ("RESTORE", "CREATE OR REPLACE", "REPLACE TABLE", "CLONE", "TRUNCAT
 
 def operation_metrics(session: SparkSession, table: str, version: int) -> dict[str, int] | None:
     """Delta's operation metrics of one commit of a table; None when they cannot be read."""
-    found = location(session, *names_of(session, table))
-    if found is None:
-        return None
-    line = first_line(session, found, f"{version:020d}.json")
-    info = json.loads(line).get("commitInfo") if line else None
-    if info is None:
-        return None
+    uri = location(session, *names_of(session, table))
+    info = None if uri is None else commit_info(session, uri, f"{version:020d}.json")
+    return None if info is None else metrics_of(info)
+
+
+def commit_info(session: SparkSession, uri: str, name: str) -> dict[str, Any] | None:
+    """What a commit says of itself; None if it left the log, or says nothing. name: of its file."""
+    line = first_line(session, uri, name)
+    return json.loads(line).get("commitInfo") if line else None
+
+
+def metrics_of(info: Mapping[str, Any]) -> dict[str, int]:
+    """The operation metrics of a commit that are numbers, which Delta writes as text. info: its `commitInfo`, or its entry in the
+    table's history."""
     metrics = info.get("operationMetrics") or {}
-    return {key: int(value) for key, value in metrics.items() if str(value).lstrip("-").isdigit()}
+    return {name: int(value) for name, value in metrics.items() if str(value).lstrip("-").isdigit()}
 
 
 def rows_put_in(metrics: Mapping[str, int]) -> int:
@@ -310,8 +317,7 @@ def _of_ours(commit: dict[str, Any], ours: re.Pattern[str]) -> dict[str, Any] | 
 def _newest_of_ours(commits: list[dict[str, Any]], ours: re.Pattern[str]) -> dict[str, Any] | None:
     for commit in commits:
         if said := _of_ours(commit, ours):
-            rows = (commit.get("operationMetrics") or {}).get("numOutputRows")
-            return {**said, "rows": None if rows is None else int(rows)}
+            return {**said, "rows": metrics_of(commit).get("numOutputRows")}
     return None
 
 

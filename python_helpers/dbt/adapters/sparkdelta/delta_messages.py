@@ -6,7 +6,6 @@ feed, so the table needs `delta.enableChangeDataFeed`; it costs a table that is 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -54,9 +53,8 @@ def numbered_messages(session: SparkSession, change_sets: Sequence[tuple[str, in
 def size_of_commit(session: SparkSession, path: str) -> int:
     """The bytes of data that a commit added, by its own metrics; 0 where it tells none. path: of the commit's file."""
     table, _, name = path.rpartition("/_delta_log/")
-    line = delta_log.first_line(session, quote(table, safe="/:@"), name)
-    metrics = (json.loads(line).get("commitInfo") or {}).get("operationMetrics") or {} if line else {}
-    return max(int(metrics.get(name) or 0) for name in ("numOutputBytes", "numTargetBytesAdded", "numAddedBytes"))
+    metrics = delta_log.metrics_of(delta_log.commit_info(session, quote(table, safe="/:@"), name) or {})
+    return max(metrics.get(name, 0) for name in ("numOutputBytes", "numTargetBytesAdded", "numAddedBytes"))
 
 
 def _consecutive(versions: Iterable[int]) -> list[list[int]]:

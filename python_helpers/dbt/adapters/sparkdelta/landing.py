@@ -371,8 +371,8 @@ def _rows_since(session: SparkSession, location: str, version: int) -> int:
     """The rows that commits after a version put in."""
     log = delta_log.open_log(session, _uri(session, location))
     commits = log.history(session, log.version - version) if log.version > version else []
-    return sum(int((commit.get("operationMetrics") or {}).get("numOutputRows") or 0) for commit in commits
-               if commit["operation"] in ("STREAMING UPDATE", "WRITE"))
+    written = (commit for commit in commits if commit["operation"] in ("STREAMING UPDATE", "WRITE"))
+    return sum(delta_log.metrics_of(commit).get("numOutputRows", 0) for commit in written)
 
 
 def _uri(session: SparkSession, location: str) -> str:

@@ -118,7 +118,7 @@ def commit(
     info, txn = once.get("commitInfo") or {}, once.get("txn") or {}
     rows = [json.loads(action.get("stats") or "{}").get("numRecords") for kind, action in actions if kind == "add"]
     removed = [action["deletionTimestamp"] for kind, action in actions if kind == "remove" and action.get("deletionTimestamp")]
-    given = {name: int(value) for name, value in (info.get("operationMetrics") or {}).items() if str(value).isdigit()}
+    given = delta_log.metrics_of(info)
     metrics = {**given, "numOutputRows": delta_log.rows_put_in(given)} if "numOutputRows" in given else given
 
     def metric(names: Sequence[str]) -> int | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.sparkdelta.catalog import location
 from dbt.adapters.sparkdelta.columns import quoted
-from dbt.adapters.sparkdelta.delta_log import delta_log, open_log, table_state
+from dbt.adapters.sparkdelta.delta_log import delta_log, metrics_of, open_log, table_state
 from dbt.adapters.sparkdelta.java import java_class, make_active, no_option
 from dbt.adapters.sparkdelta.session import settings_on
 from dbt.adapters.sparkdelta.table_log import hours_kept
@@ -56,8 +56,8 @@ def vacuum(session: SparkSession, schema: str, identifier: str) -> int:
     if ended and is_vacuumed(log.history(session, None), hours_kept(log.properties())):
         return 0
     _vacuum(session, ".".join(map(quoted, (schema, identifier))))
-    newest = session.sql(f"describe history {quoted(schema)}.{quoted(identifier)} limit 1").collect()[0]
-    return int((newest["operationMetrics"] or {}).get("numDeletedFiles", 0)) if newest["operation"] == "VACUUM END" else 0
+    newest = session.sql(f"describe history {quoted(schema)}.{quoted(identifier)} limit 1").collect()[0].asDict()
+    return metrics_of(newest).get("numDeletedFiles", 0) if newest["operation"] == "VACUUM END" else 0
 
 
 def is_vacuumed(commits: Sequence[Mapping[str, Any]], hours: float | None) -> bool:
