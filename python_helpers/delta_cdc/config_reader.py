@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from delta_cdc.errors import ConfigError, Problem, nearest
 from delta_cdc.feed_check import FeedCheck
@@ -23,6 +23,7 @@ from delta_cdc.source_files import (
     SourceFile,
     blocks_in,
     is_template,
+    metas_of,
     read_project,
     read_source_files,
 )
@@ -108,14 +109,14 @@ class _Reader:
             message = "`sources` is given twice, and the first is lost. Make it one list."
             self.problems.append(Problem(message, file=file.path, line=file.content.twice["sources"]))
         for source in _list(sources):
-            told = source.get("name") if isinstance(source, Lined) else source
-            if isinstance(source, Lined) and isinstance(told, str):
+            if _is_named(source):
                 if not self.is_disabled(source):
                     self.read_source(source, file.path)
                 elif next(blocks_in(source), None):
-                    self.disabled.append(told)
+                    self.disabled.append(source["name"])
                     _Reader(self.project, self.of_disabled).read_source(source, file.path)
             elif block := next(blocks_in(source), None):
+                told = _name_of(source)
                 message = f"a source's name is {shown(told)}. It takes text: - name: \"{told or 'shop'}\"."
                 self.problems.append(Problem(message, file=file.path, line=block[0].lines.get(block[1])))
 
@@ -130,7 +131,7 @@ class _Reader:
 
     def read_source(self, source: Lined, file: str) -> None:
         name = source["name"]
-        named = [each for each in _list(source.get("tables")) if isinstance(each, Lined) and isinstance(each.get("name"), str)]
+        named = [each for each in _list(source.get("tables")) if _is_named(each)]
         asks = _enabled(source) is None  # what the source says itself counts more
         by_project = {table["name"]: self.project.enabled(file, name, table["name"]) for table in named if asks}
         tables = [table for table in named if not self.is_disabled(table, by_project.get(table["name"]))]
@@ -158,8 +159,8 @@ class _Reader:
             found = f"`tables` is {shown(given)}." if given else "it has no tables."
             problem(f"{found} List them under `tables:`, each as `- name: …`.")
         for table in _list(source.get("tables")):
-            told = table.get("name") if isinstance(table, Lined) else table
-            if not isinstance(table, Lined) or not isinstance(told, str):
+            if not _is_named(table):
+                told = _name_of(table)
                 message = f"a table's name is {shown(told)}. It takes text: - name: \"{told or 'invoice'}\"."
                 lines = table.lines if isinstance(table, Lined) else {}
                 problem(message, lines.get("name") or min(lines.values(), default=source.lines.get("tables")))
@@ -195,8 +196,7 @@ class _Reader:
         """What stands where dbt and this package do not look, or is hidden by a second one of the same name. lacks_block: a `cdc`
         must be meant here, for tables of the feed have one."""
         settings = set(Settings.model_fields) - (set() if lacks_block else _WORDS_OF_OTHERS)
-        config, meta = node.get("config"), node.get("meta")
-        deep = config.get("meta") if isinstance(config, Lined) else None
+        config, (meta, deep) = node.get("config"), metas_of(node)
         beside = [(holder, key) for holder in (node, config) if isinstance(holder, Lined) for key in holder]
         no_block = [(held, key) for held, key in beside if str(key).lower() == "cdc" and not isinstance(held[key], Lined)]
         for holder, key in (*no_block, *blocks_in(node, but="tables")):
@@ -221,9 +221,7 @@ class _Reader:
 
     def cdc_block(self, node: Lined, file: str, feed: str, table: str | None) -> Block | None:
         """`config: meta: cdc:` or `meta: cdc:` of a source or table; None where there is neither."""
-        config = node.get("config")
-        places = [node.get("meta"), config.get("meta") if isinstance(config, dict) else None]
-        blocks = [(place["cdc"], place) for place in places if isinstance(place, Lined) and "cdc" in place]
+        blocks = [(place["cdc"], place) for place in metas_of(node) if isinstance(place, Lined) and "cdc" in place]
         if not blocks:
             return None
         raw, holder = blocks[-1]
@@ -285,9 +283,9 @@ class _Reader:
             found = "it has no columns." if not given or isinstance(given, list) else f"`columns` is {shown(given)}."
             problem(f"{found} List them under `columns:`, each with `name` and `data_type`.", node.lines.get("name"))
         for item in listed:
-            name = item.get("name") if isinstance(item, Lined) else item
+            name = _name_of(item)
             line = item.lines.get("name") if isinstance(item, Lined) else node.lines.get("columns")
-            if not isinstance(item, Lined) or not isinstance(name, str) or not name:
+            if not _is_named(item) or not name:
                 problem(f"a column is {shown(name)}. It takes a `name` (quoted text) and a `data_type`.", line)
                 continue
             for key, at in item.twice.items():
@@ -383,6 +381,16 @@ def _as_spelled(settings: dict[str, Any], names: list[str]) -> dict[str, Any]:
     if isinstance(track := settings["track_columns"], dict):  # `except` is no column there, though one may be called so
         found["track_columns"] = {"except": spelled(track["except"])}
     return settings | found
+
+
+def _is_named(entry: Any) -> TypeGuard[Lined]:
+    """Whether an entry of a list of sources, tables or columns is a mapping whose name is text."""
+    return isinstance(entry, Lined) and isinstance(entry.get("name"), str)
+
+
+def _name_of(entry: Any) -> Any:
+    """The name of such an entry, or what stands in its place."""
+    return entry.get("name") if isinstance(entry, Lined) else entry
 
 
 def _list(value: object) -> list[Any]:

@@ -17,7 +17,7 @@ import yaml
 
 from delta_cdc.errors import OperationError
 from delta_cdc.project import Project, Table
-from delta_cdc.source_files import Lined, content_of, is_template, one_line
+from delta_cdc.source_files import Lined, content_of, is_template, metas_of, one_line
 from delta_cdc.text_files import write_over
 
 _Entry = tuple[yaml.Node, yaml.Node]
@@ -115,8 +115,7 @@ def _entry(node: yaml.Node | None, key: str) -> _Entry | None:
 
 def _way(node: Mapping[str, Any]) -> tuple[str, ...]:
     """The keys from a source or table to its settings: where they stand, or where they would."""
-    config, meta = node.get("config"), node.get("meta")
-    deep = config.get("meta") if isinstance(config, dict) else None
+    meta, deep = metas_of(node)
     if isinstance(meta, dict) and not (isinstance(deep, dict) and ("cdc" in deep or "cdc" not in meta)):
         return ("meta", "cdc")
     return ("config", "meta", "cdc")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -235,6 +235,12 @@ def _passed_over_by_dbt(root: Path) -> Callable[[str], bool]:
         lines = (root / ".dbtignore").read_text(encoding="utf-8").splitlines()
     ignored = PathSpec.from_lines("gitwildmatch", lines)  # as dbt reads it
     return lambda name: name.rpartition("/")[2][0] in ".#~" or ignored.match_file(name)
+
+
+def metas_of(node: Mapping[str, Any]) -> tuple[Any, Any]:
+    """What a source or table has under `meta`, and what under `config: meta`: the second counts where both have a `cdc`."""
+    config = node.get("config")
+    return node.get("meta"), config.get("meta") if isinstance(config, dict) else None
 
 
 def blocks_in(node: Any, but: str = "") -> Iterator[tuple[Lined, Any]]:
