@@ -321,7 +321,8 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         self._session()  # raises where Spark is not in this process
         session = self._begin(parsed_model["unique_id"])
         keep = partial(self._keep_plan, parsed_model["schema"], parsed_model["alias"])
-        return SessionPythonModel(parsed_model, session, parsed_model["alias"] + TEMPORARY_SUFFIX, keep)
+        given = self.config.credentials.server_side_parameters
+        return SessionPythonModel(parsed_model, session, parsed_model["alias"] + TEMPORARY_SUFFIX, keep, given)
 
     def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
         return AdapterResponse(_message="OK")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +29,15 @@ class SessionPythonModel(PythonJobHelper):
         session: SparkSession,
         view: str,
         keep_plan: Callable[[WritePlan], None],
+        given: Mapping[str, Any],
     ) -> None:
+        """view: the temporary one of what the model returns. given: the profile's server_side_parameters."""
         self._path = parsed_model["original_file_path"]
         self._session = session
         self._view = view
         self._names: dict[int, tuple[DataFrame, str]] = {}
         self._keep_plan = keep_plan
+        self._given = given
 
     def submit(self, compiled_code: str) -> Write:
         """Run the model and register its DataFrame as the temporary view.
@@ -52,7 +55,7 @@ class SessionPythonModel(PythonJobHelper):
             dbt.schema_of = lambda df: self._schema_and_name(df)[0]
             dbt.cached_query = partial(cached_query, self._session)
             dbt.newest_notes = partial(delta_log.newest_notes, self._session)
-            dbt.tune_for = lambda df: tuning.tune_for(self._session, [self._schema_and_name(df)])
+            dbt.tune_for = lambda df: tuning.tune_for(self._session, [self._schema_and_name(df)], given=self._given)
             returned = names["model"](dbt, self._session)
             write = returned if isinstance(returned, Write) else Write(returned)
             if write.df is not None:
