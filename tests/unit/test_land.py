@@ -15,9 +15,9 @@ from pyspark.sql import types as T
 from rich.console import Console
 from tests.projects import TABLE, project, source
 
-from dbt.adapters.sparkdelta import database
+from dbt.adapters.sparkdelta import database, listing
 from dbt.adapters.sparkdelta.database import Environment
-from dbt.adapters.sparkdelta.landing import _lowest, _make_room
+from dbt.adapters.sparkdelta.landing import LandingMixin, _lowest, _make_room
 from delta_cdc import land
 from delta_cdc.config_reader import load_project
 from delta_cdc.errors import OperationError
@@ -27,6 +27,26 @@ from delta_cdc.warm_dbt import WarmDbt
 def told(**landed: Any) -> list[str]:
     about = {"feed": "shop", "table": None, "rows": 0, "seconds": 1.24}
     return [line for line, _ in land.told(about | landed)]
+
+
+def test_what_cannot_even_begin_is_told_with_its_feed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(*_: object) -> str:
+        raise DbtRuntimeError("The location s3a://lake cannot be read")
+
+    class Adapter(LandingMixin):
+        def __init__(self, method: str) -> None:
+            self.config = SimpleNamespace(credentials=SimpleNamespace(method=method))
+            handle = SimpleNamespace(begin=lambda description: None)
+            self.connections = SimpleNamespace(get_thread_connection=lambda: SimpleNamespace(handle=handle))
+
+    landing = {"feed": "shop", "table": "invoice", "location": "s3a://lake"}
+    through_server = Adapter("thrift").land(landing)["error"]
+    assert through_server.startswith("feed shop, table invoice: The profile has `method: thrift`, ")
+    with pytest.raises(DbtRuntimeError, match="it wants `method: session`"):
+        Adapter("thrift").tables_of_database("jdbc:derby:x", None, {})
+    monkeypatch.setattr(listing, "qualified_path", unreadable)
+    error = "feed shop, table invoice: The location s3a://lake cannot be read"
+    assert Adapter("session").land(landing) == {"feed": "shop", "table": "invoice", "error": error}
 
 
 def test_rows_and_how_late_they_came_are_told() -> None:

@@ -342,8 +342,6 @@ class FilesMixin(InSession):
     @available.parse(lambda *_: [])
     def columns_of_files(self, paths: Sequence[str], file_format: str) -> list[dict[str, str]]:
         """`row_messages.columns_of_files`, of paths as they are."""
-        if not self._in_process:
-            raise DbtRuntimeError("Files are looked at with `method: session` in the profile only.")
         session = self._begin("columns of files")
         return row_messages.columns_of_files(session, map(escaped, paths), file_format)
 

@@ -318,7 +318,6 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
     def _python_model(self, parsed_model: dict[str, Any], _credentials: Any) -> PythonJobHelper:
         from dbt.adapters.sparkdelta.python_model import SessionPythonModel
 
-        self._session()  # raises where Spark is not in this process
         session = self._begin(parsed_model["unique_id"])
         keep = partial(self._keep_plan, parsed_model["schema"], parsed_model["alias"])
         given = self.config.credentials.server_side_parameters
@@ -350,7 +349,6 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
         """
         if self._in_process:
             schema = str(schema_relation.schema)
-            handle = self.connections.get_thread_connection().handle
             with self.connections.exception_handler(f"list the tables of {schema}"):
                 return [
                     self.Relation.create(
@@ -361,7 +359,7 @@ class SparkdeltaAdapter(FilesMixin, LandingMixin, SparkAdapter):
                         is_iceberg=table.provider == "iceberg",
                         is_hudi=table.provider == "hudi",
                     )
-                    for table in catalog.tables(handle.begin(f"list {schema}"), schema)
+                    for table in catalog.tables(self._begin(f"list {schema}"), schema)
                 ]
         try:
             rows = self.execute_macro(LIST_RELATIONS_MACRO_NAME, kwargs={"schema_relation": schema_relation})

@@ -14,6 +14,8 @@ from dbt_common.exceptions import DbtRuntimeError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dbt.adapters.sparkdelta.session import SparkdeltaConnectionWrapper
+
 
 class View(Protocol):
     """A relation of dbt's that has a name, and a schema if it is no temporary view."""
@@ -45,20 +47,24 @@ class InSession(metaclass=AdapterMeta):
     def _in_process(self) -> bool:
         return bool(self.config.credentials.method == SparkConnectionMethod.SESSION)
 
-    def _session(self) -> SparkSession:
-        """The SparkSession of this thread's connection. Raises DbtRuntimeError where Spark is not in this process."""
+    @property
+    def _handle(self) -> SparkdeltaConnectionWrapper:
+        """This thread's connection. Raises DbtRuntimeError where Spark is not in this process."""
         if not self._in_process:
             raise DbtRuntimeError(
                 f"The profile has `method: {self.config.credentials.method}`, and this is done with a SparkSession, in the dbt "
                 "process: it wants `method: session`. docs/adapter.md says what works through a server."
             )
-        session: SparkSession = self.connections.get_thread_connection().handle.session
-        return session
+        handle: SparkdeltaConnectionWrapper = self.connections.get_thread_connection().handle
+        return handle
+
+    def _session(self) -> SparkSession:
+        """The SparkSession of this thread's connection. Raises as `_handle` does."""
+        return self._handle.session
 
     def _begin(self, description: str) -> SparkSession:
         """The same session, with this thread's Spark jobs put into its connection's group: `cancel` ends them."""
-        session: SparkSession = self.connections.get_thread_connection().handle.begin(description)
-        return session
+        return self._handle.begin(description)
 
     def _in_project(self, path: str) -> str:
         """A relative path is one in the project, wherever dbt was started."""

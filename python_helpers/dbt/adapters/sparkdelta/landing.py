@@ -60,18 +60,25 @@ def land(session: SparkSession, landing: Mapping[str, Any], overlap: int | None 
     Raises DbtRuntimeError that names feed and table, and holds no value of the environment.
     """
     started = time.monotonic()
-    where = f"feed {landing['feed']}" + (f", table {landing['table']}" if landing.get("table") else "")
-    environment = Environment(where)
+    environment = Environment(_where(landing))
     try:
         if "kafka" in landing:
             told = _land_kafka(session, landing, environment)
         else:
             told = _land_jdbc(session, landing, overlap, environment)
     except Exception as error:
-        text = innermost_cause(error)
-        text = text if text.startswith(where) else f"{where}: {text}"
-        raise DbtRuntimeError(environment.hidden(text)) from None
+        raise DbtRuntimeError(environment.hidden(_told(landing, innermost_cause(error)))) from None
     return {"feed": landing["feed"], "table": landing.get("table"), **told, "seconds": time.monotonic() - started}
+
+
+def _where(landing: Mapping[str, Any]) -> str:
+    return f"feed {landing['feed']}" + (f", table {landing['table']}" if landing.get("table") else "")
+
+
+def _told(landing: Mapping[str, Any], error: str) -> str:
+    """What went wrong, behind the feed and table."""
+    where = _where(landing)
+    return error if error.startswith(where) else f"{where}: {error}"
 
 
 # --------------------------------------------------------------------------------
@@ -392,19 +399,15 @@ class LandingMixin(InSession):
         """`landing.land`; where it fails, {feed, table, error}: others go on. A relative `location` is in the project."""
         about = {"feed": landing["feed"], "table": landing.get("table")}
         try:
-            if not self._in_process:
-                raise DbtRuntimeError(f"feed {landing['feed']}: landing needs `method: session` in the profile.")
             session = self._begin(f"land {about}")
             location = listing.qualified_path(session, self._in_project(landing["location"]))
             return land(session, {**landing, "location": location}, overlap)
         except DbtRuntimeError as error:
-            return {**about, "error": str(error.msg)}
+            return {**about, "error": _told(landing, str(error.msg))}
 
     @available.parse(lambda *_: [])
     def tables_of_database(self, url: str, schema: str | None, options: Mapping[str, Any]) -> list[dict[str, Any]]:
         """`database.tables_of`."""
-        if not self._in_process:
-            raise DbtRuntimeError("A database's catalogue is read with `method: session` in the profile only.")
         session = self._begin("tables of a database")
         return database.tables_of(session, url, schema, options)
 
