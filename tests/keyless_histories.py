@@ -137,17 +137,13 @@ def _change_sets(count: int, chance: Random) -> list[list[int]]:
 
 
 def _expected(arrived: list[dict], settings: dict) -> list[dict]:
-    """What comes again in another change set, at its position, is a duplicate (O4). Equal changes of one set are all rows where
-    there is no key (N1)."""
-    seen: dict[str, int] = {}
-    once = []
-    for change in arrived:
-        told = repr((change["op"], change["sequence"], _comparable(change["values"]), _comparable(change["old_values"])))
-        if told not in seen or (seen[told] == change["batch"] and not settings.get("keys")):
-            once.append(change)
-        seen.setdefault(told, change["batch"])
     if settings.get("keyless") == "multiset":
-        return oracle.multiset(once)
+        return oracle.multiset(oracle.without_repeats(arrived))
+    if keys := settings.get("keys"):
+        keyed = [{**each, "key": tuple(each["values"].get(name) for name in keys), "key_before": None} for each in arrived]
+        once = oracle.without_duplicates(keyed)
+    else:
+        once = oracle.without_repeats(arrived)
     return [change["values"] for change in once if change["op"] == "I"]
 
 
@@ -159,10 +155,6 @@ def _as_last_listed(values: dict | None, columns: dict) -> dict | None:
     if out.get("s") and columns["s"] == WIDER_STRUCT:
         out["s"] = {"y": None} | out["s"]
     return out
-
-
-def _comparable(values: dict | None) -> dict | None:
-    return values and {name: part for name, part in values.items() if part is not None}
 
 
 def _row(change: dict, chance: Random) -> dict:

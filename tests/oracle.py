@@ -36,7 +36,7 @@ def in_order(changes):
 
     def place(change):
         position = nulls_first(change["sequence"]), nulls_first(change["ordinal"])
-        return *position, change["batch"], change["set"], change["row"], {"T": 0, "D": 1}.get(change["op"], 2)
+        return *position, *_arrival(change), {"T": 0, "D": 1}.get(change["op"], 2)
 
     return sorted(changes, key=place)
 
@@ -286,16 +286,26 @@ def with_keys(changes, alternate_keys):
     return named
 
 
+def without_repeats(changes):
+    """N1, without a key: what comes again in another change set, at its position. Equal changes of one set are all rows."""
+    first, kept = {}, []
+    for change in sorted(changes, key=_arrival):
+        told = repr([change.get(name) for name in ("op", "sequence", "ordinal", "values", "old_values")])
+        if change["sequence"] is None or first.setdefault(told, _arrived_in(change)) == _arrived_in(change):
+            kept.append(change)
+    return kept
+
+
 def without_duplicates(changes):
     """O4: what was staged before, from another change set; or stands directly before, in its own.
 
     `listed` of a change are the columns that were listed when it was loaded, without it all: others make no difference to it.
     """
     staged, last, kept = defaultdict(list), {}, []
-    for change in sorted(changes, key=lambda change: (change["batch"], change["set"], change["row"])):
-        arrived_in = change["batch"], change["set"]
+    for change in sorted(changes, key=_arrival):
+        arrived_in = _arrived_in(change)
         place = change["key"], change["sequence"], change["ordinal"]
-        before = [other for other in staged[place] if (other["batch"], other["set"]) != arrived_in]
+        before = [other for other in staged[place] if _arrived_in(other) != arrived_in]
         before += filter(None, [last.get((arrived_in, place))])
         listed = change.get("listed")
         if all(_content(other, listed) != _content(change, listed) for other in before):
@@ -303,6 +313,15 @@ def without_duplicates(changes):
         staged[place].append(change)
         last[arrived_in, place] = change
     return kept
+
+
+def _arrival(change):
+    return *_arrived_in(change), change["row"]
+
+
+def _arrived_in(change):
+    """The change set."""
+    return change["batch"], change["set"]
 
 
 def _content(change, listed):

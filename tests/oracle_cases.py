@@ -69,15 +69,18 @@ def columns_of(case):
 
 
 def expected(case, *, batches=None, moment=None):
-    """The rows that the oracle gives for a case: final or history, by its `scd`.
+    """The rows that the oracle gives for a case: final or history, by its `scd`; of a multiset final.
 
     batches: only the first so many are known. moment: final as it was then, in sequence terms.
     """
     changes = [change for change in changes_of(case) if batches is None or change["batch"] < batches]
+    columns = columns_of(case)
+    if case.get("keyless") == "multiset":
+        rows = [{**change, "values": {name: change["values"][name] for name in columns}} for change in changes]
+        return oracle.multiset(oracle.without_repeats(rows))
     changes = oracle.without_duplicates(changes)
     changes = oracle.with_keys(changes, case["alternate_keys"]) if case.get("alternate_keys") else changes
     changes = oracle.with_pairs(changes) if case.get("split_key_changes") else changes
-    columns = columns_of(case)
     time = {"time": lambda change: change["values"][case["occurred_at"]]} if case.get("occurred_at") else {}
     set_on_insert = case.get("set_on_insert") or ()
     if case["scd"] == 2:
