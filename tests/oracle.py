@@ -182,15 +182,20 @@ def final(
 
 
 def as_of(changes, moment, *, time=_first, **shape):
-    """Final as it was at a source moment (H4): times as in history, a running maximum along the entity's positions (H1)."""
-    kept = [change for change in changes if change["op"] in "DT" and time(change) <= moment]
+    """Final as it was at a source moment (H4): times as in history, a running maximum along the entity's positions (H1). What
+    has no time, nor anything below it, is from before the feed."""
+
+    def counts(at):
+        return at is None or at <= moment
+
+    kept = [change for change in changes if change["op"] in "DT" and counts(time(change))]
     for entity in entities(changes)[0]:
         latest = None
         for change in entity.changes:
             latest = max((at for at in (latest, time(change)) if at is not None), default=None)
-            if change in kept and latest is not None and latest > moment:
+            if change in kept and not counts(latest):
                 kept.remove(change)
-            elif change["op"] != "D" and (latest is None or latest <= moment):
+            elif change["op"] != "D" and counts(latest):
                 kept.append(change)
     return final(kept, time=time, **shape)
 

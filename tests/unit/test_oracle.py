@@ -108,6 +108,22 @@ def test_H1_a_version_of_zero_length_is_none_and_time_never_runs_back():
     assert backwards == [((1,), {"a": 3}, 5, None)]
 
 
+def test_H4_a_delete_or_truncate_without_a_time_is_from_before_the_feed():
+    def time(each):
+        return each["values"].get("at")
+
+    row = change("I", 1, 1, a=1)
+    for end in (change("D", 1, 2), change("T", None, 2)):
+        assert oracle.as_of([row, end], 5, time=time) == {}
+        later = change("I", 1, 3, at=7)
+        assert oracle.as_of([row, end, later], 5, time=time) == {}
+        assert oracle.as_of([row, end, later], 7, time=time) == {(1,): {"at": 7}}
+    # with a time below it, it happened at that
+    timed = change("U", 1, 2, at=7)
+    assert oracle.as_of([row, timed, change("D", 1, 3)], 5, time=time) == {(1,): {"a": 1}}
+    assert oracle.as_of([row, timed, change("D", 1, 3)], 7, time=time) == {}
+
+
 def test_H3_versions_that_agree_on_what_is_tracked_are_one():
     changes = [change("I", 1, 1, a=1, b=1), change("U", 1, 2, b=2), change("U", 2, 3, before=1)]
     assert oracle.history(changes, tracked=["a"]) == [
