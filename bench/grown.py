@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tests.scenarios.project import UserProject
 
-from bench.warm import SCHEMA, VALUES, deliver, delta_table, large_session, run_seconds, say, warm_project
+from bench.warm import SCHEMA, VALUES, deliver, large_session, run_seconds, say, warm_project
 
 DAYS = 731  # a day comes again after so many keys
 LOADED = DAYS * 1367  # a million, so a copy's day is that of its own key
@@ -108,7 +108,7 @@ class Grown:
     def copy_down(self, rows: int, times: int) -> None:
         """Insert the first load's rows again, so many times, each with lower keys."""
         for table in (f"stg_feed__{self.name}", f"final_{self.name}"):
-            loaded = f"{SCHEMA}.{table} version as of {delta_table(self.project, table).version()}"
+            loaded = f"{SCHEMA}.{table} version as of {self.project.delta(table).version()}"
             columns = self.session.table(f"{SCHEMA}.{table}").columns
             for down in range(rows, rows * times + 1, rows):
                 lower = {

@@ -20,7 +20,7 @@ from tests.scenarios.project import UserProject
 
 from bench.data import CHANGES
 from bench.result import Cell, Result, Target, target
-from bench.warm import SCHEMA, VALUES, deliver, delta_table, event_log, large_session, rounded, run_seconds, say, warm_project
+from bench.warm import SCHEMA, VALUES, deliver, event_log, large_session, rounded, run_seconds, say, warm_project
 
 SIZES = {
     "small": {"sets": 100, "rows": 2_000_000, "sets_a_run": 20, "repeats": 3},
@@ -68,7 +68,7 @@ class Feed:
             took, staging, version = [], "", 0
             keys: list[int] = []
             for _ in range(repeats + 1):  # the first does not count
-                staging, version = self.describe(), delta_table(self.project, "stg_feed__t").version()
+                staging, version = self.describe(), self.project.delta("stg_feed__t").version()
                 keys = [self.top - number * (span // late) - self.change_sets for number in range(late if span else 0)]
                 self.deliver(changes, late=late if span else 0, step=span // late)
                 end = self._logged()

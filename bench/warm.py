@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
 from tests.scenarios.project import UserProject
 
 from bench.data import COLUMNS, MONTHS
@@ -93,12 +92,8 @@ def say(text: str) -> None:
     print(f"{datetime.now():%H:%M:%S} {text}", flush=True)
 
 
-def delta_table(project: UserProject, table: str) -> DeltaTable:
-    return DeltaTable(str(project.lake / "warehouse" / f"{SCHEMA}.db" / table))
-
-
 def files_of(project: UserProject, table: str) -> int:
-    return len(delta_table(project, table).file_uris())
+    return len(project.delta(table).file_uris())
 
 
 def _java() -> str:

@@ -284,8 +284,8 @@ class Lab:
     def __init__(self, folder: Path, tables: Mapping[str, dict[str, Any]] = TABLES, seed: int = 1) -> None:
         self.folder, self.named = folder, tables
         self.lake = folder / "lake"
-        self.tables = self.lake / "warehouse" / "chaos.db"
         self.project = UserProject(folder / "project", lake=self.lake, schema="chaos", spark_settings=SPARK)
+        self.tables = self.project.tables
         self.landing = self.project.path / "landing"
         self.sources = {name: Source(seed * 10 + n, moves=name == "moving") for n, name in enumerate(tables)}
         where = ["--project-dir", str(self.project.path), "--profiles-dir", str(self.project.path)]

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 from click.testing import CliRunner, Result
+from deltalake import DeltaTable
 from pyspark.sql import types as T
 
 from delta_cdc import scaffold
@@ -212,6 +213,19 @@ class UserProject:
             f"select _cdc_error as reason, count(*) as n from {staged} where _cdc_error is not null group by 1 order by 1"
         )
         return [(row["reason"], row["n"]) for row in found or []]
+
+    @property
+    def tables(self) -> Path:
+        """The folder that holds a folder for each of its Delta tables."""
+        return self.lake / "warehouse" / f"{self.schema}.db"
+
+    def delta(self, table: str) -> DeltaTable:
+        return DeltaTable(str(self.tables / table))
+
+    def versions(self) -> dict[str, int]:
+        """{table: its newest version}, but of the record of runs, which each run adds to."""
+        names = (log.parent.name for log in self.tables.glob("*/_delta_log"))
+        return {name: self.delta(name).version() for name in names if name != "cdc_runs"}
 
     def spark(self) -> Any:
         from dbt.adapters.sparkdelta.session import root_session

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from tests import NIGHTLY
 from tests.scenarios.project import UserProject
@@ -56,13 +55,10 @@ class Feed:
         return self.project.by_id(f"select id, n from {{schema}}.final_{table}")
 
     def version(self, table: str) -> int:
-        return self.delta(table).version()
+        return self.project.delta(table).version()
 
     def files(self, table: str) -> set[str]:
-        return set(self.delta(table).file_uris())
-
-    def delta(self, table: str) -> DeltaTable:
-        return DeltaTable(str(self.project.lake / "warehouse" / f"{self.project.schema}.db" / table))
+        return set(self.project.delta(table).file_uris())
 
 
 @pytest.fixture(scope="module")

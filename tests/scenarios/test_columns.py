@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from tests import NIGHTLY
 from tests.scenarios.project import UserProject
@@ -451,12 +450,8 @@ class Columns:
 
     def writes(self, table: str) -> list[str]:
         """The operations of its commits that wrote files, in their order."""
-        commits = DeltaTable(str(self.project.lake / "warehouse" / f"{self.project.schema}.db" / table)).history()
+        commits = self.project.delta(table).history()
         return [each["operation"] for each in reversed(commits) if "numFiles" in each.get("operationMetrics", {})]
-
-    def versions(self) -> dict[str, int]:
-        folders = (self.project.lake / "warehouse" / f"{self.project.schema}.db").iterdir()
-        return {folder.name: DeltaTable(str(folder)).version() for folder in folders if folder.name != "cdc_runs"}
 
 
 @pytest.fixture(scope="module")
@@ -709,8 +704,7 @@ def test_E7_masked_and_unstored_values_are_nowhere_in_the_lake(cols: Columns) ->
     for table in (name for name in tables if "hides" in name or name.startswith("cdc_")):
         texts |= {str(row) for row in cols.project.rows(f"select to_json(struct(*)) as row from {{schema}}.{table}")}
     assert not [text for text in texts if "secret" in text or "1873311479" in text]
-    folders = (cols.project.lake / "warehouse" / f"{cols.project.schema}.db").glob("*hides*")
-    logs = [file for folder in folders for file in folder.rglob("*.json")]
+    logs = [file for folder in cols.project.tables.glob("*hides*") for file in folder.rglob("*.json")]
     assert logs
     assert not [file for file in logs if "secret-" in file.read_text()]
 
@@ -776,9 +770,9 @@ def test_N1_a_surrogate_key_numbers_equal_rows(cols: Columns) -> None:
 
 @pytest.mark.nightly  # test_rows: A4 and S6
 def test_A4_S6_nothing_is_left_to_do_and_every_final_equals_its_rebuild(cols: Columns) -> None:
-    before, refused = cols.versions(), [f"{name}+" for name in REFUSED]
+    before, refused = cols.project.versions(), [f"{name}+" for name in REFUSED]
     assert len(cols.project.failures(cols.project.try_dbt("run", "--exclude", *refused, quiet=True))) == 0
-    assert cols.versions() == before
+    assert cols.project.versions() == before
     equal = [f"test_name:{of}_equals_rebuild_from_staging,tag:nightly" for of in ("final", "history")]
     cols.project.dbt("test", "--select", *equal, "--exclude", *refused, quiet=True)
 

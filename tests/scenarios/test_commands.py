@@ -323,7 +323,7 @@ def test_log_tells_the_commits_of_each_table_with_the_batch_that_they_brought(sh
 
 
 def test_files_of_a_wide_staging_table_are_told_apart_by_what_it_is_read_by(shop: Shop) -> None:
-    log = (shop.project.lake / "warehouse" / f"{shop.project.schema}.db" / "stg_shop__moving" / "_delta_log").glob("*.json")
+    log = (shop.project.tables / "stg_shop__moving" / "_delta_log").glob("*.json")
     added = [action["add"] for file in log for action in map(json.loads, file.read_text().splitlines()) if "add" in action]
     lowest = [json.loads(each["stats"])["minValues"] for each in added]
     assert lowest

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter
 from tests.scenarios.project import UserProject
@@ -25,7 +24,8 @@ class Town:
     """A feed that mixes two tables, read through raw_town."""
 
     def __init__(self, project: UserProject) -> None:
-        self.project, self.done, self.folder = project, project.done, project.path / "town"
+        self.project, self.done, self.versions = project, project.done, project.versions
+        self.folder = project.path / "town"
         self.folder.mkdir()
         self.configure()
 
@@ -62,11 +62,6 @@ class Town:
             patch.setattr(SparkdeltaAdapter, "execute_write", written)
             assert self.project.command(*arguments).exit_code != 0
         assert len(writes) == before
-
-    def versions(self) -> dict[str, int]:
-        folder = self.project.lake / "warehouse" / f"{self.project.schema}.db"
-        tables = {log.parent.name: DeltaTable(str(log.parent)) for log in folder.glob("*/_delta_log")}
-        return {name: table.version() for name, table in tables.items() if name != "cdc_runs"}
 
     def numbers(self, unit: str) -> list[int]:
         rows = self.project.rows(f"select batch_id from {{schema}}.cdc_change_sets where unit = '{unit}' order by 1")

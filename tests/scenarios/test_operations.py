@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from deltalake import DeltaTable
 
 from tests import NIGHTLY
 from tests.scenarios.project import UserProject
@@ -217,8 +216,8 @@ def test_S9_Q4_a_retraction_counts_while_a_later_change_set_is_held(feed: Feed) 
 
     def made() -> list[int]:
         names = [f"{layer}{table}" for table in tables for layer in ("final_", "hist_ops__")] + ["int_ops__waits_keys"]
-        folders = [feed.project.lake / "warehouse" / f"{feed.project.schema}.db" / name for name in names]
-        return [DeltaTable(str(folder)).version() for folder in folders if folder.is_dir()]
+        versions = feed.project.versions()
+        return [versions[name] for name in names if name in versions]
 
     before = made()
     assert len(before) == 4
@@ -482,9 +481,9 @@ class People:
         """The files of the feed's tables that hold a text, as bytes or in a Parquet column; log entries too."""
         found = []
         spark = self.project.spark()
-        for folder in (self.project.lake / "warehouse" / f"{self.project.schema}.db").glob("*person*"):
+        for folder in (*self.project.tables.glob("*person*"), self.project.tables / "raw_people"):
             found += self._files_with(spark, folder, text)
-        return found + self._files_with(spark, folder.parent / "raw_people", text)
+        return found
 
     @staticmethod
     def _files_with(spark: Any, folder: Path, text: str) -> list[str]:

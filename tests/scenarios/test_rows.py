@@ -135,15 +135,9 @@ def test_H4_final_as_it_was_at_a_moment_and_as_it_was_known_then(delivered: User
 
 
 def test_S6_nothing_new_is_no_commit(delivered: UserProject) -> None:
-    from deltalake import DeltaTable
-
-    def versions() -> dict[str, int]:
-        folders = (delivered.lake / "warehouse" / f"{delivered.schema}.db").iterdir()
-        return {folder.name: DeltaTable(str(folder)).version() for folder in folders if folder.name != "cdc_runs"}
-
     jobs = delivered.spark().sparkContext._jsc.sc().dagScheduler().numTotalJobs
-    before, jobs_before = versions(), jobs()
+    before, jobs_before = delivered.versions(), jobs()
     delivered.dbt("run", quiet=True)
-    assert versions() == before
+    assert delivered.versions() == before
     # those of the ledger, of the record and of what is held: no table has one of its own
     assert jobs() - jobs_before < len([name for name in before if name.startswith("stg_")])
