@@ -1,8 +1,16 @@
 import os
 import socket
+from collections.abc import Callable
+
+import pytest
 
 # `make nightly` sets it: all of what `make test` takes a part of, because another test or case shows the same.
 NIGHTLY = bool(os.environ.get("DELTA_CDC_NIGHTLY"))
+
+
+def after(*tests: Callable[..., object]) -> pytest.MarkDecorator:
+    """Of a test that goes on from what these of its file leave behind: who chooses it by -k gets them too (tests/conftest.py)."""
+    return pytest.mark.after.with_args(*tests)
 
 
 def free_ports(number: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False  # pytest-xdist would begin with the files of the most tests
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     if not NIGHTLY and (left_out := [item for item in items if item.get_closest_marker("nightly")]):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
@@ -33,6 +35,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.dbt)
         if {"project", "spark", "lake"} & used:
             item.add_marker(pytest.mark.spark)
+    collected = [*items]
+    yield  # -k and -m choose
+    if len(chosen := with_those_before(items, collected)) > len(items):
+        items[:] = [item for item in collected if item in chosen]
+
+
+def with_those_before(items: Sequence[pytest.Item], collected: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """The items, and those that they go on from (`tests.after`), which stand above them."""
+    chosen = {*items}
+    for item in reversed(collected):
+        for test in (test for mark in item.iter_markers("after") for test in mark.args if item in chosen):
+            found = {each for each in collected if getattr(each, "function", None) is test}
+            if not found:
+                raise pytest.UsageError(f"{item.nodeid} goes on from {test.__name__}, which is not collected. Choose it by -k.")
+            chosen |= found
+    return chosen
 
 
 @pytest.fixture(scope="session")

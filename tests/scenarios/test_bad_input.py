@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests import NIGHTLY
+from tests import NIGHTLY, after
 from tests.scenarios.project import UserProject
 
 ODD = "odd na.me `q` \"d\" 'a' (x),="
@@ -124,6 +124,7 @@ def test_S2_a_run_that_ended_after_any_layer_is_continued(feed: Feed) -> None:
     assert versions == {t: feed.version(t) for t in versions}
 
 
+@after(test_Q1_Q2_bad_rows_are_marked_and_the_good_ones_go_on)
 def test_S8_a_restored_final_is_rebuilt_from_staging(feed: Feed) -> None:
     before = feed.final()
     feed.project.rows("restore table {schema}.final_one to version as of 0")
@@ -271,6 +272,7 @@ def test_K8_other_keys_stop_the_table_until_what_is_made_by_key_is_rebuilt(feed:
 
 
 @pytest.mark.nightly  # a final that is worked out anew: S8 below; its shapes: test_rows, SHAPED
+@after(test_K8_other_keys_stop_the_table_until_what_is_made_by_key_is_rebuilt)
 def test_S8_A9_A10_a_history_that_was_emptied_and_a_final_of_another_shape_are_worked_out_anew(feed: Feed) -> None:
     pairs = "select id, n from {schema}."
     versions = len(feed.project.rows(f"{pairs}hist_odd__two"))
@@ -287,6 +289,7 @@ def test_S8_A9_A10_a_history_that_was_emptied_and_a_final_of_another_shape_are_w
 
 
 @pytest.mark.nightly  # a table that somebody replaced: S8 above
+@after(test_K8_other_keys_stop_the_table_until_what_is_made_by_key_is_rebuilt)
 def test_S8_what_was_made_of_a_staging_table_that_is_gone_says_so(feed: Feed) -> None:
     before = feed.final("two")
     feed.project.rows("drop table {schema}.stg_odd__two")
@@ -299,6 +302,7 @@ def test_S8_what_was_made_of_a_staging_table_that_is_gone_says_so(feed: Feed) ->
 
 
 @pytest.mark.nightly  # paused tables: test_change_sets
+@after(test_N2_an_insert_only_table_is_appended_to)
 def test_S7_a_table_that_is_dropped_while_it_is_paused_is_loaded_anew(feed: Feed) -> None:
     rows = feed.project.rows("select * from {schema}.final_log order by seq")
     feed.deliver("0009", table="log")  # empty: that it is done is noted outside of the table

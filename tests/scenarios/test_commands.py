@@ -24,6 +24,7 @@ from rich.console import Console
 from dbt.adapters.sparkdelta.delta_log import _LocalLog
 from delta_cdc import run as runs
 from delta_cdc.config_reader import load_project
+from tests import after
 from tests.scenarios.project import UserProject
 
 COLUMNS = {"op": "string", "at": "timestamp", "id": "int", "old_id": "int", "n": "int", "note": "string"}
@@ -78,6 +79,7 @@ def test_run_tells_what_each_table_did_and_nothing_when_nothing_came(shop: Shop)
     assert told.endswith(" s.")
 
 
+@after(test_run_tells_what_each_table_did_and_nothing_when_nothing_came)
 def test_a_run_with_nothing_to_do_starts_no_dbt_until_something_changes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     began: list[str] = []
     results = runs._results
@@ -105,6 +107,7 @@ def test_no_two_runs_of_a_project_are_at_work_at_once(shop: Shop) -> None:
     assert f"Another run is at work: process {os.getpid()}, since " in refused.output
 
 
+@after(test_run_tells_what_each_table_did_and_nothing_when_nothing_came)
 def test_explain_tells_every_change_of_a_row_and_what_became_of_it(shop: Shop) -> None:
     shop.deliver("moving", "0002", ("U", 2, 1, None, 20, "late"), ("U", 5, 5, None, "many", "bad"))
     assert shop.command("run").exit_code == 0
@@ -123,6 +126,7 @@ def test_explain_tells_every_change_of_a_row_and_what_became_of_it(shop: Shop) -
     assert "explain takes a value for each of id; 2 given" in shop.command("explain", "moving", 1, 2).output
 
 
+@after(test_explain_tells_every_change_of_a_row_and_what_became_of_it)
 def test_history_tells_every_version_under_every_key(shop: Shop) -> None:
     shown = shop.command("history", "shop.moving", 5)
     assert shown.exit_code == 0, shown.output
@@ -142,6 +146,7 @@ def test_neither_key_nor_values_of_a_person_are_logged(shop: Shop) -> None:
 
 
 @pytest.mark.nightly  # what is held: test_operations, Q2_Q4; exit codes: the test below
+@after(test_explain_tells_every_change_of_a_row_and_what_became_of_it, test_neither_key_nor_values_of_a_person_are_logged)
 def test_a_change_set_that_is_held_is_told_and_so_is_the_exit_code(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.deliver("plain", "0002", ("D", 8, 1, None, None), ("D", 8, 2, None, None))
     held = shop.command("run")
@@ -223,6 +228,7 @@ def test_a_run_that_stays_takes_what_comes_until_it_is_told_to_stop(shop: Shop) 
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@after(test_neither_key_nor_values_of_a_person_are_logged, test_a_run_that_stays_takes_what_comes_until_it_is_told_to_stop)
 def test_reconcile_finds_each_row_that_is_not_as_the_source_has_it(shop: Shop) -> None:
     rows = shop.project.rows("select * from {schema}.final_moving")
     assert len(rows) == 2
@@ -249,6 +255,7 @@ def test_reconcile_finds_each_row_that_is_not_as_the_source_has_it(shop: Shop) -
     assert "not.there cannot be read: [TABLE_OR_VIEW_NOT_FOUND]" in unknown.output
 
 
+@after(test_run_tells_what_each_table_did_and_nothing_when_nothing_came)
 def test_diff_tells_what_changed_between_two_moments_of_the_source(shop: Shop) -> None:
     changes = shop.project.rows("select min(at) as first, max(at) as last from {schema}.stg_shop__moving")[0]
     nothing = shop.command("diff", "moving", "--between", changes["last"], "now")
@@ -267,6 +274,7 @@ def test_diff_tells_what_changed_between_two_moments_of_the_source(shop: Shop) -
     assert "  id = 1: removed\n" in done.output
 
 
+@after(test_explain_tells_every_change_of_a_row_and_what_became_of_it)
 def test_late_tells_how_late_changes_come(shop: Shop) -> None:
     done = shop.command("late")
     assert done.exit_code == 0, done.output
@@ -288,6 +296,7 @@ def test_late_tells_how_late_changes_come(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("file_format", ["csv", "json", "parquet"])
+@after(test_neither_key_nor_values_of_a_person_are_logged)
 def test_export_snapshot_is_what_reconcile_finds_equal_and_never_writes_over_a_folder(shop: Shop, file_format: str) -> None:
     done = shop.command("export-snapshot", "moving", "--to", f"export/{file_format}", "--format", file_format)
     assert done.exit_code == 0, done.output
@@ -299,6 +308,12 @@ def test_export_snapshot_is_what_reconcile_finds_equal_and_never_writes_over_a_f
     assert "is there already" in again.output
 
 
+@after(
+    test_explain_tells_every_change_of_a_row_and_what_became_of_it,
+    test_neither_key_nor_values_of_a_person_are_logged,
+    test_a_table_that_fails_is_told_with_the_reason_and_the_others_go_on,
+    test_a_run_that_stays_takes_what_comes_until_it_is_told_to_stop,
+)
 def test_report_writes_a_page_of_what_the_runs_did(shop: Shop) -> None:
     done = shop.command("report", "--output", "out/page.html")
     assert done.exit_code == 0, done.output
@@ -307,6 +322,7 @@ def test_report_writes_a_page_of_what_the_runs_did(shop: Shop) -> None:
     assert page.count('<rect class="bar') > 10
 
 
+@after(test_run_tells_what_each_table_did_and_nothing_when_nothing_came)
 def test_log_tells_the_commits_of_each_table_with_the_batch_that_they_brought(shop: Shop) -> None:
     done = shop.command("log", "moving", "--json")
     assert done.exit_code == 0, done.output
@@ -322,6 +338,7 @@ def test_log_tells_the_commits_of_each_table_with_the_batch_that_they_brought(sh
     assert "final_moving  (file:" in shop.command("log", "moving").output
 
 
+@after(test_run_tells_what_each_table_did_and_nothing_when_nothing_came)
 def test_files_of_a_wide_staging_table_are_told_apart_by_what_it_is_read_by(shop: Shop) -> None:
     log = (shop.project.tables / "stg_shop__moving" / "_delta_log").glob("*.json")
     added = [action["add"] for file in log for action in map(json.loads, file.read_text().splitlines()) if "add" in action]
@@ -332,6 +349,12 @@ def test_files_of_a_wide_staging_table_are_told_apart_by_what_it_is_read_by(shop
     assert lowest[0]["_cdc_sequence"]["at"].startswith("2026-01-01T00:0")
 
 
+@after(
+    test_explain_tells_every_change_of_a_row_and_what_became_of_it,
+    test_neither_key_nor_values_of_a_person_are_logged,
+    test_a_table_that_fails_is_told_with_the_reason_and_the_others_go_on,
+    test_a_run_that_stays_takes_what_comes_until_it_is_told_to_stop,
+)
 def test_maintain_makes_many_small_files_few_and_changes_no_row(shop: Shop) -> None:
     def contents() -> dict[str, Any]:
         tables = ("stg_shop__moving", "int_shop__moving_keys", "final_moving")
@@ -363,6 +386,7 @@ def _told_of_tables(output: str) -> list[str]:
     return [" ".join(line.split()[:-1]) for line in output.splitlines() if line.startswith("shop.")]
 
 
+@after(test_run_tells_what_each_table_did_and_nothing_when_nothing_came)
 def test_a_plan_tells_what_the_next_run_does_and_writes_nothing(shop: Shop) -> None:
     mine = shop.project.path / "models/stg_mine__x.sql"  # named as many do; it is not the package's
     mine.write_text("{{ config(materialized='incremental') }} select count(*) as n from {{ ref('plain') }}")
@@ -397,6 +421,7 @@ def _files_below(folder: Path) -> set[str]:
 
 
 @pytest.mark.nightly  # the log of each table: the tests above
+@after(test_run_tells_what_each_table_did_and_nothing_when_nothing_came)
 def test_the_log_of_all_tables_has_each_commit_once_also_of_a_table_that_was_made_anew(shop: Shop) -> None:
     project = shop.project
     settings = yaml.safe_load((project.path / "dbt_project.yml").read_text())
@@ -470,6 +495,7 @@ def test_an_interval_that_is_none_is_refused(shop: Shop) -> None:
 
 
 @pytest.mark.nightly  # the macro that it asks: test_rows, H4
+@after(test_explain_tells_every_change_of_a_row_and_what_became_of_it, test_neither_key_nor_values_of_a_person_are_logged)
 def test_as_of_tells_the_rows_of_a_moment_one_of_them_and_what_was_known_then(shop: Shop) -> None:
     def told(*asked: object) -> tuple[list[list[str]], str]:
         done = shop.command("as-of", "moving", *asked)
@@ -498,6 +524,7 @@ def test_as_of_tells_the_rows_of_a_moment_one_of_them_and_what_was_known_then(sh
 
 
 @pytest.mark.nightly  # `rebuild` of a table whose staging is gone: test_bad_input, S8
+@after(test_run_tells_what_each_table_did_and_nothing_when_nothing_came)
 def test_rebuild_makes_anew_what_somebody_spoilt_and_leaves_staging(shop: Shop) -> None:
     def contents() -> list[list[dict[str, Any]]]:
         keys, history = "* except (resolved_batch_id) from {schema}.int_shop__moving_keys", "* from {schema}.hist_shop__moving"
@@ -573,6 +600,7 @@ def test_tests_of_each_run_notice_what_is_wrong_at_touched_keys_and_nightly_ones
 
 
 @pytest.mark.nightly  # the test above, at other keys
+@after(test_tests_of_each_run_notice_what_is_wrong_at_touched_keys_and_nightly_ones_anywhere)
 def test_tests_of_each_run_notice_a_row_that_is_gone_and_leave_those_of_older_loads_to_the_night(shop: Shop) -> None:
     project, each_run, nightly = shop.project, _tests_of_moving("each_run"), _tests_of_moving("nightly")
     # gone from the key that it moved to

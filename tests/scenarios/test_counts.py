@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import after
 from tests.scenarios.project import UserProject
 
 COLUMNS = {"op": "string", "lsn": "int", "id": "int", "old_id": "int", "n": "int", "note": "string"}
@@ -108,6 +109,7 @@ def test_O2_A1_K5_K7_P4_each_is_counted_as_the_changes_are_ordered_today(shop: S
 
 
 @pytest.mark.nightly  # truncates and compaction count as they do in final: test_operations, R1
+@after(test_O2_A1_K5_K7_P4_each_is_counted_as_the_changes_are_ordered_today)
 def test_A8_R1_P4_nothing_is_known_below_a_truncate_and_nothing_counts_below_a_horizon(shop: Shop) -> None:
     before = shop.counts("told")
     shop.run(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter
+from tests import after
 from tests.scenarios.project import UserProject
 
 # test_operations has them where nobody interrupts; test_kills kills runs
@@ -124,6 +125,7 @@ def test_Q3_a_replay_goes_on_with_its_number_unless_something_was_recorded_since
     assert town.final("person") == {1: "Ada", None: "Bea"}
 
 
+@after(test_Q3_a_replay_goes_on_with_its_number_unless_something_was_recorded_since)
 def test_R1_what_a_compaction_announced_is_announced_once(town: Town) -> None:
     town.run("0004", ("person", 32, 1, "Ada II"), ("person", 33, 1, "Ada III"))
     before = town.versions()
@@ -138,6 +140,7 @@ def test_R1_what_a_compaction_announced_is_announced_once(town: Town) -> None:
     assert town.final("person") == {1: "Ada III", None: "Bea"}
 
 
+@after(test_Q3_a_replay_goes_on_with_its_number_unless_something_was_recorded_since)
 def test_R2_an_erasure_is_ended_with_its_number_and_once_only(town: Town) -> None:
     town.interrupted(2, "erase", "person", 1, "--yes")
     (number,) = town.numbers("erase")

@@ -13,6 +13,7 @@ import yaml
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import landing
+from tests import after
 from tests.scenarios.project import UserProject
 
 URL = "jdbc:derby:memory:shop;create=true"
@@ -241,6 +242,7 @@ def test_commands_land_each_table_and_hide_what_is_secret(shop: Shop, monkeypatc
     assert "shop.invoice: 1 of them came later than `overlap` reaches" in wide
 
 
+@after(test_commands_land_each_table_and_hide_what_is_secret)
 def test_init_takes_tables_keys_and_types_of_a_database(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_DATABASE", "shop")
     shop.one.run(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests import NIGHTLY
+from tests import NIGHTLY, after
 from tests.scenarios.project import UserProject
 
 COLUMNS = {"op": "string", "seq": "int", "id": "int", "old_id": "int", "n": "int"}
@@ -162,6 +162,7 @@ def test_Q2_Q4_a_change_set_beyond_its_limit_is_held_until_it_is_accepted_once(f
     assert feed.refused("accept", "delets", 1).startswith("There is no table `delets`. Did you mean `ops.deletes`?")
 
 
+@after(test_Q2_Q4_a_change_set_beyond_its_limit_is_held_until_it_is_accepted_once)
 def test_S9_a_retracted_change_set_leaves_no_trace_in_history_and_final(feed: Feed) -> None:
     """The twin is given all but the bad change set."""
     for name in ("0002", "0003"):
@@ -247,6 +248,7 @@ def test_S6_a_key_change_that_changes_no_row_is_worked_in_once(feed: Feed) -> No
         assert "mode" not in reports[name]  # what a final that has something to do says
 
 
+@after(test_S9_a_retracted_change_set_leaves_no_trace_in_history_and_final)
 def test_Q3_replayed_rows_count_from_where_they_arrived(feed: Feed) -> None:
     """The twin is told from the start what the others learn late."""
     first = [feed.row(1, n=11, op="put"), feed.row(26, old_id=25, n=12, op="put"), *(feed.row(id) for id in (7, 51, 52, 53))]
@@ -590,6 +592,7 @@ def test_R2_K6_the_delete_that_is_half_of_a_key_change_is_erased_too(feed: Feed)
 
 
 @pytest.mark.nightly  # one table: test_S9_a_retracted_change_set_…
+@after(test_R2_an_erased_person_is_in_no_file_and_stays_erased)
 def test_S9_a_change_set_of_a_feed_that_mixes_tables_is_taken_back_from_all_of_them(feed: Feed, people: People) -> None:
     message = people.message
     bad = [message("U", 70, 1, "bad"), message("I", 71, 3, "bad"), message("U", 72, 1, "Max", table="pet")]

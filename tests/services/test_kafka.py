@@ -16,6 +16,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import database, landing, upkeep
+from tests import after
 from tests.scenarios.project import UserProject
 from tests.services.broker import SPARK_SETTINGS, Broker, Topics
 
@@ -107,6 +108,7 @@ def test_land_brings_each_message_as_it_is_and_makes_no_commit_when_nothing_came
     assert "shop: 0 rows landed; " in again.output
 
 
+@after(test_land_brings_each_message_as_it_is_and_makes_no_commit_when_nothing_came)
 def test_run_lands_first_and_a_landing_that_fails_holds_nothing_up(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BROKERS", shop.broker.address)
     shop.topics.produce("shop.invoice", ("b", "{}", None, 1))
