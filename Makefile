@@ -6,6 +6,10 @@ MAKEFLAGS += --no-print-directory
 
 VENV ?= .venv
 PYTHON ?=
+# to make a path with blanks is several files
+ifneq ($(words $(VENV)),1)
+$(error VENV is "$(VENV)". Name a folder without blanks in its path: make setup VENV=folder)
+endif
 PY := $(VENV)/bin/python
 # an environment knows the folder that it was made for: in a copied or moved project it is made anew
 STAMP := $(VENV)/.installed-$(shell pwd -P | cksum | cut -d ' ' -f 1)

@@ -315,6 +315,13 @@ def test_setup_is_done_again_where_the_environment_s_python_is_gone(tmp_path: Pa
     assert "bin/setup" in subprocess.run([*command, "-n"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.parametrize("folder", ["/somewhere/my venv", ""])
+def test_a_folder_that_make_takes_for_several_or_none_is_refused(folder: str) -> None:
+    done = subprocess.run(["make", "-n", "setup", f"VENV={folder}"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f'VENV is "{folder}". Name a folder without blanks in its path: make setup VENV=folder' in done.stderr
+
+
 def test_help_lists_what_make_can_do() -> None:
     done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert {"make setup", "make demo", "make test", "make docs", "make lint", "make clean"} <= {
