@@ -66,18 +66,19 @@ class TestPersistDocs:
         assert detail["clusteringColumns"] == ["id"]
         assert detail["properties"]["delta.logRetentionDuration"] == "interval 7 days"
 
-    def test_those_of_a_view(self, project):
-        run_dbt(["run", "--select", "seen"])
+    @pytest.fixture(scope="class")
+    def made(self, project):
+        run_dbt(["run", "--select", "seen", "parquet", "checked"])
+
+    def test_those_of_a_view(self, project, made):
         about = {row[0]: row for row in project.run_sql("describe {schema}.seen", fetch="all")}
         assert [about[name][2] for name in ("id", "the.word", "other")] == ["the key, it's \\d+", "ends in \\", None]
 
-    def test_those_of_a_table_in_another_format(self, project):
-        run_dbt(["run", "--select", "parquet"])
+    def test_those_of_a_table_in_another_format(self, project, made):
         about = {row[0]: row for row in project.run_sql("describe {schema}.parquet", fetch="all")}
         assert [about[name][2] for name in ("id", "n")] == ["the key", "a number"]
 
-    def test_constraints_hold(self, project):
-        run_dbt(["run", "--select", "checked"])
+    def test_constraints_hold(self, project, made):
         for value in ("null", "-1"):
             with pytest.raises(Exception, match="DELTA_VIOLATE_CONSTRAINT"):
                 project.run_sql(f"insert into {{schema}}.checked values (cast({value} as int))")

@@ -69,23 +69,27 @@ class TestPromises:
     def rows(self, project, sql):
         return [tuple(row) for row in project.run_sql(sql, fetch="all")]
 
-    def test_rows_may_be_narrower_than_the_table(self, project):
-        run_dbt(["run", "--select", "narrower"])
-        run_dbt(["run", "--select", "narrower", "--vars", "{n: 7}"])
+    @pytest.fixture(scope="class")
+    def run_twice(self, project):
+        """Models that ask for no other runs; the second has an `n` that is an int."""
+        for variables in ("{}", "{n: 7}"):
+            run_dbt(["run", "--select", "narrower", "unknown", "evolving", "hooked", "--vars", variables])
+
+    @pytest.fixture(scope="class")
+    def snapshots_taken(self, project):
+        for n, names in ((1, ["kept", "loses"]), (2, ["kept", "loses"]), (3, ["kept"])):
+            run_dbt(["snapshot", "--select", *names, "--vars", f"{{n: {n}}}"])
+
+    def test_rows_may_be_narrower_than_the_table(self, project, run_twice):
         assert self.rows(project, "select id, n from {schema}.narrower") == [(1, 7)]
 
-    def test_null_is_of_the_table_s_type(self, project):
-        for _ in range(2):
-            run_dbt(["run", "--select", "unknown"])
+    def test_null_is_of_the_table_s_type(self, project, run_twice):
         assert self.rows(project, "select id, n, a from {schema}.unknown") == [(1, None, [])]
 
-    def test_a_new_column_is_named_once(self, project):
-        for _ in range(2):
-            run_dbt(["run", "--select", "evolving"])
+    def test_a_new_column_is_named_once(self, project, run_twice):
         assert self.rows(project, "select id, word from {schema}.evolving") == [(1, "x")]
 
-    def test_hooks_outside_of_transactions_run(self, project):
-        run_dbt(["run", "--select", "hooked"])
+    def test_hooks_outside_of_transactions_run(self, project, run_twice):
         assert self.rows(project, "select id from {schema}.hooked order by id") == [(1,), (2,), (3,)]
 
     def test_constraints_that_failed_once_are_asked_for_again(self, project):
@@ -113,15 +117,11 @@ class TestPromises:
         rows = self.rows(project, "select * from {schema}.typed order by id")
         assert rows == [(1, 5, datetime.date(2024, 1, 1), "a"), (2, None, None, "")]
 
-    def test_a_snapshot_may_have_several_keys(self, project):
-        for n in (1, 2, 3):
-            run_dbt(["snapshot", "--select", "kept", "--vars", f"{{n: {n}}}"])
+    def test_a_snapshot_may_have_several_keys(self, project, snapshots_taken):
         assert self.rows(project, "select a, b, n from {schema}.kept order by n") == [(1, 2, 1), (1, 2, 2), (1, 2, 3)]
         assert not [row for row in self.rows(project, "describe {schema}.kept") if row[0].startswith("dbt_unique_key")]
 
-    def test_a_snapshot_s_query_may_lose_a_column(self, project):
-        for n in (1, 2):
-            run_dbt(["snapshot", "--select", "loses", "--vars", f"{{n: {n}}}"])
+    def test_a_snapshot_s_query_may_lose_a_column(self, project, snapshots_taken):
         rows = self.rows(project, "select n, gone, dbt_valid_to is null from {schema}.loses order by n")
         assert rows == [(1, "x", False), (2, None, True)]
 
