@@ -21,7 +21,6 @@ from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 from dbt.adapters.sparkdelta import Write, catalog, class_archive, delta_log, jars, session, settings, statements
 from dbt.adapters.sparkdelta.connections import SparkdeltaCredentials
 from dbt.adapters.sparkdelta.response import counted, response_of
-from dbt.adapters.sparkdelta.seeds import literal
 from dbt.adapters.sparkdelta.server import short
 from dbt.adapters.sparkdelta.settings import spark_settings
 from dbt.adapters.sparkdelta.write_plan import WritePlan
@@ -259,20 +258,6 @@ def test_write_of_none_is_a_skip() -> None:
 )
 def test_the_table_that_a_statement_writes(sql: str, kind: str | None, table: str) -> None:
     assert statements.written_table(sql) == (kind, table)
-
-
-@pytest.mark.parametrize(
-    ("value", "sql"),
-    [
-        (None, "null"),
-        ("", "''"),
-        ("O'Neil \\ \n", "'O\\'Neil \\\\ \\n'"),
-        (9007199254740993, "9007199254740993"),
-        (True, "true"),
-    ],
-)
-def test_literals(value: object, sql: str) -> None:
-    assert literal(value) == sql
 
 
 @pytest.mark.parametrize(

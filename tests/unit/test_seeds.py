@@ -19,6 +19,7 @@ from dbt.adapters.sparkdelta.seeds import literal, seed_rows
         (None, "null"), (True, "true"), (7, "7"), (Decimal("1E+3"), "1000"), (Decimal("0.10"), "0.10"), (1.5, "1.5"),
         ("NaN", "'NaN'"), (Decimal("NaN"), "double('nan')"), (Decimal("-Infinity"), "double('-inf')"),
         (float("nan"), "double('nan')"), (float("inf"), "double('inf')"), ("it's ${x}", "'it\\'s $\\{x}'"),
+        ("", "''"), ("O'Neil \\ \n", "'O\\'Neil \\\\ \\n'"), (9007199254740993, "9007199254740993"),
     ],
 )  # fmt: skip
 def test_a_value_is_a_literal_that_means_it(value: Any, sql: str) -> None:
