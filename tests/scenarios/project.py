@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ctypes import c_float
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -56,6 +57,13 @@ def _as_written(value: Any, kind: T.DataType) -> Any:
         written = (float(f"{value:.{digits}g}") for digits in range(1, 10))
         return next((each for each in written if c_float(each).value == value), value)
     return value.astimezone(timezone.utc).replace(tzinfo=None) if isinstance(kind, T.TimestampType) else value
+
+
+def write_change_set(path: Path, rows: Iterable[Mapping[str, Any] | str]) -> Path:
+    """Each row as a line of JSON; a text as it stands."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows))
+    return path
 
 
 class UserProject:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests import NIGHTLY, after
-from tests.scenarios.project import UserProject
+from tests.scenarios.project import UserProject, write_change_set
 
 ODD = "odd na.me `q` \"d\" 'a' (x),="
 COLUMNS = {"op": "string", "seq": "int", "id": "int", "old_id": "int", "n": "int", ODD: "string"}
@@ -44,9 +44,7 @@ class Feed:
         return {"op": op, "seq": self.sequence, "id": id, "old_id": None, "n": 1, ODD: "v", **values}
 
     def deliver(self, name: str, *rows: dict[str, Any] | str, table: str = "one") -> Path:
-        path = self.folder / table / f"{name}.jsonl"
-        path.write_text("".join(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows))
-        return path
+        return write_change_set(self.folder / table / f"{name}.jsonl", rows)
 
     def run(self, *args: str) -> None:
         self.project.dbt("run", *args, quiet=True)

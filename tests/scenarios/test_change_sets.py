@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import os
 import time
 from pathlib import Path
@@ -11,14 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.scenarios.project import UserProject
+from tests.scenarios.project import UserProject, write_change_set
 
 TABLE = {"name": "t", "cdc": {"keys": ["id"], "sequence_by": ["seq"]}, "columns": {"id": "int", "seq": "int"}}
 
 
 def _write(path: Path, *ids: int, age: int = 3600) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps({"id": i, "seq": i}) + "\n" for i in ids))
+    write_change_set(path, [{"id": i, "seq": i} for i in ids])
     os.utime(path, (time.time() - age,) * 2)
 
 
@@ -106,9 +104,7 @@ def test_R1_maintain_folds_what_is_older_than_a_table_keeps(feeds: UserProject) 
     for table, times in {"dated": ("2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z", today), "counted": (1, 2, 3)}.items():
         rows = [{"op": "I", "id": id, "at": times[0]} for id in (1, 2)]
         rows += [{"op": "U", "id": 1, "at": times[1]}, {"op": "D", "id": 2, "at": times[1]}, {"op": "U", "id": 1, "at": times[2]}]
-        path = feeds.path / "landing" / "aged" / table / "1.jsonl"
-        path.parent.mkdir(parents=True)
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_change_set(feeds.path / "landing" / "aged" / table / "1.jsonl", rows)
     feeds.dbt("run", "--select", "source:aged+", "cdc_change_sets", quiet=True)
     before = feeds.rows("select * from {schema}.final_dated")
 
@@ -141,10 +137,9 @@ def test_models_in_another_schema_than_the_ledger_find_the_tables_of_control(fee
     file.write_text(yaml.safe_dump({**yaml.safe_load(before), "models": {"user_project": {"apart": {"+schema": "apart"}}}}))
     feeds.generate()
     landing = feeds.path / "landing" / "apart" / "moved"
-    landing.mkdir(parents=True)
     changes = [{"op": "I", "id": 1}, {"op": "U", "id": 2, "old_id": 1}, {"op": "I", "id": 7}, {"op": "D", "id": 2}]
     for seq, change in enumerate(changes):
-        (landing / f"{seq}.jsonl").write_text(json.dumps({"seq": seq, **change}) + "\n")
+        write_change_set(landing / f"{seq}.jsonl", [{"seq": seq, **change}])
         feeds.dbt("run", "--select", "source:apart+", "cdc_change_sets", quiet=True)
     assert feeds.rows("select id from {schema}_apart.final_moved") == [{"id": 7}]
     (history,) = feeds.rows("select * from {schema}_apart.hist_apart__moved where id = 2")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests import NIGHTLY
-from tests.scenarios.project import UserProject
+from tests.scenarios.project import UserProject, write_change_set
 
 SETTINGS: dict[str, Any] = {"keys": ["id"], "sequence_by": ["seq"], "operation": "op"}
 BASE = {"op": "string", "seq": "int", "id": "int"}
@@ -378,9 +378,7 @@ class Columns:
         """E2 in a table that comes as whole copies."""
         column, settings = ("old", {}) if number == 0 else ("new", {"renamed_columns": {"new": "old"}})
         folder = self.project.path / "landing" / "copies"
-        folder.mkdir(parents=True, exist_ok=True)
-        rows = [{"id": 1, column: 1}, {"id": 2, column: 2 + number}]
-        (folder / f"copy-{number}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_change_set(folder / f"copy-{number}.jsonl", [{"id": 1, column: 1}, {"id": 2, column: 2 + number}])
         self.project.configure(
             "copied", settings={"format": "snapshots", "location": str(folder)},
             tables=[{"name": "copies", "cdc": {"keys": ["id"], **settings}, "columns": {"id": "int", column: "int"}}],

@@ -25,7 +25,7 @@ from dbt.adapters.sparkdelta.delta_log import _LocalLog
 from delta_cdc import run as runs
 from delta_cdc.config_reader import load_project
 from tests import after
-from tests.scenarios.project import UserProject
+from tests.scenarios.project import UserProject, write_change_set
 
 COLUMNS = {"op": "string", "at": "timestamp", "id": "int", "old_id": "int", "n": "int", "note": "string"}
 PLAIN = {"keys": ["id"], "sequence_by": ["at"], "operation": "op", "except_columns": ["op", "old_id", "at"]}
@@ -48,13 +48,11 @@ class Shop:
 
     def deliver(self, table: str, name: str, *rows: tuple[Any, ...]) -> Path:
         """rows: (operation, minute, id, old id, n); no `note` where it is None."""
-        lines = []
+        told = []
         for op, minute, id, old_id, n, *note in rows:
             row = {"op": op, "at": f"2026-01-01T00:{minute:02d}:00Z", "id": id, "old_id": old_id, "n": n}
-            lines.append(json.dumps(row | ({"note": note[0]} if note else {})) + "\n")
-        path = self.folder / table / f"{name}.jsonl"
-        path.write_text("".join(lines))
-        return path
+            told.append(row | ({"note": note[0]} if note else {}))
+        return write_change_set(self.folder / table / f"{name}.jsonl", told)
 
 
 @pytest.fixture(scope="module")

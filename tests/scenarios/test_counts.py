@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests import after
-from tests.scenarios.project import UserProject
+from tests.scenarios.project import UserProject, write_change_set
 
 COLUMNS = {"op": "string", "lsn": "int", "id": "int", "old_id": "int", "n": "int", "note": "string"}
 PLAIN = {"keys": ["id"], "sequence_by": ["lsn"], "operation": "op", "except_columns": ["op", "old_id", "lsn"]}
@@ -37,12 +37,11 @@ class Shop:
 
     def run(self, table: str, name: str, *rows: tuple[Any, ...]) -> None:
         """Load a change set. rows: (operation, lsn, id, note, old id); of the last two one that is not given is not told."""
-        lines = []
+        told = []
         for op, lsn, id, *more in rows:
             note, old_id = (*more, None, None)[:2]
-            row = {"op": op, "lsn": lsn, "id": id, "old_id": old_id, "n": lsn}
-            lines.append(json.dumps(row | ({"note": note} if note else {})) + "\n")
-        (self.folder / table / f"{name}.jsonl").write_text("".join(lines))
+            told.append({"op": op, "lsn": lsn, "id": id, "old_id": old_id, "n": lsn} | ({"note": note} if note else {}))
+        write_change_set(self.folder / table / f"{name}.jsonl", told)
         self.done("run")
 
     def counts(self, table: str) -> Any:

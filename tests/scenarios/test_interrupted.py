@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from dbt.adapters.sparkdelta.impl import SparkdeltaAdapter
 from tests import after
-from tests.scenarios.project import UserProject
+from tests.scenarios.project import UserProject, write_change_set
 
 # test_operations has them where nobody interrupts; test_kills kills runs
 pytestmark = pytest.mark.nightly
@@ -39,14 +38,14 @@ class Town:
 
     def run(self, name: str, *messages: tuple[str, int, int | None, str]) -> None:
         """Load a change set of (table, lsn, id, name), each an insert."""
-        lines = []
-        for table, lsn, id, value in messages:
-            columns = [{"name": "id", "value": id}, {"name": "name", "value": value}]
-            lines.append(json.dumps({
-                "action": "I", "schema": "public", "table": table, "lsn": f"0/{lsn:X}", "xid": lsn, "columns": columns,
+        write_change_set(self.folder / f"{name}.jsonl", [
+            {
+                "action": "I", "schema": "public", "table": table, "lsn": f"0/{lsn:X}", "xid": lsn,
+                "columns": [{"name": "id", "value": id}, {"name": "name", "value": value}],
                 "timestamp": f"2026-01-01 00:00:{lsn:02d}+00",
-            }) + "\n")  # fmt: skip
-        (self.folder / f"{name}.jsonl").write_text("".join(lines))
+            }
+            for table, lsn, id, value in messages
+        ])  # fmt: skip
         self.done("run")
 
     def interrupted(self, before: int, *arguments: object) -> None:

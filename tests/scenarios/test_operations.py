@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests import NIGHTLY, after
-from tests.scenarios.project import UserProject
+from tests.scenarios.project import UserProject, write_change_set
 
 COLUMNS = {"op": "string", "seq": "int", "id": "int", "old_id": "int", "n": "int"}
 PLAIN = {"keys": ["id"], "sequence_by": ["seq"], "operation": "op", "except_columns": ["op", "old_id", "seq"]}
@@ -55,9 +55,7 @@ class Feed:
         return {"op": op, "seq": self.sequence, "id": id, "old_id": None, "n": n, **values}
 
     def deliver(self, table: str, name: str, *rows: dict[str, Any] | str) -> Path:
-        path = self.folder / table / f"{name}.jsonl"
-        path.write_text("".join(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows))
-        return path
+        return write_change_set(self.folder / table / f"{name}.jsonl", rows)
 
     def run(self, *tables: str) -> Any:
         """A run of these tables."""
@@ -477,7 +475,7 @@ class People:
         return json.dumps({key: value for key, value in message.items() if key != "columns" or action != "D"}) + "\n"
 
     def deliver(self, name: str, *messages: str) -> None:
-        (self.folder / f"{name}.jsonl").write_text("".join(messages))
+        write_change_set(self.folder / f"{name}.jsonl", messages)
 
     def files_with(self, text: str) -> list[str]:
         """The files of the feed's tables that hold a text, as bytes or in a Parquet column; log entries too."""

@@ -5,7 +5,6 @@ One project, a table for each feature of Delta that a reader has to know; three 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
@@ -19,7 +18,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable, QueryBuilder
 
-from tests.scenarios.project import UserProject
+from tests.scenarios.project import UserProject, write_change_set
 
 Rows = list[dict[str, Any]]
 BASE = {"op": "string", "seq": "int", "id": "bigint", "n": "int"}
@@ -84,8 +83,7 @@ class Readers:
 
     def deliver(self, change_set: str, *arguments: str, **rows: Rows) -> None:
         for table, each in rows.items():
-            text = "".join(json.dumps(row) + "\n" for row in each)
-            (self.folder / table / f"{change_set}.jsonl").write_text(text)
+            write_change_set(self.folder / table / f"{change_set}.jsonl", each)
         self.project.dbt("run", *arguments, quiet=True)
 
     def paths(self) -> dict[str, Path]:

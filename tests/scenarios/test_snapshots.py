@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.project import UserProject
+from tests.scenarios.project import UserProject, write_change_set
 
 TABLE = {"name": "t", "cdc": {"keys": ["id"], "except_columns": ["exported_at"]},
          "columns": {"id": "int", "name": "string", "nick": "string", "amount": "decimal(10,2)", "exported_at": "timestamp"}}
@@ -59,10 +58,8 @@ STAGED = {
 
 
 def _deliver(folder: Path, number: int, copy: Copy, name: str = "t_202611{number:02}") -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name.format(number=number)}.jsonl"
     exported = f"2026-11-{number:02} 04:00:00"
-    path.write_text("".join(json.dumps({**row, "exported_at": exported}) + "\n" for row in copy))
+    path = write_change_set(folder / f"{name.format(number=number)}.jsonl", [{**row, "exported_at": exported} for row in copy])
     os.utime(path, (1_800_000_000 + number,) * 2)
 
 
@@ -203,8 +200,7 @@ def test_S10_E6_a_field_joins_a_struct_of_whole_copies(project: UserProject) -> 
             tables=[{"name": "t", "cdc": {"keys": ["id"], "final_name": "final_grows"}, "columns": {"id": "int", "s": type_}}],
         )  # fmt: skip
         project.generate()
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"t_2026120{number + 1}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_change_set(folder / f"t_2026120{number + 1}.jsonl", rows)
         project.dbt("run", "--select", "cdc_change_sets", "stg_grows__t+", quiet=True)
     rows = project.rows("select id, s.a as a, s.b as b from {schema}.final_grows order by id")
     assert rows == [{"id": 1, "a": 1, "b": None}, {"id": 2, "a": 2, "b": "x"}]
