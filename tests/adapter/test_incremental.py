@@ -137,7 +137,7 @@ class TestIncremental:
         assert results["replaced"]["rows_inserted"] == 1
         assert results["replaced"]["rows_deleted"] == 2
 
-    def test_sync_all_columns_adds_drops_and_widens(self, rows, project):
+    def test_sync_all_columns_adds_drops_and_widens(self, rows):
         assert rows("synced", "grows") == [(2, 3, None), (3000000000, 3, 4)]
 
     def test_a_column_is_dropped_from_a_table_that_the_model_reads(self, rows):

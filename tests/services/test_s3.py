@@ -160,7 +160,7 @@ def test_S4_change_sets_are_taken_once_and_rewritten_ones_again(project: UserPro
 
 @pytest.mark.nightly  # what they ask of local tables: tests/scenarios/test_commands.py
 @after(test_S4_change_sets_are_taken_once_and_rewritten_ones_again)
-def test_the_commands_tell_of_tables_in_s3(project: UserProject, s3: Bucket) -> None:
+def test_the_commands_tell_of_tables_in_s3(project: UserProject) -> None:
     told = {found["table"]: found for found in json.loads(project.done("status", "--json"))}
     assert told["folders.t"]["state"] == "ok"
     assert told["folders.t"]["changes"] == 4

@@ -78,9 +78,6 @@ def messages_of(case: str) -> list[str]:
     return [line for path in files for line in path.read_text().splitlines() if line.strip()]
 
 
-UTC = dt.UTC
-
-
 # --------------------------------------------------------------------------------
 # all formats
 

@@ -378,7 +378,7 @@ def test_the_lock_of_a_run_outlives_dbt_clean(tmp_path: Path) -> None:
             pass
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_told() -> None:
     with pytest.raises(OperationError, match="cannot be written"), locked(Path("/proc")):
         pass
 
