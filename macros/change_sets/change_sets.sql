@@ -47,10 +47,12 @@
   {%- if new and forgotten is none and delta_cdc._highest_batch_of_tables() > last -%}
     {{ return(delta_cdc.change_sets(behind=true)) }}
   {%- endif -%}
+  {%- set gaps = [] -%}
   {%- if feeds.values() | selectattr('expect_contiguous') | list -%}
     {%- for first in (adapter.query_rows('select * from cdc_change_sets__met where waits') if rows is none
           else rows | selectattr('waits')) -%}
-      {%- do exceptions.warn(delta_cdc._says_gap(first)) -%}
+      {%- do gaps.append(delta_cdc._says_gap(first)) -%}
+      {%- do exceptions.warn(gaps[-1]) -%}
     {%- endfor -%}
     {%- set rows = none if rows is none else rows | rejectattr('waits') | list -%}
   {%- endif -%}
@@ -67,13 +69,14 @@
         'skip': new == 0 and forgotten is none,
         'txn': {'app_id': this.identifier ~ '@0', 'version': last if lost and not new else last + 1},
         'notes': {'last_batch_id': last + new, 'run': invocation_id},
-        'report': {'rows_read': new, 'first_batch_id': last + 1, 'last_batch_id': last + new},
+        'report': {'rows_read': new, 'first_batch_id': last + 1, 'last_batch_id': last + new, 'held': gaps | join('\n')},
       }) -%}
   {{ return(sql) }}
 {% endmacro %}
 
 
-{#- What a run says of a gap (`expect_contiguous`). first: the change set behind it, as `_new_change_sets` has it. -#}
+{#- What a run says of a gap (`expect_contiguous`), and after it `delta-cdc status` (`_gaps` of ask.py) of the tables whose folder
+    it names. first: the change set behind it, as `_new_change_sets` has it. -#}
 {% macro _says_gap(first) %}
   {%- set lowest, highest = first.gap_after + 1, first.number - 1 -%}
   {{ return('feed ' ~ first.feed ~ ': ' ~ first.waiting ~ (' change set waits' if first.waiting == 1 else ' change sets wait')

@@ -55,7 +55,7 @@
       {%- set staged, written = adapter.table_statistics(staging, '_cdc_occurred_at'), adapter.table_statistics(final) -%}
       {%- set marked = adapter.table_state(final).properties.get('delta.enableDeletionVectors') == 'true' -%}
       {%- do out.tables.append({'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'batch_id': state.batch_id,
-            'changes': staged.get('rows'),
+            'folder': delta_cdc.qualified_folder(settings), 'changes': staged.get('rows'),
             'newest': delta_cdc._moment_as_json(staged.get('highest')), 'files': written.get('files'),
             'final_rows': written.get('rows'), 'final_rows_are_exact': not marked}) -%}
       {%- set is_revised = state.notes.get('revised_in') is not none -%}

@@ -4,6 +4,7 @@ diff, late."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -44,6 +45,8 @@ def status_rows(project: Project, told: Mapping[str, Any], of: Sequence[Table] |
         held = [hold for hold in told["holds"] if hold["table"] == table.staging_name]
         row["why"] += [f"batch {hold['batch_id']} ({hold['change_set']}) is held: {hold['reason']}" for hold in held]
         found = tables.get(name)
+        gaps = _gaps(table, runs.get("cdc_change_sets", {}), found) if found else []
+        row["why"] += gaps
         if found is not None:
             row["state"] = "ok"
             staged = runs.get(table.staging_name, {})
@@ -59,9 +62,16 @@ def status_rows(project: Project, told: Mapping[str, Any], of: Sequence[Table] |
             }
         paused = table.settings.paused
         row["why"] += [f"paused: {paused}"] if paused else []
-        if failed or held or paused:
-            row["state"] = "failed" if failed else "held" if held else "paused"
+        if failed or held or gaps or paused:
+            row["state"] = "failed" if failed else "held" if held or gaps else "paused"
     return out
+
+
+def _gaps(table: Table, ledger: Row, found: Row) -> list[str]:
+    """What the last run said of gaps in the numbers of a table's change sets (`expect_contiguous`). ledger: its row of `runs`.
+    found: the table's of `tables`."""
+    said = ledger["error"].splitlines() if ledger.get("status") == "held" else []
+    return [text for text in said if re.match(f"feed {re.escape(table.feed)}: [^,]* in {re.escape(found['folder'])}[,/]", text)]
 
 
 def quarantined_elsewhere(project: Project, told: Mapping[str, Any]) -> list[str]:

@@ -156,6 +156,9 @@ def _final(project: UserProject, feed: str) -> list[int]:
 def test_S4_a_change_set_is_taken_when_it_is_there(feeds: UserProject) -> None:
     assert _final(feeds, "folders") == [1, 2]
     assert _final(feeds, "numbered") == [5, 6]
+    held = {row["table"]: row["why"] for row in json.loads(feeds.done("status", "--json")) if row["state"] == "held"}
+    assert list(held) == ["numbered.t"]
+    assert "the first of them set-08.jsonl: by `expect_contiguous` number 7 has to come first" in held["numbered.t"][0]
     assert _final(feeds, "settling") == [1]
     assert _final(feeds, "alone") == [1, 2]
     assert _final(feeds, "ascending") == [2]  # 4 is there, and would hide 3

@@ -806,7 +806,7 @@ def test_Q1_status_knows_of_bad_rows_that_no_run_has_counted_and_takes_none_for_
     view = Relation(schema="s", identifier="q")
     fakes = {"_ledger": "ledger", "holds_relation": "cdc_holds", "_runs_relation": "cdc_runs", "_control_relation": view,
              "_loading_tables": [], "_of_models": [], "_cdc_meta": {}, "_table_settings": {"feed": "f", "table": "t"},
-             "_model_of": "stg", "_has_model": True, "_names_in_holds": [], "progress": state}
+             "_model_of": "stg", "_has_model": True, "_names_in_holds": [], "progress": state, "qualified_folder": "file:/l/t"}
     told = load(
         giving(fakes), graph=SimpleNamespace(sources={"f.t": SimpleNamespace()}),
         adapter=SimpleNamespace(
@@ -2370,6 +2370,7 @@ def test_S4_what_waits_behind_a_gap_is_told_by_the_run_and_not_recorded() -> Non
          modules=SimpleNamespace(re=re, datetime=datetime, pytz=SimpleNamespace(utc=datetime.timezone.utc)))["change_sets"]()
     assert adapter.plan["notes"]["last_batch_id"] == 10
     assert warned == [MACROS["_says_gap"](SimpleNamespace(**first))]
+    assert adapter.plan["report"]["held"] == warned[0]  # the ledger's row in cdc_runs, by which `delta-cdc status` goes
     assert adapter.kept["recorded"]["rows"] == rows
 
 

@@ -442,6 +442,22 @@ def test_status_knows_that_what_a_table_is_read_from_failed(tmp_path: Path, mode
     assert (row["state"], row["lag_seconds"]) == (state, None)
 
 
+@pytest.mark.parametrize(("status", "folder", "state"), [
+    ("held", "file:/l/invoice", "held"), ("held", "file:/l/invoice/2026", "held"), ("held", "file:/l/invoice_2", "ok"),
+    ("success", "file:/l/invoice", "ok"),  # mended since
+])  # fmt: skip
+def test_S4_status_tells_that_a_table_s_folder_has_a_gap(tmp_path: Path, status: str, folder: str, state: str) -> None:
+    read = load_project(project(tmp_path, source()))
+    first = {"feed": "shop", "folder": folder, "change_set": f"{folder}/s-12", "number": 12, "gap_after": 10, "waiting": 2}
+    said = [load()["_says_gap"](SimpleNamespace(**gap)) for gap in (first, {**first, "feed": "other"})]
+    told = {
+        "tables": [{"name": "shop.invoice", "folder": "file:/l/invoice"}], "holds": [], "quarantine": [],
+        "runs": [{"table": "cdc_change_sets", "status": status, "error": "\n".join(said) if status == "held" else None}],
+    }
+    (row,) = status_rows(read, told)
+    assert (row["state"], row["why"]) == (state, said[:1] if state == "held" else [])
+
+
 def test_status_says_once_what_keeps_all_tables_of_a_feed() -> None:
     rows = [{"table": f"shop.{name}", "state": "failed", "why": ["raw_shop: a change set is gone"]} for name in "abc"]
     rows.append({"table": "shop.d", "state": "paused", "why": ["paused: it moves"]})
