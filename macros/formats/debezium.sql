@@ -480,55 +480,76 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
 
 {#- A value, or an element of a list. semantic: the schema's {type, scale} of it. -#}
 {% macro _debezium_scalar(text, type, settings, semantic) %}
-  {%- set given, type = type, type | lower -%}  {#- to JSON, case makes a difference in names of fields -#}
-  {%- if type.startswith('decimal') or type.startswith('numeric') -%}
-    {%- if settings.decimal_handling != 'precise' -%}{{ return(delta_cdc._plain_value(text, type)) }}{%- endif -%}
-    {%- set scale = type.split(',')[1].rstrip(') ') | int if ',' in type else 0 -%}
-    {#- whole numbers come as such: MySQL's BIGINT UNSIGNED, Oracle's NUMBER(9) -#}
-    {{ return("try_cast(case when " ~ semantic ~ " is not null and " ~ semantic ~ ".type is null then " ~ text
-        ~ " when " ~ semantic ~ ".type = 'io.debezium.data.Bits' then " ~ delta_cdc._bits_as_number(text) ~ " else "
-        ~ delta_cdc._precise(text, semantic, scale) ~ " end as " ~ type ~ ")") }}
-  {%- elif type in ('date', 'timestamp', 'timestamp_ntz') -%}
-    {%- set unit = {'seconds': 1, 'millis': 1000, 'micros': 1000000, 'nanos': 1000000000}[settings.time_unit] -%}
-    {%- set per_second = "coalesce(case " ~ semantic
-          ~ ".type when 'io.debezium.time.Timestamp' then 1000 when 'org.apache.kafka.connect.data.Timestamp' then 1000"
-          ~ " when 'io.debezium.time.MicroTimestamp' then 1000000 when 'io.debezium.time.NanoTimestamp' then 1000000000 end, "
-          ~ unit ~ ")" -%}
-    {#- 24 digits: their product with a million, divided, still fits a decimal -#}
-    {%- set micros = "timestamp_micros(try_cast(floor(try_cast(" ~ text
-          ~ " as decimal(24, 0)) * 1000000 / " ~ per_second ~ ") as bigint))" -%}
-    {%- set is_date = semantic ~ ".type in ('io.debezium.time.Date', 'org.apache.kafka.connect.data.Date')" -%}
-    {%- if type == 'date' -%}
-      {#- a year is no day -#}
-      {%- set days = "date_from_unix_date(try_cast(" ~ text ~ " as int))" -%}
-      {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.time.Year', null, coalesce(if("
-          ~ semantic ~ ".type like '%Timestamp', cast(" ~ delta_cdc._in_utc(micros) ~ " as date), " ~ days
-          ~ "), try_cast(rtrim('Z', " ~ text ~ ") as date), cast("
-          ~ delta_cdc._in_utc(delta_cdc._of_parts(text, zoned=false)) ~ " as date)))") }}
-    {%- endif -%}
-    {%- set micros = "if(" ~ is_date ~ ", timestamp_micros(try_multiply(try_cast(" ~ text
-          ~ " as int), 86400000000L)), " ~ micros ~ ")" -%}
-    {#- io.debezium.time.IsoDate ends in Z and has no time, which Spark does not read -#}
-    {%- set written = "regexp_replace(" ~ text ~ ", '^([^T ]+)Z$', '$1T00:00:00Z')" -%}
-    {%- set parts = delta_cdc._of_parts(text, zoned=type == 'timestamp') -%}
-    {{ return("coalesce(" ~ (delta_cdc._in_utc(micros) if type == 'timestamp_ntz' else micros)
-        ~ ", " ~ delta_cdc._cast_text(written, type) ~ ", "
-        ~ (delta_cdc._in_utc(parts) if type == 'timestamp_ntz' else parts) ~ ")") }}
-  {%- elif type == 'binary' -%}
-    {{ return("if(" ~ semantic ~ ".type <=> 'io.debezium.data.Bits', unhex(" ~ delta_cdc._bits(text)
-        ~ "), try_to_binary(translate(" ~ text ~ ", '-_', '+/'), 'base64'))") }}
-  {%- elif type in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'float', 'real', 'double') -%}
-    {#- Oracle's FLOAT and INTEGER come as decimals -#}
-    {{ return("case when " ~ semantic ~ ".type = 'io.debezium.data.Bits' then try_cast("
-        ~ delta_cdc._bits_as_number(text) ~ " as " ~ type ~ ")"
-        ~ " when " ~ delta_cdc._is_decimal(semantic) ~ " or startswith(" ~ text ~ ", '{') then try_cast("
-        ~ delta_cdc._whole(delta_cdc._precise(text, semantic, 0), type) ~ " as " ~ type ~ ") else "
-        ~ delta_cdc._plain_value(text, type) ~ " end") }}
-  {%- elif type in ('string', 'text') and settings.decimal_handling == 'precise' -%}
+  {%- set word = type | lower -%}
+  {%- if word.startswith(('decimal', 'numeric')) and settings.decimal_handling == 'precise' -%}
+    {{ return(delta_cdc._debezium_decimal(text, word, semantic)) }}
+  {%- elif word == 'date' -%}
+    {{ return(delta_cdc._debezium_date(text, settings, semantic)) }}
+  {%- elif word in ('timestamp', 'timestamp_ntz') -%}
+    {{ return(delta_cdc._debezium_moment(text, word, settings, semantic)) }}
+  {%- elif word == 'binary' -%}
+    {{ return(delta_cdc._debezium_bytes(text, semantic)) }}
+  {%- elif word in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'float', 'real', 'double') -%}
+    {{ return(delta_cdc._debezium_number(text, word, semantic)) }}
+  {%- elif word in ('string', 'text') and settings.decimal_handling == 'precise' -%}
     {{ return("if(" ~ delta_cdc._is_decimal(semantic) ~ ", " ~ delta_cdc._precise_text(text, semantic) ~ ", " ~ text ~ ")") }}
   {%- endif -%}
-  {{ return(delta_cdc._plain_value(text, given)) }}
+  {{ return(delta_cdc._plain_value(text, type)) }}  {#- to JSON, case makes a difference in names of fields -#}
 {% endmacro %}
+
+{#- Whole numbers come as such: MySQL's BIGINT UNSIGNED, Oracle's NUMBER(9). -#}
+{% macro _debezium_decimal(text, type, semantic) -%}
+{%- set scale = type.split(',')[1].rstrip(') ') | int if ',' in type else 0 -%}
+try_cast(case when {{ semantic }} is not null and {{ semantic }}.type is null then {{ text }}
+    when {{ semantic }}.type = 'io.debezium.data.Bits' then {{ delta_cdc._bits_as_number(text) }}
+    else {{ delta_cdc._precise(text, semantic, scale) }} end as {{ type }})
+{%- endmacro %}
+
+{#- Oracle's FLOAT and INTEGER come as decimals. -#}
+{% macro _debezium_number(text, type, semantic) -%}
+case when {{ semantic }}.type = 'io.debezium.data.Bits' then try_cast({{ delta_cdc._bits_as_number(text) }} as {{ type }})
+    when {{ delta_cdc._is_decimal(semantic) }} or startswith({{ text }}, '{')
+      then try_cast({{ delta_cdc._whole(delta_cdc._precise(text, semantic, 0), type) }} as {{ type }})
+    else {{ delta_cdc._plain_value(text, type) }} end
+{%- endmacro %}
+
+{% macro _debezium_bytes(text, semantic) -%}
+if({{ semantic }}.type <=> 'io.debezium.data.Bits', unhex({{ delta_cdc._bits(text) }}),
+    try_to_binary(translate({{ text }}, '-_', '+/'), 'base64'))
+{%- endmacro %}
+
+{#- A day. A year is none. -#}
+{% macro _debezium_date(text, settings, semantic) -%}
+if({{ semantic }}.type <=> 'io.debezium.time.Year', null, coalesce(
+    if({{ semantic }}.type like '%Timestamp',
+      cast({{ delta_cdc._in_utc(delta_cdc._counted(text, settings, semantic)) }} as date),
+      date_from_unix_date(try_cast({{ text }} as int))),
+    try_cast(rtrim('Z', {{ text }}) as date),
+    cast({{ delta_cdc._in_utc(delta_cdc._of_parts(text, zoned=false)) }} as date)))
+{%- endmacro %}
+
+{#- A timestamp, or timestamp_ntz: counted, as days too, written, or told in parts. -#}
+{% macro _debezium_moment(text, type, settings, semantic) -%}
+{%- set counted -%}
+if({{ semantic }}.type in ('io.debezium.time.Date', 'org.apache.kafka.connect.data.Date'),
+    timestamp_micros(try_multiply(try_cast({{ text }} as int), 86400000000L)), {{ delta_cdc._counted(text, settings, semantic) }})
+{%- endset -%}
+{#- io.debezium.time.IsoDate ends in Z and has no time, which Spark does not read -#}
+{%- set written = "regexp_replace(" ~ text ~ ", '^([^T ]+)Z$', '$1T00:00:00Z')" -%}
+{%- set parts = delta_cdc._of_parts(text, zoned=type == 'timestamp') -%}
+coalesce({{ delta_cdc._in_utc(counted) if type == 'timestamp_ntz' else counted }},
+    {{ delta_cdc._cast_text(written, type) }},
+    {{ delta_cdc._in_utc(parts) if type == 'timestamp_ntz' else parts }})
+{%- endmacro %}
+
+{#- A number that counts from 1970 as a timestamp: in the unit that the schema tells, else in the settings'. Of 24 digits: their
+    product with a million, divided, still fits a decimal. -#}
+{% macro _counted(text, settings, semantic) -%}
+timestamp_micros(try_cast(floor(try_cast({{ text }} as decimal(24, 0)) * 1000000 / coalesce(
+    case {{ semantic }}.type when 'io.debezium.time.Timestamp' then 1000 when 'org.apache.kafka.connect.data.Timestamp' then 1000
+      when 'io.debezium.time.MicroTimestamp' then 1000000 when 'io.debezium.time.NanoTimestamp' then 1000000000 end,
+    {{ {'seconds': 1, 'millis': 1000, 'micros': 1000000, 'nanos': 1000000000}[settings.time_unit] }})) as bigint))
+{%- endmacro %}
 
 {#- A moment of `time.precision.mode` structured, an object of its parts, as a timestamp; null for what is none. zoned: false
     where the column has no time zone: then its clock in UTC, for of a text with an offset Spark takes the clock, too. -#}
@@ -551,81 +572,86 @@ if(startswith({{ text }}, '{'),
 
 
 {#- Debezium's Bits, in base64 and the lowest byte first, as hexadecimal digits with the highest first. -#}
-{% macro _bits(text) %}
-  {%- set bytes = "hex(try_to_binary(" ~ text ~ ", 'base64'))" -%}
-  {{ return("reverse(regexp_replace(" ~ bytes ~ ", '(.)(.)', '$2$1'))") }}
-{% endmacro %}
+{% macro _bits(text) -%}
+reverse(regexp_replace(hex(try_to_binary({{ text }}, 'base64')), '(.)(.)', '$2$1'))
+{%- endmacro %}
 
 
 {#- The same in decimal digits, of up to 128 bits; null beyond. -#}
-{% macro _bits_as_number(text) %}
-  {{ return("transform(array(" ~ delta_cdc._bits(text) ~ "), bytes -> "
-      ~ delta_cdc._of_hexadecimal("lpad(bytes, 32, '0')", 10) ~ ")[0]") }}
-{% endmacro %}
+{% macro _bits_as_number(text) -%}
+transform(array({{ delta_cdc._bits(text) }}), bytes -> {{ delta_cdc._of_hexadecimal("lpad(bytes, 32, '0')", 10) }})[0]
+{%- endmacro %}
 
 {#- What `bytes`, hexadecimal digits, tells as decimal digits; null for more than 32. padded: the same in 32 digits. base: 10, or
     -10 where the first half has a sign. -#}
-{% macro _of_hexadecimal(padded, base) %}
-  {{ return("cast(case when length(bytes) <= 32 then try_add(try_multiply(cast(conv(left("
-      ~ padded ~ ", 16), 16, " ~ base ~ ") as decimal(20, 0)), 18446744073709551616BD), cast(conv(right("
-      ~ padded ~ ", 16), 16, 10) as decimal(20, 0))) end as string)") }}
-{% endmacro %}
+{% macro _of_hexadecimal(padded, base) -%}
+cast(case when length(bytes) <= 32 then try_add(
+    try_multiply(cast(conv(left({{ padded }}, 16), 16, {{ base }}) as decimal(20, 0)), 18446744073709551616BD),
+    cast(conv(right({{ padded }}, 16), 16, 10) as decimal(20, 0))) end as string)
+{%- endmacro %}
 
 
 {#- A decimal of `decimal.handling.mode` precise as struct<digits: string, scale: int>: Kafka Connect's Decimal, or Debezium's
     VariableScaleDecimal with its own scale. scale: where no schema tells it. unscaled: a macro that reads the digits. -#}
-{% macro _unscaled_and_scale(text, semantic, scale, unscaled) %}
-  {%- set has_scale, number = "startswith(" ~ text ~ ", '{')", "try_parse_json(" ~ text ~ ")" -%}
-  {{ return("struct(" ~ unscaled("if(" ~ has_scale ~ ", try_variant_get(" ~ number ~ ", '$.value', 'string'), " ~ text ~ ")")
-      ~ " as digits, if(" ~ has_scale ~ ", cast(try_variant_get(" ~ number ~ ", '$.scale', 'decimal(4, 0)') as int), coalesce("
-      ~ semantic ~ ".scale, " ~ scale ~ ")) as scale)") }}
-{% endmacro %}
+{% macro _unscaled_and_scale(text, semantic, scale, unscaled) -%}
+{%- set has_scale, number = "startswith(" ~ text ~ ", '{')", "try_parse_json(" ~ text ~ ")" -%}
+struct({{ unscaled("if(" ~ has_scale ~ ", try_variant_get(" ~ number ~ ", '$.value', 'string'), " ~ text ~ ")") }} as digits,
+    if({{ has_scale }}, cast(try_variant_get({{ number }}, '$.scale', 'decimal(4, 0)') as int),
+      coalesce({{ semantic }}.scale, {{ scale }})) as scale)
+{%- endmacro %}
 
 {#- Such a decimal as text that Spark casts to a decimal: 2490E-2. -#}
-{% macro _precise(text, semantic, scale) %}
-  {{ return("transform(array(" ~ delta_cdc._unscaled_and_scale(text, semantic, scale, delta_cdc._unscaled)
-      ~ "), number -> concat(number.digits, 'E', -number.scale))[0]") }}
-{% endmacro %}
+{% macro _precise(text, semantic, scale) -%}
+transform(array({{ delta_cdc._unscaled_and_scale(text, semantic, scale, delta_cdc._unscaled) }}),
+    number -> concat(number.digits, 'E', -number.scale))[0]
+{%- endmacro %}
 
 {#- Such a decimal as people write it: 24.90. -#}
-{% macro _precise_text(text, semantic) %}
-  {%- set whole = "if(number.digits = '0', '0', concat(number.digits, repeat('0', -number.scale)))" -%}
-  {%- set padded = "lpad(ltrim('-', number.digits), greatest(length(ltrim('-', number.digits)), number.scale + 1), '0')" -%}
-  {{ return("transform(array(" ~ delta_cdc._unscaled_and_scale(text, semantic, 0, delta_cdc._unscaled_of_any_length)
-      ~ "), number -> if(number.scale <= 0, " ~ whole ~ ", concat(if(startswith(number.digits, '-'), '-', ''), left("
-      ~ padded ~ ", length(" ~ padded ~ ") - number.scale), '.', right(" ~ padded ~ ", number.scale))))[0]") }}
-{% endmacro %}
+{% macro _precise_text(text, semantic) -%}
+{%- set padded = "lpad(ltrim('-', number.digits), greatest(length(ltrim('-', number.digits)), number.scale + 1), '0')" -%}
+transform(array({{ delta_cdc._unscaled_and_scale(text, semantic, 0, delta_cdc._unscaled_of_any_length) }}),
+    number -> if(number.scale <= 0,
+      if(number.digits = '0', '0', concat(number.digits, repeat('0', -number.scale))),
+      concat(if(startswith(number.digits, '-'), '-', ''),
+        left({{ padded }}, length({{ padded }}) - number.scale), '.', right({{ padded }}, number.scale))))[0]
+{%- endmacro %}
 
 {#- Text with an exponent is no whole number to Spark, and one with something behind the point is none. -#}
 {% macro _whole(text, type) %}
+  {%- if type in ('float', 'real', 'double') %}{{ return(text) }}{% endif -%}
   {%- set whole = 'try_cast(number as decimal(38, 0))' -%}
-  {{ return(text if type in ('float', 'real', 'double') else 'transform(array(' ~ text ~ '), number -> if(try_cast(' ~ whole
+  {{ return('transform(array(' ~ text ~ '), number -> if(try_cast(' ~ whole
       ~ ' as decimal(38, 18)) = try_cast(number as decimal(38, 18)), ' ~ whole ~ ', null))[0]') }}
 {% endmacro %}
 
 
 {#- Kafka Connect's Decimal: the unscaled value in base64, big-endian two's complement, here up to 16 bytes, as decimal text. -#}
-{% macro _unscaled(base64_text) %}
-  {{ return("transform(array(hex(try_to_binary(" ~ base64_text ~ ", 'base64'))), bytes -> "
-      ~ delta_cdc._of_hexadecimal("lpad(bytes, 32, if(bytes >= '8', 'F', '0'))", -10) ~ ")[0]") }}
-{% endmacro %}
+{% macro _unscaled(base64_text) -%}
+transform(array(hex(try_to_binary({{ base64_text }}, 'base64'))),
+    bytes -> {{ delta_cdc._of_hexadecimal("lpad(bytes, 32, if(bytes >= '8', 'F', '0'))", -10) }})[0]
+{%- endmacro %}
 
 {#- The same of any length: Horner's scheme, six hexadecimal digits at a time, on limbs of nine decimal digits with the lowest
     first. A negative number is its complement and one. -#}
-{% macro _unscaled_of_any_length(base64_text) %}
-  {%- set complement = "if(bytes >= '8', translate(bytes, '0123456789ABCDEF', 'FEDCBA9876543210'), bytes)" -%}
-  {%- set parts = "regexp_extract_all(lpad(" ~ complement ~ ", cast(6 * ceil(length(bytes) / 6) as int), '0'), '.{6}', 0)" -%}
-  {%- set part = "cast(conv(part, 16, 10) as bigint) + if(bytes >= '8' and place = size(" ~ parts ~ ") - 1, 1, 0)" -%}
-  {%- set grown = "aggregate(limbs, struct(part as carry, cast(array() as array<bigint>) as done), (sum, limb) -> struct("
-        ~ "(limb * 16777216 + sum.carry) div 1000000000 as carry, array_append(sum.done, (limb * 16777216 + sum.carry) % 1000000000) as done),"
-        ~ " sum -> array_append(sum.done, sum.carry))" -%}
-  {%- set limbs = "aggregate(transform(" ~ parts ~ ", (part, place) -> " ~ part
-        ~ "), array(0L), (limbs, part) -> " ~ grown ~ ")" -%}
-  {%- set digits = "ltrim('0', array_join(transform(reverse(" ~ limbs ~ "), limb -> lpad(cast(limb as string), 9, '0')), ''))" -%}
-  {{ return("transform(array(hex(try_to_binary(" ~ base64_text
-      ~ ", 'base64'))), bytes -> if(bytes is null, null, concat(if(bytes >= '8', '-', ''),"
-      ~ " coalesce(nullif(" ~ digits ~ ", ''), '0'))))[0]") }}
-{% endmacro %}
+{% macro _unscaled_of_any_length(base64_text) -%}
+{%- set parts -%}
+regexp_extract_all(lpad(if(bytes >= '8', translate(bytes, '0123456789ABCDEF', 'FEDCBA9876543210'), bytes),
+    cast(6 * ceil(length(bytes) / 6) as int), '0'), '.{6}', 0)
+{%- endset -%}
+{%- set limbs -%}
+aggregate(
+    transform({{ parts }}, (part, place) -> cast(conv(part, 16, 10) as bigint)
+      + if(bytes >= '8' and place = size({{ parts }}) - 1, 1, 0)),
+    array(0L),
+    (limbs, part) -> aggregate(limbs, struct(part as carry, cast(array() as array<bigint>) as done),
+      (sum, limb) -> struct((limb * 16777216 + sum.carry) div 1000000000 as carry,
+        array_append(sum.done, (limb * 16777216 + sum.carry) % 1000000000) as done),
+      sum -> array_append(sum.done, sum.carry)))
+{%- endset -%}
+transform(array(hex(try_to_binary({{ base64_text }}, 'base64'))), bytes -> if(bytes is null, null,
+    concat(if(bytes >= '8', '-', ''), coalesce(nullif(ltrim('0',
+      array_join(transform(reverse({{ limbs }}), limb -> lpad(cast(limb as string), 9, '0')), '')), ''), '0'))))[0]
+{%- endmacro %}
 
 
 {#- schema.table (PostgreSQL, SQL Server, Oracle), db.table (MySQL), db.collection (MongoDB) or keyspace.table (Cassandra). -#}
@@ -638,5 +664,9 @@ from ({{ delta_cdc._debezium_envelopes(lines) }})
 
 {#- The first of these fields of `source` that there is; Vitess writes an empty `db`. -#}
 {% macro _debezium_source(names) -%}
-coalesce({% for name in names %}nullif(try_variant_get(envelope, '$.source.{{ name }}', 'string'), ''){{ ', ' if not loop.last }}{% endfor %})
+coalesce(
+{%- for name in names -%}
+  nullif(try_variant_get(envelope, '$.source.{{ name }}', 'string'), ''){{ ', ' if not loop.last }}
+{%- endfor -%}
+)
 {%- endmacro %}
