@@ -148,7 +148,7 @@ from (
       {%- for array in arrays %}
       coalesce(try_cast(envelope['{{ array }}'] as array<variant>), array()){{ ',' if not loop.last }}
       {%- endfor %}) as elements
-    from ({{ delta_cdc._lines_with(lines, 'envelope', 'try_cast(' ~ delta_cdc._json_in('message') ~ ' as map<string, variant>)') }})
+    from ({{ delta_cdc._lines_with(lines, 'envelope', delta_cdc._fields(delta_cdc._json_in('message'))) }})
   )
 )
   lateral view posexplode_outer(elements) as place, element
@@ -255,7 +255,12 @@ where not coalesce(image in ({{ befores }}) and image_below in ({{ afters }}), f
       if settings.get('spelled') else rows) }}
 {% endmacro %}
 
-{% macro _row_of(text) %}{{ return('try_cast(' ~ delta_cdc._json_in(text) ~ ' as map<string, string>)') }}{% endmacro %}
+{% macro _row_of(text) %}{{ return(delta_cdc._texts(delta_cdc._json_in(text))) }}{% endmacro %}
+
+
+{#- A variant's fields by their names, as texts or as variants; null where it is no object. -#}
+{% macro _texts(object) %}{{ return('try_cast(' ~ object ~ ' as map<string, string>)') }}{% endmacro %}
+{% macro _fields(object) %}{{ return('try_cast(' ~ object ~ ' as map<string, variant>)') }}{% endmacro %}
 
 
 {#- The row before an update, of `after` and `old`, which has the columns that changed: as MySQL's readers tell it. -#}

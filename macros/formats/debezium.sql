@@ -8,15 +8,17 @@
 -#}
 {% macro debezium_changes(lines, settings) -%}
 {%- set is_there = 'not coalesce(value in (' ~ delta_cdc._debezium_placeholders(settings.unavailable_value) ~ '), false)' -%}
+{%- set before -%}
+case op_code when 'c' then coalesce({{ delta_cdc._texts('old_key') }}, row_before)
+    when 'd' then coalesce({{ delta_cdc._with_key('row_before', settings) }}, {{ delta_cdc._texts('record_key') }})
+    else row_before end
+{%- endset -%}
 select
   batch_id, change_set, row_number, message,
   event is not null as parsed,
   op_code,
   {{ delta_cdc._columns_where(delta_cdc._with_key('row_after', settings), is_there) }} as after,
-  {{ delta_cdc._columns_where(
-      "case op_code when 'c' then coalesce(" ~ delta_cdc._texts('old_key') ~ ", row_before) when 'd' then coalesce("
-      ~ delta_cdc._with_key('row_before', settings) ~ ", " ~ delta_cdc._texts('record_key') ~ ") else row_before end",
-      is_there) }} as before,
+  {{ delta_cdc._columns_where(before, is_there) }} as before,
   case when coalesce(pg_position, offset) is not null or log <> ''
     then struct(log, coalesce(pg_position, offset) as offset, log_row as row) end as _position,
   {{ delta_cdc._arrival() }} as _arrival,
@@ -64,7 +66,7 @@ from (
           {%- if not settings.get('full_images') %}
           or (event.source.connector = 'scylla' and {{ delta_cdc._texts('before') }} is not null)
           {%- endif %}),
-        transform(array(try_cast(event.after as map<string, variant>)), told -> map_filter({{ delta_cdc._texts('after') }},
+        transform(array({{ delta_cdc._fields('event.after') }}), told -> map_filter({{ delta_cdc._texts('after') }},
           (name, value) -> value is not null or {{ delta_cdc._texts('before') }}[name] is not null
             or not is_variant_null(told[name])))[0],
         {{ delta_cdc._texts('after') }}) as row_after
@@ -99,8 +101,6 @@ from (
       ~ ", base64(" ~ literal ~ "), concat('[\"', base64(" ~ literal ~ "), '\"]'), lower(hex(" ~ literal ~ "))") }}
 {% endmacro %}
 
-{% macro _texts(row) %}{{ return('try_cast(' ~ row ~ ' as map<string, string>)') }}{% endmacro %}
-
 {#- An image, a map<string, string>, with the key columns that it does not have and the record's key has: YDB writes them there
     alone, and so ByLogicalTableRouter what tells shards apart. -#}
 {% macro _with_key(image, settings) %}
@@ -109,9 +109,10 @@ from (
     {%- do has.append("map_contains_key(" ~ image ~ ", " ~ delta_cdc.literal(key) ~ ")") -%}
   {%- endfor -%}
   {%- if not has -%}{{ return(image) }}{%- endif -%}
-  {{ return("if(record_key is null or (" ~ has | join(' and ') ~ "), " ~ image ~ ", map_concat(map_filter("
-      ~ delta_cdc._texts('record_key') ~ ", (name, value) -> name in (" ~ delta_cdc._literals(settings['keys'])
-      ~ ") and not map_contains_key(" ~ image ~ ", name)), " ~ image ~ "))") }}
+  {%- set of_record = delta_cdc._columns_where(delta_cdc._texts('record_key'), 'name in ('
+        ~ delta_cdc._literals(settings['keys']) ~ ') and not map_contains_key(' ~ image ~ ', name)') -%}
+  {{ return('if(record_key is null or (' ~ has | join(' and ') ~ '), ' ~ image ~ ', map_concat(' ~ of_record ~ ', ' ~ image
+      ~ '))') }}
 {% endmacro %}
 
 
@@ -129,8 +130,10 @@ struct<
 {%- set record_key = 'record_key' -%}
 {%- if settings['keys'] == ['_id'] -%}
   {#- a document's, where it is flattened: its delete has no `_id` unless `rewrite-with-id` is set -#}
-  {%- set record_key = "if(map_keys(try_cast(record_key as map<string, variant>)) = array('id'), to_variant_object(named_struct('_id', "
-        ~ "try_variant_get(record_key, '$.id', 'variant'))), record_key)" -%}
+  {%- set record_key -%}
+if(map_keys({{ delta_cdc._fields('record_key') }}) = array('id'),
+      to_variant_object(named_struct('_id', try_variant_get(record_key, '$.id', 'variant'))), record_key)
+  {%- endset -%}
 {%- endif -%}
 select batch_id, change_set, row_number, message, event, is_document,
   if(rows is null, event.after, rows[0]) as after, if(rows is null, event.before, rows[1]) as before,
@@ -170,10 +173,10 @@ from (
 {#- A row whose values are all cells, {value, set}, as one of values; a cell that is null or not set is of a column that the
     change does not have. Another row as it is. -#}
 {% macro _without_cells(row) -%}
-transform(array(map_filter(try_cast({{ row }} as map<string, variant>), (name, cell) -> not is_variant_null(cell))), cells ->
+transform(array(map_filter({{ delta_cdc._fields(row) }}, (name, cell) -> not is_variant_null(cell))), cells ->
         if(size(cells) > 0 and forall(map_values(cells), cell ->
-              coalesce(map_contains_key(try_cast(cell as map<string, variant>), 'value')
-                and size(array_except(map_keys(try_cast(cell as map<string, variant>)),
+              coalesce(map_contains_key({{ delta_cdc._fields('cell') }}, 'value')
+                and size(array_except(map_keys({{ delta_cdc._fields('cell') }}),
                     array('value', 'set', 'deletion_ts'))) = 0, false)),
           to_variant_object(transform_values(map_filter(cells, (name, cell) ->
                 not try_variant_get(cell, '$.set', 'boolean') <=> false),
@@ -186,8 +189,8 @@ transform(array(map_filter(try_cast({{ row }} as map<string, variant>), (name, c
     one of values; a cell that is null is of a column that the change does not have. One without cells (`cdc.output.format`
     advanced) as it is: a null there is one. -#}
 {% macro _without_values(row) -%}
-{%- set is_cell = "map_keys(try_cast(cell as map<string, variant>)) = array('value')" -%}
-transform(array(try_cast({{ row }} as map<string, variant>)), cells ->
+{%- set is_cell = 'map_keys(' ~ delta_cdc._fields('cell') ~ ") = array('value')" -%}
+transform(array({{ delta_cdc._fields(row) }}), cells ->
         if(cells is null
             or not (message rlike r'\.Cell\\?"' or coalesce(exists(map_values(cells), cell -> {{ is_cell }}), false)),
           {{ row }},
@@ -219,7 +222,7 @@ if({{ text }} rlike 'NaN|Infinity', regexp_replace({{ text }},
 {% macro _types_of_document(text) -%}
 {%- set is_date, is_decimal = "try_variant_get(value, '$[\"$date\"]', 'variant') is not null",
       "try_variant_get(value, '$[\"$numberDecimal\"]', 'variant') is not null" -%}
-transform_values(map_filter(try_cast(try_parse_json({{ delta_cdc._json_of_document(text) }}) as map<string, variant>),
+transform_values(map_filter({{ delta_cdc._fields('try_parse_json(' ~ delta_cdc._json_of_document(text) ~ ')') }},
         (name, value) -> {{ is_date }} or {{ is_decimal }}),
       (name, value) -> struct(if({{ is_date }}, 'org.apache.kafka.connect.data.Timestamp', null) as type,
         cast(null as int) as scale))
@@ -241,7 +244,7 @@ transform_values(map_filter(try_cast(try_parse_json({{ delta_cdc._json_of_docume
 {%- endif -%}
 {%- set images = [] -%}
 {%- for image in ('after', 'before', 'old_key', 'record_key') -%}
-  {%- do images.append('try_cast(' ~ image ~ ' as map<string, variant>)') -%}
+  {%- do images.append(delta_cdc._fields(image)) -%}
 {%- endfor -%}
 transform(array({{ 'if(semantic_types is null, null, ' if not decimals }}map_filter(coalesce({{ images | join(', ') }}),
     (name, value) ->
@@ -257,7 +260,7 @@ transform(array({{ 'if(semantic_types is null, null, ' if not decimals }}map_fil
     listed: the columns of the table, where it is of one. -#}
 {% macro _debezium_envelopes(lines, listed=[]) -%}
     {%- set has = "try_variant_get(envelope, '{}', 'variant') is not null" -%}
-    {%- set row = 'try_cast(payload as map<string, variant>)' -%}
+    {%- set row = delta_cdc._fields('payload') -%}
     {%- set envelope = 'case when is_row then ' ~ delta_cdc._debezium_wrapped(row, listed)
           ~ " when contains(message, '\"iodebeziumop') then " ~ delta_cdc._debezium_of_cloud_event(row) ~ ' else payload end' %}
     select * from (
@@ -278,7 +281,7 @@ transform(array({{ 'if(semantic_types is null, null, ' if not decimals }}map_fil
             and {{ has.format('$.event_count') }})  -- transaction metadata
         or (({{ has.format('$.ddl') }} or {{ has.format('$.tableChanges') }} or {{ has.format('$.historyRecord') }})
             and ({{ has.format('$.source') }} or {{ has.format('$.databaseName') }}))  -- a schema change
-        or map_keys(try_cast(envelope as map<string, variant>)) in (array('ts_ms'), array('resolved'))),  -- a heartbeat
+        or map_keys({{ delta_cdc._fields('envelope') }}) in (array('ts_ms'), array('resolved'))),  -- a heartbeat
       false))
 {%- endmacro %}
 
@@ -290,7 +293,8 @@ transform({{ fields }}, column -> transform(
           array(get(filter(column.fields, part -> part.field = 'value'
               and (exists(column.fields, other -> other.field = 'set') or column.name like '%.Cell')), 0)),
           cell -> struct(coalesce(cell.name, column.name, column.items.name || '[]') as type,
-            try_cast(coalesce(cell.parameters.scale, column.parameters.scale, column.items.parameters.scale) as int) as scale))[0])
+            try_cast(coalesce(cell.parameters.scale, column.parameters.scale, column.items.parameters.scale) as int)
+              as scale))[0])
 {%- endmacro %}
 
 
@@ -354,10 +358,10 @@ from (
 
 
 {#- Whether a variant holds, at a path, a row alone: columns of its table may have any name, `op`, `key` and `payload` too. -#}
-{% macro _debezium_is_row(value, path) %}
-  {{ return("(may_be_row and (try_variant_get(" ~ value ~ ", '" ~ path ~ ".__op', 'string') is not null or try_variant_get("
-      ~ value ~ ", '" ~ path ~ ".__deleted', 'string') is not null))") }}
-{% endmacro %}
+{% macro _debezium_is_row(value, path) -%}
+(may_be_row and (try_variant_get({{ value }}, '{{ path }}.__op', 'string') is not null
+            or try_variant_get({{ value }}, '{{ path }}.__deleted', 'string') is not null))
+{%- endmacro %}
 
 {#- The key before that a record's headers tell, JSON or the text of it: an object of headers, each its value or a list of such;
     names and values in turn (`kcat -J`); a list of {key, value} (`rpk topic consume`). -#}
@@ -375,26 +379,26 @@ transform(array(try_variant_get({{ record }}, '$.headers', 'variant')), headers 
 {%- endmacro %}
 
 {#- A part of a Kafka record that a tool wrote as text (`kcat -J`, which calls the value `payload`), as JSON. -#}
-{% macro _parsed(part) %}
-  {{ return("coalesce(if(has_texts and schema_of_variant(" ~ part ~ ") = 'STRING', try_parse_json(cast(" ~ part
-      ~ " as string)), null), " ~ part ~ ")") }}
-{% endmacro %}
+{% macro _parsed(part) -%}
+coalesce(if(has_texts and schema_of_variant({{ part }}) = 'STRING', try_parse_json(cast({{ part }} as string)), null), {{ part }})
+{%- endmacro %}
 
 {#- A key from beside its schema; one without a schema may have a column `payload`, whose value is no object. -#}
-{% macro _without_schema(key) %}
-  {%- set schema, payload = "try_variant_get(" ~ key ~ ", '$.schema', 'variant')",
-        "try_variant_get(" ~ key ~ ", '$.payload', 'variant')" -%}
-  {{ return("if(" ~ payload ~ " is null or (" ~ schema
-      ~ " is null and not schema_of_variant(" ~ payload ~ ") like 'OBJECT%'), " ~ key ~ ", " ~ payload ~ ")") }}
-{% endmacro %}
+{% macro _without_schema(key) -%}
+{%- set payload = 'try_variant_get(' ~ key ~ ", '$.payload', 'variant')" -%}
+if({{ payload }} is null
+      or (try_variant_get({{ key }}, '$.schema', 'variant') is null and not schema_of_variant({{ payload }}) like 'OBJECT%'),
+    {{ key }}, {{ payload }})
+{%- endmacro %}
 
 
 {#- The name of a log, or a place in one, as text that sorts as its number does, which gains digits:
     mysql-bin.999999, mysql-bin.1000000. -#}
-{% macro _padded(text) %}
-  {{ return("if(" ~ text ~ " rlike '^[^:]*[0-9]$', concat(regexp_extract("
-      ~ text ~ ", '^(.*?)[0-9]+$', 1), lpad(regexp_extract(" ~ text ~ ", '([0-9]+)$', 1), 20, '0')), " ~ text ~ ")") }}
-{% endmacro %}
+{% macro _padded(text) -%}
+if({{ text }} rlike '^[^:]*[0-9]$',
+      concat(regexp_extract({{ text }}, '^(.*?)[0-9]+$', 1), lpad(regexp_extract({{ text }}, '([0-9]+)$', 1), 20, '0')),
+      {{ text }})
+{%- endmacro %}
 
 
 {#- The envelope of a row without one, from its map<string, variant>: what begins with `__` is of the envelope, its transaction
@@ -421,7 +425,8 @@ transform(array({{ row }}), row -> to_variant_object(named_struct(
 {#- The envelope that a CloudEvent tells, from its map<string, variant>: its attributes are the fields of the envelope and of its
     source, without underscores; `iodebeziumtx…` those of the transaction. -#}
 {% macro _debezium_of_cloud_event(event) -%}
-{%- set image = "coalesce(try_variant_get(event['data'], '$.payload.{0}', 'variant'), try_variant_get(event['data'], '$.{0}', 'variant'))" -%}
+{%- set image = "coalesce(try_variant_get(event['data'], '$.payload.{0}', 'variant'), "
+      ~ "try_variant_get(event['data'], '$.{0}', 'variant'))" -%}
 transform(array({{ event }}), event -> to_variant_object(named_struct(
           'op', event['iodebeziumop'], 'after', {{ image.format('after') }}, 'before', {{ image.format('before') }},
           'transaction', named_struct('id', event['iodebeziumtxid'], 'total_order', event['iodebeziumtxtotalorder']),
@@ -439,8 +444,8 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
   {%- set semantic = delta_cdc._debezium_semantic(settings, column) -%}
   {%- if (type | lower).startswith('array<') -%}
     {%- set of_element = "struct(rtrim('[]', " ~ semantic ~ ".type) as type, " ~ semantic ~ ".scale as scale)" -%}
-    {{ return("if(endswith(" ~ semantic ~ ".type, '[]'), " ~ delta_cdc._debezium_list(text, type, settings, of_element) ~ ", "
-        ~ delta_cdc._plain_value(text, type) ~ ")") }}
+    {{ return('if(' ~ delta_cdc._is_list(semantic) ~ ', ' ~ delta_cdc._debezium_list(text, type, settings, of_element) ~ ', '
+        ~ delta_cdc._plain_value(text, type) ~ ')') }}
   {%- endif -%}
   {{ return(delta_cdc._debezium_scalar(text, type, settings, semantic)) }}
 {% endmacro %}
@@ -448,9 +453,9 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
 {#- A list whose elements the schema tells is null where one does not fit, and their texts are not those of a plain list. plain: SQL
     of what holds of that. -#}
 {% macro debezium_misfits(text, value, settings, column, plain) %}
-  {{ return('if(coalesce(endswith(' ~ delta_cdc._debezium_semantic(settings, column) ~ ".type, '[]'), false), " ~ text
-      ~ ' is not null and ' ~ value ~ ' is null, ' ~ plain ~ ')'
-      if (settings.column_types[column] | lower).startswith('array') else plain) }}
+  {%- if not (settings.column_types[column] | lower).startswith('array') %}{{ return(plain) }}{% endif -%}
+  {{ return('if(coalesce(' ~ delta_cdc._is_list(delta_cdc._debezium_semantic(settings, column)) ~ ', false), '
+      ~ text ~ ' is not null and ' ~ value ~ ' is null, ' ~ plain ~ ')') }}
 {% endmacro %}
 
 {#- By the type that is wanted alone, where the schema is not known any more. -#}
@@ -470,13 +475,16 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
   {{ return('coalesce(' ~ semantic ~ ', _semantic_types[' ~ delta_cdc.literal(old) ~ '])' if old else semantic) }}
 {% endmacro %}
 
+{#- SQL: whether it is of a list whose elements the schema tells. -#}
+{% macro _is_list(semantic) %}{{ return('endswith(' ~ semantic ~ ".type, '[]')") }}{% endmacro %}
+
 {#- A list, element by element; one that does not fit is none that is null. semantic: of an element. -#}
-{% macro _debezium_list(text, type, settings, semantic) %}
-  {%- set made = "transform(texts, text -> "
-        ~ delta_cdc._debezium_scalar('text', delta_cdc._spelled_type(type[6:-1]) | trim, settings, semantic) ~ ")" -%}
-  {{ return("transform(array(try_cast(try_parse_json(" ~ text ~ ") as array<string>)), texts -> transform(array(" ~ made
-      ~ "), made -> if(size(array_compact(texts)) = size(array_compact(made)), made, null))[0])[0]") }}
-{% endmacro %}
+{% macro _debezium_list(text, type, settings, semantic) -%}
+{%- set type_of_element = delta_cdc._spelled_type(type[6:-1]) | trim -%}
+transform(array(try_cast(try_parse_json({{ text }}) as array<string>)), texts -> transform(
+    array(transform(texts, text -> {{ delta_cdc._debezium_scalar('text', type_of_element, settings, semantic) }})),
+    made -> if(size(array_compact(texts)) = size(array_compact(made)), made, null))[0])[0]
+{%- endmacro %}
 
 {#- A value, or an element of a list. semantic: the schema's {type, scale} of it. -#}
 {% macro _debezium_scalar(text, type, settings, semantic) %}
@@ -567,7 +575,8 @@ if(startswith({{ text }}, '{'),
 {% macro _is_decimal(semantic) %}{{ return(delta_cdc._is_decimal_type(semantic ~ '.type')) }}{% endmacro %}
 
 {% macro _is_decimal_type(type) %}
-  {{ return("coalesce(" ~ type ~ " in ('io.debezium.data.VariableScaleDecimal', 'org.apache.kafka.connect.data.Decimal'), false)") }}
+  {{ return('coalesce(' ~ type
+      ~ " in ('io.debezium.data.VariableScaleDecimal', 'org.apache.kafka.connect.data.Decimal'), false)") }}
 {% endmacro %}
 
 

@@ -8,7 +8,7 @@
 {%- set fields = ['table', 'op_type', 'op_ts', 'current_ts', 'pos', 'primary_keys', 'tokens', 'csn', 'xid', 'before',
       'after'] -%}
 {%- set listed = fields | select('in', delta_cdc._known_columns(settings)) | list -%}
-{%- set flat = delta_cdc._columns_where('try_cast(operation as map<string, string>)',
+{%- set flat = delta_cdc._columns_where(delta_cdc._texts('operation'),
       'name not in (' ~ delta_cdc._literals(fields | reject('in', listed) | list) ~ ')') -%}
 {%- if listed -%}
   {#- a column of such a name, spelled otherwise, stands beside the field -#}

@@ -17,8 +17,8 @@ from ({{ delta_cdc._audit_rows(lines) }})
 
 {#- A row as a JSON object, or as the text of one. -#}
 {% macro _audit_row(row) %}
-  {{ return("coalesce(try_cast(" ~ row ~ " as map<string, string>), try_cast(try_parse_json(try_cast(" ~ row
-      ~ " as string)) as map<string, string>))") }}
+  {{ return('coalesce(' ~ delta_cdc._texts(row) ~ ', '
+      ~ delta_cdc._texts('try_parse_json(try_cast(' ~ row ~ ' as string))') ~ ')') }}
 {% endmacro %}
 
 
@@ -38,7 +38,6 @@ from ({{ delta_cdc._audit_rows(lines) }})
 {#- The rows with what they say, `body`, under supa_audit's names; an audit table made by hand has others, and a database that
     folds names has them in capitals. -#}
 {% macro _audit_rows(lines) -%}
-{%- set told = 'try_cast(' ~ delta_cdc._json_in('message') ~ ' as map<string, variant>)' -%}
 select *, struct(
     coalesce({{ delta_cdc._audit_number('ID') }}, {{ delta_cdc._audit_number('SEQ') }}) as id,
     coalesce(try_cast(row['TRANSACTION_ID'] as string), try_cast(row['TXID'] as string), try_cast(row['XACT_ID'] as string))
@@ -49,7 +48,7 @@ select *, struct(
     coalesce(row['RECORD'], row['NEW_ROW']) as record, coalesce(row['OLD_RECORD'], row['OLD_ROW']) as old_record) as body
 from (
   select * except (told), {{ delta_cdc._controls_in_upper('told', 'true') }} as row
-  from (select *, {{ told }} as told from {{ lines }})
+  from (select *, {{ delta_cdc._fields(delta_cdc._json_in('message')) }} as told from {{ lines }})
 )
 {%- endmacro %}
 
