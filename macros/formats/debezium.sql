@@ -37,18 +37,7 @@ from (
         when row_before is not null then 'd' end) as op_code,
     -- PostgreSQL gives [last commit, this change], also for the rows of an incremental snapshot, which have no lsn
     try_cast(try_variant_get(try_parse_json(event.source.sequence), '$[1]', 'string') as decimal(38, 0)) as pg_position,
-    -- MongoDB's place in its log is a second and a number in it; from 3.4 on its time is the wall's, which may be a moment behind
-    -- that second. A snapshot's row has -1, and the time of its telling. Of TiCDC's all else is the same in every message.
-    -- Cassandra's log is one node's, and each replica tells a write: what counts there and here is the write's time
-    -- Aurora DSQL's messages come in any order; that of its commits is their time
-    try_cast(coalesce(if(is_document and event.source.ord >= 0,
-          cast(event.source.ts_ms * 4294967296BD + event.source.ord as string), null),
-        if(event.source.connector = 'cassandra',
-          cast(coalesce(event.source.ts_us, try_multiply(event.source.ts_ms, 1000L)) as string), null),
-        if(event.source.connector = 'TiCDC', event.source.commit_ts, null),
-        if(event.source.connector is null and event.source.cluster is not null, cast(event.source.ts_ns as string), null),
-        event.source.lsn, event.source.pos, event.source.scn,
-        cast(serial_no - if(is_second_half, 1, 0) as string)) as decimal(38, 0)) as offset,
+    try_cast({{ delta_cdc._debezium_offset() }} as decimal(38, 0)) as offset,
     coalesce(if(event.source.connector = 'cassandra', null, {{ delta_cdc._padded('event.source.file') }}),
       concat_ws('/', {{ delta_cdc._padded('event.source.commit_lsn') }},
         {{ delta_cdc._padded('event.source.change_lsn') }})) as log,
@@ -59,20 +48,41 @@ from (
       -- have one position (K6), and what is deleted and created under one key is told apart by the ordinal
       cast(try_cast(event.source.event_serial_no as int) as bigint) as serial_no,
       event.op in ('c', 'd') and try_cast(event.source.event_serial_no as int) % 2 = 0 as is_second_half,
-      -- Spanner tells the key and what was modified, if not the whole row: what is null before and after is not told. So does
-      -- ScyllaDB beside a row before (`only-updated`), which with `full_images` is whole; a cell with a null in it tells one
-      if(event.op = 'u' and ((event.source.connector = 'spanner'
-            and not coalesce(startswith(event.source.value_capture_type, 'NEW_ROW'), false))
-          {%- if not settings.get('full_images') %}
-          or (event.source.connector = 'scylla' and {{ delta_cdc._texts('before') }} is not null)
-          {%- endif %}),
-        transform(array({{ delta_cdc._fields('event.after') }}), told -> map_filter({{ delta_cdc._texts('after') }},
-          (name, value) -> value is not null or {{ delta_cdc._texts('before') }}[name] is not null
-            or not is_variant_null(told[name])))[0],
-        {{ delta_cdc._texts('after') }}) as row_after
+      {{ delta_cdc._debezium_row_after(settings) }} as row_after
     from ({{ delta_cdc._debezium_events(lines, settings) }})
   )
 )
+{%- endmacro %}
+
+
+{#- The place in a log that the source tells, as digits. MongoDB's is a second and a number in it; from 3.4 on its time is the
+    wall's, which may be a moment behind that second. A snapshot's row has -1, and the time of its telling. Of TiCDC's all else
+    than the commit is the same in every message. Cassandra's log is one node's, and each replica tells a write: what counts there
+    and here is the write's time. Aurora DSQL's messages come in any order; that of its commits is their time. -#}
+{% macro _debezium_offset() -%}
+coalesce(
+      if(is_document and event.source.ord >= 0,
+        cast(event.source.ts_ms * 4294967296BD + event.source.ord as string), null),
+      if(event.source.connector = 'cassandra',
+        cast(coalesce(event.source.ts_us, try_multiply(event.source.ts_ms, 1000L)) as string), null),
+      if(event.source.connector = 'TiCDC', event.source.commit_ts, null),
+      if(event.source.connector is null and event.source.cluster is not null, cast(event.source.ts_ns as string), null),
+      event.source.lsn, event.source.pos, event.source.scn, cast(serial_no - if(is_second_half, 1, 0) as string))
+{%- endmacro %}
+
+{#- The row after a change, a map<string, string>. Spanner tells the key and what was modified, if not the whole row: what is null
+    before and after is not told. So does ScyllaDB beside a row before (`only-updated`), which with `full_images` is whole; a cell
+    with a null in it tells one. -#}
+{% macro _debezium_row_after(settings) -%}
+{%- set before, after = delta_cdc._texts('before'), delta_cdc._texts('after') -%}
+if(event.op = 'u' and ((event.source.connector = 'spanner'
+          and not coalesce(startswith(event.source.value_capture_type, 'NEW_ROW'), false))
+        {%- if not settings.get('full_images') %}
+        or (event.source.connector = 'scylla' and {{ before }} is not null)
+        {%- endif %}),
+      transform(array({{ delta_cdc._fields('event.after') }}), told -> map_filter({{ after }},
+        (name, value) -> value is not null or {{ before }}[name] is not null or not is_variant_null(told[name])))[0],
+      {{ after }})
 {%- endmacro %}
 
 {#- What a value that is not known is written as, by its type (UnchangedToastedPlaceholder.java of Debezium): as
