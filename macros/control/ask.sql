@@ -37,35 +37,21 @@
 {% macro _status() %}
   {%- set ledger, runs, holds = delta_cdc._ledger(), delta_cdc._runs_relation(), delta_cdc.holds_relation() -%}
   {%- set out = {'tables': [], 'runs': [], 'quarantine': [], 'holds': []} -%}
-  {%- set untold, with_marks, never_held, models = [], [], [], {} -%}
-  {%- set feeds = [] -%}
-  {%- for node in graph.sources.values() if delta_cdc._cdc_meta(node) is not none -%}
-    {%- set settings = delta_cdc._table_settings(node) -%}
-    {%- if delta_cdc._has_model(settings, 'staging') %}{% do feeds.append(settings) %}{% endif -%}
-  {%- endfor -%}
-  {%- for settings in feeds -%}
+  {%- set tables, untold, may_be_marked = delta_cdc._tables_to_look_at(), [], [] -%}
+  {%- for settings in tables -%}
     {%- set staging = delta_cdc._model_of(settings, 'staging') -%}
-    {%- set final = delta_cdc._model_of(settings, 'final') if delta_cdc._has_model(settings, 'final') else none -%}
-    {%- for name in delta_cdc._names_in_holds(staging) -%}
-      {%- do models.update({name: delta_cdc.model_name(settings, 'staging')}) -%}
-      {%- if not delta_cdc.may_be_held(settings) %}{% do never_held.append(name) %}{% endif -%}
-    {%- endfor -%}
     {%- set state = delta_cdc.progress(staging) -%}
     {%- if state.exists -%}
-      {%- set staged, written = adapter.table_statistics(staging, '_cdc_occurred_at'), adapter.table_statistics(final) -%}
-      {%- set marked = adapter.table_state(final).properties.get('delta.enableDeletionVectors') == 'true' -%}
-      {%- do out.tables.append({'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'batch_id': state.batch_id,
-            'folder': delta_cdc.qualified_folder(settings), 'changes': staged.get('rows'),
-            'newest': delta_cdc._moment_as_json(staged.get('highest')), 'files': written.get('files'),
-            'final_rows': written.get('rows'), 'final_rows_are_exact': not marked}) -%}
-      {%- set is_revised = state.notes.get('revised_in') is not none -%}
-      {%- set is_marked = is_revised or state.notes.get('quarantined', false) -%}
-      {%- if is_marked or 'delta_cdc.keys' in state.properties %}{% do with_marks.append(staging) %}{% endif -%}
+      {%- set staged = adapter.table_statistics(staging, '_cdc_occurred_at') -%}
+      {%- do out.tables.append(delta_cdc._status_of_table(settings, state, staged)) -%}
+      {%- set is_marked = state.notes.get('revised_in') is not none or state.notes.get('quarantined', false) -%}
+      {%- if is_marked or 'delta_cdc.keys' in state.properties %}{% do may_be_marked.append(staging) %}{% endif -%}
       {#- statistics tell of what cannot be used too -#}
       {%- set is_told = staged.get('highest') is not none and not is_marked -%}
       {%- if staged.get('rows') and not is_told and '_cdc_occurred_at' in state.columns -%}
         {%- do untold.append('select ' ~ (out.tables | length - 1) ~ ' as place, '
-              ~ delta_cdc.json_of('struct(max(_cdc_occurred_at) as newest)') ~ ' as told from ' ~ staging ~ ' where _cdc_error is null') -%}
+              ~ delta_cdc.json_of('struct(max(_cdc_occurred_at) as newest)') ~ ' as told from ' ~ staging
+              ~ ' where _cdc_error is null') -%}
       {%- endif -%}
     {%- endif -%}
   {%- endfor -%}
@@ -74,22 +60,7 @@
       {%- do out.tables[row.place].update(fromjson(row.told)) -%}
     {%- endfor -%}
   {%- endif -%}
-  {%- set sets = {} -%}
-  {%- if out.tables -%}
-    {%- for row in adapter.query_rows('select batch_id, change_set, unit from ' ~ ledger
-          ~ ' where batch_id in (' ~ out.tables | map(attribute='batch_id') | join(', ') ~ ')') -%}
-      {%- do sets.update({row.batch_id: row}) -%}
-    {%- endfor -%}
-  {%- endif -%}
-  {%- for row in out.tables -%}
-    {%- set found, settings = sets.get(row.batch_id, {}), row.pop('settings') -%}
-    {%- if found.get('unit') in ('retract', 'replay', 'erase') -%}  {#- what was loaded before it -#}
-      {%- set before = delta_cdc._change_sets_above(ledger, -1, settings.feed, delta_cdc.qualified_folder(settings)) -%}
-      {%- set found = adapter.query_rows('select max_by(change_set, batch_id) as change_set from (' ~ before
-            ~ ') where batch_id < ' ~ row.batch_id)[0] -%}
-    {%- endif -%}
-    {%- do row.update({'change_set': found.get('change_set')}) -%}
-  {%- endfor -%}
+  {%- do delta_cdc._tell_change_sets(out.tables, ledger) -%}
   {%- if adapter.table_state(runs).exists -%}
     {#- when a table was loaded: a run that failed took no batch -#}
     {%- do out.update({'runs': delta_cdc._of_models(
@@ -100,18 +71,60 @@
     {#- no run counts what is retracted later or has other keys (K8), nor what is of no table in a feed that mixes tables; and one
         that was killed counted nothing -#}
     {%- set quarantine = delta_cdc._control_relation('cdc_quarantine') -%}
-    {%- if (with_marks or out.runs | selectattr('rows_quarantined') | list
+    {%- if (may_be_marked or out.runs | selectattr('rows_quarantined') | list
             or delta_cdc._loading_tables() | selectattr('table', 'undefined') | list)
           and adapter.get_relation(quarantine.database, quarantine.schema, quarantine.identifier) is not none -%}
       {%- do out.update({'quarantine': adapter.query_rows('select feed, source_table, error, count(*) as n from '
               ~ quarantine ~ ' group by all order by all')}) -%}
     {%- endif -%}
   {%- endif -%}
-  {%- if adapter.table_state(holds).exists -%}
-    {%- do out.update({'holds': adapter.query_rows('select `table`, batch_id, change_set, reason from ' ~ holds
-            ~ ' where accepted_at is null order by batch_id') | rejectattr('table', 'in', never_held) | list}) -%}
-    {%- for hold in out.holds if hold['table'] in models %}{% do hold.update({'table': models[hold['table']]}) %}{% endfor -%}
+  {%- if adapter.table_state(holds).exists %}{% do out.update({'holds': delta_cdc._status_of_holds(holds, tables)}) %}{% endif -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{#- A row of `tables`, with its `settings`. state: its staging's progress. staged: what the log tells of staging. -#}
+{% macro _status_of_table(settings, state, staged) %}
+  {%- set final = delta_cdc._model_of(settings, 'final') if delta_cdc._has_model(settings, 'final') else none -%}
+  {%- set written = adapter.table_statistics(final) -%}
+  {%- set deletes_by_marks = adapter.table_state(final).properties.get('delta.enableDeletionVectors') == 'true' -%}
+  {{ return({'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'batch_id': state.batch_id,
+      'folder': delta_cdc.qualified_folder(settings), 'changes': staged.get('rows'),
+      'newest': delta_cdc._moment_as_json(staged.get('highest')), 'files': written.get('files'),
+      'final_rows': written.get('rows'), 'final_rows_are_exact': not deletes_by_marks}) }}
+{% endmacro %}
+
+{#- Puts the change set to which each table has come in place of its `settings`. rows: as of `_status_of_table`. -#}
+{% macro _tell_change_sets(rows, ledger) %}
+  {%- set sets = {} -%}
+  {%- if rows -%}
+    {%- for row in adapter.query_rows('select batch_id, change_set, unit from ' ~ ledger
+          ~ ' where batch_id in (' ~ rows | map(attribute='batch_id') | join(', ') ~ ')') -%}
+      {%- do sets.update({row.batch_id: row}) -%}
+    {%- endfor -%}
   {%- endif -%}
+  {%- for row in rows -%}
+    {%- set found, settings = sets.get(row.batch_id, {}), row.pop('settings') -%}
+    {%- if found.get('unit') in ('retract', 'replay', 'erase') -%}  {#- what was loaded before it -#}
+      {%- set before = delta_cdc._change_sets_above(ledger, -1, settings.feed, delta_cdc.qualified_folder(settings)) -%}
+      {%- set found = adapter.query_rows('select max_by(change_set, batch_id) as change_set from (' ~ before
+            ~ ') where batch_id < ' ~ row.batch_id)[0] -%}
+    {%- endif -%}
+    {%- do row.update({'change_set': found.get('change_set')}) -%}
+  {%- endfor -%}
+{% endmacro %}
+
+{#- The open holds of these tables, by the names of their models, and of tables that are none of them. -#}
+{% macro _status_of_holds(holds, tables) %}
+  {%- set models, never_held = {}, [] -%}
+  {%- for settings in tables -%}
+    {%- for name in delta_cdc._names_in_holds(delta_cdc._model_of(settings, 'staging')) -%}
+      {%- do models.update({name: delta_cdc.model_name(settings, 'staging')}) -%}
+      {%- if not delta_cdc.may_be_held(settings) %}{% do never_held.append(name) %}{% endif -%}
+    {%- endfor -%}
+  {%- endfor -%}
+  {%- set out = adapter.query_rows('select `table`, batch_id, change_set, reason from ' ~ holds
+        ~ ' where accepted_at is null order by batch_id') | rejectattr('table', 'in', never_held) | list -%}
+  {%- for hold in out if hold['table'] in models %}{% do hold.update({'table': models[hold['table']]}) %}{% endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
