@@ -165,9 +165,8 @@
         if column not in settings['keys'] and column | lower in there -%}
     {%- do values.append(column) -%}
   {%- endfor -%}
-  {%- set held = delta_cdc.holds_of(table.staging) | selectattr('accepted_at', 'none') | map(attribute='batch_id') | list
-        if delta_cdc.may_be_held(settings) else [] -%}
-  {%- set is_held = 'c._cdc_batch_id >= ' ~ held | min if held else 'false' -%}
+  {%- set held = delta_cdc._open_holds(settings, table.staging) -%}
+  {%- set is_held = 'c._cdc_batch_id >= ' ~ held[0].batch_id if held else 'false' -%}
   {%- set newest = "coalesce(_cdc_counts_as <> 'T' and _cdc_place = max(if(_cdc_counts_as <> 'T', _cdc_place, null))"
         ~ ' over (partition by _cdc_entity), false)' -%}
   {%- set told -%}

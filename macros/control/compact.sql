@@ -223,7 +223,7 @@ from {{ below }} where _cdc_op = 'T'
       {%- do problems.append('columns of it were renamed (' ~ settings.renamed_in_staging.keys() | join(', ') ~ ')') -%}
     {%- endif -%}
     {%- set final = delta_cdc._model_of(settings, 'final') -%}
-    {%- if delta_cdc.may_be_held(settings) and delta_cdc.holds_of(table.staging) | selectattr('accepted_at', 'none') | list -%}
+    {%- if delta_cdc._open_holds(settings, table.staging) -%}
       {%- do problems.append('a change set of it is held') -%}
     {%- elif delta_cdc.progress(final).batch_id < state.committed -%}
       {%- do problems.append('final has not taken all that is staged: run `dbt run` first') -%}

@@ -33,6 +33,11 @@
   {{ return(delta_cdc._all_holds(holds) | selectattr('table', 'in', delta_cdc._names_in_holds(staging)) | list) }}
 {% endmacro %}
 
+{#- The open ones of a table; none where it has no setting that holds. -#}
+{% macro _open_holds(settings, staging) %}
+  {{ return(delta_cdc.holds_of(staging) | selectattr('accepted_at', 'none') | list if delta_cdc.may_be_held(settings) else []) }}
+{% endmacro %}
+
 {#- Those of all tables; none where there is no table of holds. -#}
 {% macro _all_holds(holds) %}
   {{ return(adapter.cached_query(holds, 'select * from ' ~ holds ~ ' order by batch_id')) }}
@@ -43,8 +48,7 @@
     warn: say so where something is held. -#}
 {% macro let_through(settings, staging, warn=true) %}
   {%- set staged = delta_cdc.progress(staging) -%}
-  {%- set held = delta_cdc.holds_of(staging) | selectattr('accepted_at', 'none') | list
-        if delta_cdc.may_be_held(settings) and staged.exists else [] -%}
+  {%- set held = delta_cdc._open_holds(settings, staging) if staged.exists else [] -%}
   {%- if not held -%}{{ return({'staging': staging, 'staged': staged, 'held': none}) }}{%- endif -%}
   {%- set first = dict(held[0], number=held | length) -%}
   {%- do staged.update({'committed': [staged.committed, first.batch_id - 1] | min}) -%}
