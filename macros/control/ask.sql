@@ -266,7 +266,7 @@ select coalesce({{ 'e.entity, ' if keys_table }}{{ delta_cdc._own_entity(setting
   {#- with the alias: a key may be named row #}
   {%- set shown = adapter.query_rows('select ' ~ delta_cdc.json_of('struct(r.*)') ~ ' as row from ' ~ rows ~ ' order by '
         ~ (delta_cdc.column_list(settings['keys'] or [], 'r.') or '1') ~ ' limit ' ~ limit) | map(attribute='row') | list -%}
-  {%- set number = shown | length if shown | length < limit else adapter.query_rows('select count(*) as n from ' ~ rows)[0].n -%}
+  {%- set number = shown | length if shown | length < limit else delta_cdc._number_of(rows) -%}
   {%- do print(tojson({'rows': shown, 'number': number})) -%}
 {% endmacro %}
 

@@ -75,7 +75,7 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
   {%- endfor %}{% if by_field %} _cdc_op = 'R',{% endif %} _cdc_missing = array()
   {%- endset -%}
   {%- set done = delta_cdc._write(table.staging, sql, {}) -%}
-  {%- set left = adapter.query_rows('select count(*) as n from ' ~ below)[0].n -%}
+  {%- set left = delta_cdc._number_of(below) -%}
   {%- do print('table ' ~ table.name ~ ': ' ~ done.rows_deleted ~ ' changes folded away, ' ~ left
         ~ ' stay, up to the horizon ' ~ cut.at ~ '. A change at or below it is too late from now on.') -%}
 {% endmacro %}

@@ -54,14 +54,13 @@ when not matched and not s._cdc_goes then insert ({{ delta_cdc.column_list(keys)
     {%- do print('out of reach: ' ~ set.change_set ~ ' (batch ' ~ set.batch_id ~ '), as it was landed') -%}
   {%- endfor -%}
   {#- of an unknown operation the old key was not read -#}
-  {%- set unread = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where '
-        ~ delta_cdc._has_no_key(settings) ~ " or _cdc_error = 'unknown_operation'")[0].n -%}
+  {%- set unread = delta_cdc._number_of(table.staging ~ ' where ' ~ delta_cdc._has_no_key(settings)
+        ~ " or _cdc_error = 'unknown_operation'") -%}
   {%- if unread -%}
     {%- do print('not looked into: ' ~ unread
           ~ ' quarantined rows of the table that do not tell all of their keys (see cdc_quarantine)') -%}
   {%- endif -%}
-  {%- set nameless = 0 if raw is none
-        else adapter.query_rows('select count(*) as n from ' ~ raw ~ ' where source_table is null')[0].n -%}
+  {%- set nameless = 0 if raw is none else delta_cdc._number_of(raw ~ ' where source_table is null') -%}
   {%- if nameless -%}
     {%- do print('not looked into: ' ~ nameless ~ ' messages in ' ~ raw ~ ' that name no table (see cdc_quarantine)') -%}
   {%- endif -%}
@@ -119,8 +118,8 @@ group by all
     is no argument. staging: name of the model. -#}
 {% macro erasable(staging) %}
   {%- do delta_cdc._look_at_erasure(staging) -%}
-  {%- do print(tojson({'changes': adapter.query_rows('select count(*) as n from cdc_changes_of_row')[0].n,
-        'keys': adapter.query_rows('select count(*) as n from cdc_keys_of_row')[0].n})) -%}
+  {%- do print(tojson({'changes': delta_cdc._number_of('cdc_changes_of_row'),
+        'keys': delta_cdc._number_of('cdc_keys_of_row')})) -%}
 {% endmacro %}
 
 
@@ -144,8 +143,8 @@ group by all
 
   {%- set batches = delta_cdc.view_row(table, erasing=true) -%}
   {%- if not batches -%}
-    {%- set known = adapter.query_rows('select count(*) as n from cdc_named_key cross join '
-          ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc.all_quoted(keys), none))[0].n -%}
+    {%- set known = delta_cdc._number_of('cdc_named_key cross join '
+          ~ delta_cdc._erased_keys(table.staging) ~ ' where ' ~ delta_cdc._is_erased(delta_cdc.all_quoted(keys), none)) -%}
     {%- if not known %}{% do delta_cdc.refuse_unknown_key(table) %}{% endif -%}
   {%- else -%}
     {%- set final = delta_cdc.progress(delta_cdc._model_of(settings, 'final')) -%}

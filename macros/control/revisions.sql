@@ -22,8 +22,7 @@
 {% macro _revision_wants_rebuild(settings, staging, done) %}
   {%- if not delta_cdc.has_entities(settings) -%}{{ return(true) }}{%- endif -%}
   {%- set all_keys = "_cdc_op = 'T'" ~ (" or _cdc_error = 'erased'" if settings.key_changes else '') -%}
-  {{ return(adapter.query_rows('select count(*) as n from ' ~ staging ~ ' where _cdc_revised_in > ' ~ done
-      ~ ' and (' ~ all_keys ~ ')')[0].n > 0) }}
+  {{ return(delta_cdc._number_of(staging ~ ' where _cdc_revised_in > ' ~ done ~ ' and (' ~ all_keys ~ ')') > 0) }}
 {% endmacro %}
 
 
@@ -51,8 +50,8 @@
     {%- if table.name in homes or not homes -%}
       {%- do delta_cdc._refuse_restored(table.staging, delta_cdc.progress(table.staging)) -%}
     {%- endif -%}
-    {%- set counted = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id
-          ~ " and not _cdc_error <=> 'retracted'")[0].n -%}
+    {%- set counted = delta_cdc._number_of(table.staging ~ ' where _cdc_batch_id = ' ~ batch_id
+          ~ " and not _cdc_error <=> 'retracted'") -%}
     {%- if counted -%}{%- do to_mark.append(table) -%}{%- endif -%}
   {%- endfor -%}
   {%- if found.status == 'retracted' and not to_mark -%}
@@ -90,8 +89,7 @@
 {% macro _retract_from(ledger, table, batch_id, revision) %}
   {#- rows that `replay` may still make usable count too -#}
   {%- set usable = 'not coalesce(_cdc_error in ' ~ delta_cdc._errors_for_good() ~ ', false)' -%}
-  {%- set some = adapter.query_rows('select count(*) as n from ' ~ table.staging ~ ' where _cdc_batch_id = ' ~ batch_id
-        ~ ' and ' ~ usable)[0].n -%}
+  {%- set some = delta_cdc._number_of(table.staging ~ ' where _cdc_batch_id = ' ~ batch_id ~ ' and ' ~ usable) -%}
   {%- set young = (table.settings.joined_after or {}).keys() | list -%}
   {#- listed since, perhaps: the retracted row says nothing of them -#}
   {%- set columns = delta_cdc._staging_columns(table.settings) -%}
@@ -253,6 +251,10 @@ when matched then update set
 {% endmacro %}
 
 
+{#- How many rows there are in a relation. rows: what stands behind `from`. -#}
+{% macro _number_of(rows) %}{{ return(adapter.query_rows('select count(*) as n from ' ~ rows)[0].n) }}{% endmacro %}
+
+
 {#- The batches of a feed that were taken back. -#}
 {% macro _retracted_batches(feed) %}
   {%- set ledger = delta_cdc._model_relation('cdc_change_sets') -%}
@@ -273,7 +275,7 @@ when matched then update set
     {%- set its_row = 'batch_id = ' ~ recorded ~ ' and feed = ' ~ delta_cdc.literal(feed)
           ~ ' and unit = ' ~ delta_cdc.literal(unit) ~ ' and change_set = ' ~ delta_cdc.literal(unit ~ ' ' ~ subject) -%}
     {%- set marked = 'batch_id = ' ~ retracted ~ " and status = 'retracted'" if retracted is not none else 'false' -%}
-    {%- set there = adapter.query_rows('select count(*) as n from ' ~ ledger ~ ' where ' ~ its_row ~ ' or ' ~ marked)[0].n -%}
+    {%- set there = delta_cdc._number_of(ledger ~ ' where ' ~ its_row ~ ' or ' ~ marked) -%}
     {%- if there == (1 if retracted is none else 2) %}{{ return(recorded) }}{% endif -%}
   {%- endif -%}
   {%- set revision = [recorded, taken] | max + 1 -%}
