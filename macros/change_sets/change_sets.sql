@@ -20,19 +20,7 @@
   {%- set last = recorded if forgotten is none else [recorded, delta_cdc._highest_batch_of_tables()] | max -%}
   {%- set above = delta_cdc._recent_batches_above(last) -%}
   {%- do adapter.tune_for([] if lost else [this]) -%}
-  {%- set patterns = [] -%}
-  {%- set newest = {} if lost else delta_cdc._newest_names(feeds) -%}
-  {%- for feed in feeds.values() -%}
-    {#- the commits of a Delta table: twenty digits, and no checkpoint or checksum -#}
-    {%- set names = '?' * 20 ~ '.json' if feed.file_format == 'delta'
-          else '*/*' if feed.unit == 'folder' else '**' if feed.sub_folders else '*' -%}
-    {%- for table in (feed.tables if '{table}' in feed.location else ['']) -%}
-      {%- do patterns.append({'feed': feed.feed, 'folder': delta_cdc._folder_of_change_sets(feed, table), 'names': names,
-            'after': newest.get(feed.feed, {})}) -%}
-    {%- endfor -%}
-  {%- endfor -%}
-  {#- a feed that cannot be listed fails in its own models: pending_change_sets -#}
-  {%- do adapter.remember('unlisted', adapter.create_listing_view('cdc_listing', patterns)) -%}
+  {%- do delta_cdc._list_change_sets(feeds, {} if lost else delta_cdc._newest_names(feeds)) -%}
   {%- set now = "timestamp'" ~ modules.datetime.datetime.now(modules.pytz.utc).strftime('%Y-%m-%d %H:%M:%S.%f') ~ "+00:00'" -%}
   {%- set sql = delta_cdc._new_change_sets(feeds, known, last, now, above if forgotten is none else none) -%}
   {#- what is counted, what is written and what the other models are told are the rows of one moment -#}
@@ -72,6 +60,23 @@
         'report': {'rows_read': new, 'first_batch_id': last + 1, 'last_batch_id': last + new, 'held': gaps | join('\n')},
       }) -%}
   {{ return(sql) }}
+{% endmacro %}
+
+
+{#- The view `cdc_listing` of what lies in the feeds' folders. newest: as of `_newest_names`. A feed that cannot be listed fails
+    in its own models: `pending_change_sets`. -#}
+{% macro _list_change_sets(feeds, newest) %}
+  {%- set patterns = [] -%}
+  {%- for feed in feeds.values() -%}
+    {#- the commits of a Delta table: twenty digits, and no checkpoint or checksum -#}
+    {%- set names = '?' * 20 ~ '.json' if feed.file_format == 'delta'
+          else '*/*' if feed.unit == 'folder' else '**' if feed.sub_folders else '*' -%}
+    {%- for table in (feed.tables if '{table}' in feed.location else ['']) -%}
+      {%- do patterns.append({'feed': feed.feed, 'folder': delta_cdc._folder_of_change_sets(feed, table), 'names': names,
+            'after': newest.get(feed.feed, {})}) -%}
+    {%- endfor -%}
+  {%- endfor -%}
+  {%- do adapter.remember('unlisted', adapter.create_listing_view('cdc_listing', patterns)) -%}
 {% endmacro %}
 
 
@@ -171,27 +176,7 @@ with listed as (
 change_sets as (
 {%- for feed in feeds.values() %}
   {{ 'union all' if not loop.first }}
-  {%- if feed.unit == 'folder' %}
-  {#- what others leave in a folder, as .DS_Store or _processed, makes no other change set of it #}
-  {%- set of_set = 'filter (where name = ' ~ delta_cdc.literal(feed.ready)
-        ~ " or not (startswith(name, '_') or startswith(name, '.')))" %}
-  select
-    feed, folder as change_set, 'folder' as unit, sum(size) {{ of_set }} as size, max(modified_at) {{ of_set }} as modified_at,
-    {{ delta_cdc._name_in('folder') }} as name, {{ delta_cdc._folder_of('folder') }} as folder,
-    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'max(modified_at) ' ~ of_set }} as found_order,
-    count_if(name = {{ delta_cdc.literal(feed.ready) }}) > 0 and count_if(endswith(name, '._COPYING_')) = 0 as is_whole
-  from listed
-  where feed = {{ delta_cdc.literal(feed.feed) }}
-  group by feed, folder
-  {%- else %}
-  select
-    feed, path as change_set, 'file' as unit, size, modified_at, name, folder,
-    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'modified_at' }} as found_order,
-    -- what `hdfs dfs -put` is writing, and will rename: Spark reads no row of it
-    not endswith(name, '._COPYING_') as is_whole
-  from listed
-  where feed = {{ delta_cdc.literal(feed.feed) }}
-  {%- endif %}
+  {{- delta_cdc._found_of(feed) }}
 {%- else %}
   select *, path as change_set, 'file' as unit, cast(null as timestamp) as found_order, true as is_whole from listed where false
 {%- endfor %}
@@ -247,9 +232,49 @@ compared as (  -- a copy that changed nothing left no row: one from before the n
 )
 {%- endif -%}
 {%- set met = 'compared' if copies else 'met' -%}
-{%- set wanted = 'is_new' if above is none else '(is_new or batch_id > ' ~ above ~ ')' -%}
+{%- set told = 'is_new' if above is none else '(is_new or batch_id > ' ~ above ~ ')' -%}
 {%- set contiguous = feeds.values() | selectattr('expect_contiguous') | map(attribute='feed') | list %}
 {%- if contiguous %},
+{{ delta_cdc._in_line_ctes(contiguous, met, told) }}
+{%- endif %}
+select
+  feed, change_set, unit, size, modified_at,
+  coalesce(batch_id, {{ last }} + row_number() over (partition by is_new order by feed, found_order, change_set)) as batch_id,
+  coalesce(discovered_at, current_timestamp()) as discovered_at,
+  coalesce(status, 'recorded') as status, retracted_at, folder, is_new {{- ', waits, number, gap_after, waiting' if contiguous }}
+from {{ 'in_line where not waits or place = 1' if contiguous else met ~ '\nwhere ' ~ told }}
+{%- endmacro %}
+
+
+{#- Of `_new_change_sets`: the change sets of a feed that lie in the listing. -#}
+{% macro _found_of(feed) %}
+  {%- if feed.unit == 'folder' %}
+  {#- what others leave in a folder, as .DS_Store or _processed, makes no other change set of it #}
+  {%- set of_set = 'filter (where name = ' ~ delta_cdc.literal(feed.ready)
+        ~ " or not (startswith(name, '_') or startswith(name, '.')))" %}
+  select
+    feed, folder as change_set, 'folder' as unit, sum(size) {{ of_set }} as size, max(modified_at) {{ of_set }} as modified_at,
+    {{ delta_cdc._name_in('folder') }} as name, {{ delta_cdc._folder_of('folder') }} as folder,
+    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'max(modified_at) ' ~ of_set }} as found_order,
+    count_if(name = {{ delta_cdc.literal(feed.ready) }}) > 0 and count_if(endswith(name, '._COPYING_')) = 0 as is_whole
+  from listed
+  where feed = {{ delta_cdc.literal(feed.feed) }}
+  group by feed, folder
+  {%- else %}
+  select
+    feed, path as change_set, 'file' as unit, size, modified_at, name, folder,
+    {{ 'cast(null as timestamp)' if feed.order == 'name' else 'modified_at' }} as found_order,
+    -- what `hdfs dfs -put` is writing, and will rename: Spark reads no row of it
+    not endswith(name, '._COPYING_') as is_whole
+  from listed
+  where feed = {{ delta_cdc.literal(feed.feed) }}
+  {%- endif %}
+{%- endmacro %}
+
+
+{#- Of `_new_change_sets`, where feeds have `expect_contiguous`: the CTEs that tell what waits for a number below it. contiguous:
+    these feeds. met: a CTE. told: a condition of its rows. -#}
+{% macro _in_line_ctes(contiguous, met, told) -%}
 counted as (
   -- N waits for N-1: counted from the highest number of its folder that is known; one that was rewritten, or has no
   -- number, waits for none
@@ -265,7 +290,7 @@ counted as (
         over (partition by feed, folder) as highest
       from {{ met }}
     )
-    where {{ wanted }}
+    where {{ told }}
     window of_folder as (partition by feed, folder, is_new)
   )
 ),
@@ -276,13 +301,6 @@ in_line as (  -- and of those that wait the lowest of each folder, by which the 
     row_number() over (partition by feed, folder, waits order by number, change_set) as place
   from counted
 )
-{%- endif %}
-select
-  feed, change_set, unit, size, modified_at,
-  coalesce(batch_id, {{ last }} + row_number() over (partition by is_new order by feed, found_order, change_set)) as batch_id,
-  coalesce(discovered_at, current_timestamp()) as discovered_at,
-  coalesce(status, 'recorded') as status, retracted_at, folder, is_new {{- ', waits, number, gap_after, waiting' if contiguous }}
-from {{ 'in_line where not waits or place = 1' if contiguous else met ~ '\nwhere ' ~ wanted }}
 {%- endmacro %}
 
 
