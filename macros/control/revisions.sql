@@ -150,59 +150,66 @@ when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(',
     {%- else %}{% do problems.append(delta_cdc._not_loaded(ledger, table)) %}{% endif -%}
   {%- endfor -%}
   {%- for table in tables -%}
-    {%- set read -%}
+    {%- set problem = delta_cdc._replay_into(ledger, table) -%}
+    {%- if problem %}{% do problems.append(problem) %}{% endif -%}
+  {%- endfor -%}
+  {%- if problems -%}
+    {%- do exceptions.raise_compiler_error(problems | join('\n') ~ '\nRun `dbt run`, then replay again.') -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{#- Replays a table's rows; why it cannot now, or nothing. -#}
+{% macro _replay_into(ledger, table) %}
+  {%- set read -%}
 select * from (
 {{ delta_cdc._staging_sql(table.settings, delta_cdc._to_replay(table), true, none,
     '(select * from ' ~ table.staging ~ ' where _cdc_error is null)') }}
 ) as _cdc_again
-    {%- endset -%}
-    {%- set usable -%}
+  {%- endset -%}
+  {%- set usable -%}
 {{ read }}
 where {{ "_cdc_error = 'erased' or " if table.settings.get('erased_in') -}}  {#- its key can be read now: its text goes (R2) #}
   _cdc_error is null and not exists (select 1 from {{ delta_cdc.staged_as_told(table.settings, table.staging) }} as t
   where {% if not table.settings['keys'] -%}  {#- N1: equal rows of one change set, or without a position, are all rows -#}
     _cdc_again._cdc_sequence is not null and t._cdc_batch_id <> _cdc_again._cdc_batch_id and {% endif -%}
     {{ delta_cdc.same_content(table.settings, 't', '_cdc_again') }})
-    {%- endset -%}
-    {%- do adapter.create_kept_view('cdc_revision', usable) -%}
-    {%- set found = adapter.query_rows('select count(_cdc_error) as erased, count(*) as n from cdc_revision')[0] -%}
-    {%- set counted, left = found.n, [] -%}
-    {%- for row in adapter.query_rows('select coalesce(_cdc_error, \'duplicate\') as error, count(*) as n from (' ~ read
-          ~ ') as _cdc_again' ~ (' where _cdc_error is not null' if counted else '') ~ ' group by 1 order by 2 desc, 1') -%}
-      {%- do left.append(row.n ~ ' ' ~ row.error) -%}
-    {%- endfor -%}
-    {%- set left = 'still quarantined: ' ~ left | join(', ') if left else '' -%}
-    {%- set problem = delta_cdc._not_loaded(ledger, table) if counted else '' -%}
-    {%- if not counted -%}
-      {%- do print('table ' ~ table.name ~ ': ' ~ ('nothing to replay; ' ~ left if left else 'nothing is quarantined') ~ '.') -%}
-    {%- elif problem -%}
-      {%- do problems.append(problem) -%}
-    {%- else -%}
-      {%- set revision = delta_cdc._record_revision_of(ledger, table, 'replay') -%}
-      {%- if found.erased and table.raw is not none -%}
-        {%- do delta_cdc._erase_again_from_raw(table.settings, table.raw,
-              delta_cdc._lines_of_table(table.raw | string, table.settings, -1)) -%}
-      {%- endif -%}
-      {%- set columns = delta_cdc._staging_columns(table.settings) -%}
-      {%- set sql -%}
+  {%- endset -%}
+  {%- do adapter.create_kept_view('cdc_revision', usable) -%}
+  {%- set found = adapter.query_rows('select count(_cdc_error) as erased, count(*) as n from cdc_revision')[0] -%}
+  {%- set left = [] -%}
+  {%- for row in adapter.query_rows('select coalesce(_cdc_error, \'duplicate\') as error, count(*) as n from (' ~ read
+        ~ ') as _cdc_again' ~ (' where _cdc_error is not null' if found.n else '') ~ ' group by 1 order by 2 desc, 1') -%}
+    {%- do left.append(row.n ~ ' ' ~ row.error) -%}
+  {%- endfor -%}
+  {%- set left = 'still quarantined: ' ~ left | join(', ') if left else '' -%}
+  {%- if not found.n -%}
+    {%- do print('table ' ~ table.name ~ ': ' ~ ('nothing to replay; ' ~ left if left else 'nothing is quarantined') ~ '.') -%}
+    {{ return('') }}
+  {%- endif -%}
+  {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}
+  {%- if waiting %}{{ return(waiting) }}{% endif -%}
+  {%- set revision = delta_cdc._record_revision_of(ledger, table, 'replay') -%}
+  {%- if found.erased and table.raw is not none -%}
+    {%- do delta_cdc._erase_again_from_raw(table.settings, table.raw,
+          delta_cdc._lines_of_table(table.raw | string, table.settings, -1)) -%}
+  {%- endif -%}
+  {%- set columns = delta_cdc._staging_columns(table.settings) -%}
+  {%- set sql -%}
 merge into {{ table.staging }} as t
 using cdc_revision as s
 on t._cdc_batch_id = s._cdc_batch_id and t._cdc_row = s._cdc_row
 when matched then update set
   {% for column in columns %}{{ column }} = s.{{ column }}, {% endfor %}_cdc_revised_in = {{ revision }}
-      {%- endset -%}
-      {%- set done = delta_cdc._revise(table, sql, revision) -%}
-      {%- do print('table ' ~ table.name ~ ': ' ~ (done.rows_updated - found.erased) ~ ' changes replayed, as batch ' ~ revision
-            ~ (', ' ~ left if left else '') ~ '. The next `dbt run` applies them.') -%}
-      {%- if found.erased -%}
-        {%- do print('table ' ~ table.name ~ ': ' ~ found.erased ~ ' rows are of an erased person, and are blanked. '
-              ~ 'Erase that person again to remove them from old files.') -%}
-      {%- endif -%}
-    {%- endif -%}
-  {%- endfor -%}
-  {%- if problems -%}
-    {%- do exceptions.raise_compiler_error(problems | join('\n') ~ '\nRun `dbt run`, then replay again.') -%}
+  {%- endset -%}
+  {%- set done = delta_cdc._revise(table, sql, revision) -%}
+  {%- do print('table ' ~ table.name ~ ': ' ~ (done.rows_updated - found.erased) ~ ' changes replayed, as batch ' ~ revision
+        ~ (', ' ~ left if left else '') ~ '. The next `dbt run` applies them.') -%}
+  {%- if found.erased -%}
+    {%- do print('table ' ~ table.name ~ ': ' ~ found.erased ~ ' rows are of an erased person, and are blanked. '
+          ~ 'Erase that person again to remove them from old files.') -%}
   {%- endif -%}
+  {{ return('') }}
 {% endmacro %}
 
 
