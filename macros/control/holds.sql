@@ -150,11 +150,7 @@
     as left a key at which they lived. -#}
 {% macro _about_change_sets(settings, staging, lines, state, plan) -%}
 {%- set keys = settings['keys'] -%}
-{%- set key_list = delta_cdc.column_list(keys) -%}
 {%- set final = delta_cdc._model_of(settings, 'final') if delta_cdc._has_model(settings, 'final') else none -%}
-{%- set position = 'struct(' ~ delta_cdc.order_columns() | join(', ') ~ ')' -%}
-{%- set ended = 'staged._cdc_position' if state.notes.truncates is sameas false else 'greatest(staged._cdc_position, (select max('
-      ~ position ~ ') from ' ~ staging ~ " where _cdc_op = 'T' and _cdc_error is null))" -%}
 {%- set counted = settings.get('max_delete_share') is not none and state.exists -%}
 {%- set final_state = adapter.table_state(final) if counted else {'exists': false} -%}
 {#- of a final by other keys (K8) nobody can tell what would go -#}
@@ -162,11 +158,33 @@
 with {{ delta_cdc._staging_ctes(settings, lines) }}
 {%- if live %},
 live as (
-  select {{ key_list }}, true as _cdc_lives from {{ final }}
+  select {{ delta_cdc.column_list(keys) }}, true as _cdc_lives from {{ final }}
   {{- ' where not _cdc_is_deleted' if '_cdc_is_deleted' in final_state.columns }}
 ),
+{{ delta_cdc._said_of_rows(settings) }},
+{{ delta_cdc._known_of_rows(settings, staging, state, plan) }},
+{{ delta_cdc._deletes_by_set(keys) }}
+{%- endif %}
+select batch_id, change_set, rows_read, errors,
+  {{ 'coalesce(deletes, 0)' if live else '0L' }} as deletes,
+  {{ '(select count(*) from live) + coalesce(sum(more) over ('
+      ~ 'order by batch_id rows between unbounded preceding and 1 preceding), 0)' if live else '0L' }} as live_rows
+from (
+  select _cdc_batch_id as batch_id, any_value(_cdc_change_set) as change_set, count(*) as rows_read, count(_cdc_error) as errors
+  from changes group by _cdc_batch_id
+)
+{%- if live %}
+left join deleted using (batch_id)
+{%- endif %}
+order by batch_id
+{%- endmacro %}
+
+
+{#- Of `_about_change_sets`: the CTE `said`, what the load's changes say of the row at a key, and those it is made of. -#}
+{% macro _said_of_rows(settings) -%}
+{%- set keys = settings['keys'] -%}
 usable as (
-  select *, {{ position }} as _cdc_position,
+  select *, {{ delta_cdc._whole_position() }} as _cdc_position,
     _cdc_key_before is not null and not ({{ delta_cdc.same_columns(keys, '_cdc_key_before', 'changes') }}) as _cdc_moves
   from changes where _cdc_error is null
 ),
@@ -187,7 +205,17 @@ said as (  -- of the row at a key: that it lives there, or ends, or goes elsewhe
   union all
   select _cdc_batch_id, {{ delta_cdc.column_list(keys, '_cdc_key_before.') }}, _cdc_position, true, true, false
   from usable where _cdc_moves
-),
+)
+{%- endmacro %}
+
+
+{#- Of `_about_change_sets`: the CTE `known`, what is said at the keys that the load touches and, as batch -1, how they stood
+    before it, and those it is made of. -#}
+{% macro _known_of_rows(settings, staging, state, plan) -%}
+{%- set keys, key_list = settings['keys'], delta_cdc.column_list(settings['keys']) -%}
+{%- set position = delta_cdc._whole_position() -%}
+{%- set ended = 'staged._cdc_position' if state.notes.truncates is sameas false else 'greatest(staged._cdc_position, (select max('
+      ~ position ~ ') from ' ~ staging ~ " where _cdc_op = 'T' and _cdc_error is null))" -%}
 touched as (
   select distinct {{ key_list }} from said
 {%- if plan.truncates %}
@@ -226,7 +254,13 @@ known as (
   select t._cdc_batch_id, {{ delta_cdc.column_list(keys, 'touched.') }}, t._cdc_position, true, false, false
   from usable as t cross join touched where t._cdc_op = 'T'
 {%- endif %}
-),
+)
+{%- endmacro %}
+
+
+{#- Of `_about_change_sets`: the CTE `deleted`, how many rows each change set deletes, and by how many more live after it. -#}
+{% macro _deletes_by_set(keys) -%}
+{%- set key_list = delta_cdc.column_list(keys) -%}
 by_set as (
   select _cdc_batch_id, max(_cdc_moves) over (partition by {{ key_list }}, _cdc_batch_id) as _cdc_moved,
     max(struct(_cdc_position, _cdc_ends, _cdc_goes)) over so_far as after,
@@ -245,20 +279,10 @@ deleted as (
   from by_set where _cdc_place = 1 and _cdc_batch_id >= 0
   group by _cdc_batch_id
 )
-{%- endif %}
-select batch_id, change_set, rows_read, errors,
-  {{ 'coalesce(deletes, 0)' if live else '0L' }} as deletes,
-  {{ '(select count(*) from live) + coalesce(sum(more) over (order by batch_id rows between unbounded preceding and 1 preceding), 0)'
-      if live else '0L' }} as live_rows
-from (
-  select _cdc_batch_id as batch_id, any_value(_cdc_change_set) as change_set, count(*) as rows_read, count(_cdc_error) as errors
-  from changes group by _cdc_batch_id
-)
-{%- if live %}
-left join deleted using (batch_id)
-{%- endif %}
-order by batch_id
 {%- endmacro %}
+
+
+{% macro _whole_position() %}{{ return('struct(' ~ delta_cdc.order_columns() | join(', ') ~ ')') }}{% endmacro %}
 
 
 {#- Run by `delta-cdc accept`: a held batch is let through at the next run, once; the row in `cdc_holds` says when.
