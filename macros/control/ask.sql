@@ -149,13 +149,12 @@
 
 
 {#- {changes, final}: every change of the row that has or had the named key, in order, and the rows of final where its entities
-    ended, none where there is no final. is_late: something newer of the row had arrived before it, or before it was replayed. is_held: it waits for
-    `accept`. is_last: what counts last of its entity. staging: name of the model. The key comes beside the arguments: dbt writes
-    those into logs. -#}
+    ended, none where there is no final. is_late: something newer of the row had arrived before it, or before it was replayed.
+    is_held: it waits for `accept`. is_last: what counts last of its entity. staging: name of the model. The key comes beside the
+    arguments: dbt writes those into logs. -#}
 {% macro explain(staging) %}
   {%- set table = delta_cdc._named_row(staging) -%}
   {%- set settings = table.settings -%}
-  {%- set keys_table = delta_cdc._keys_table(settings) -%}
   {%- set position = 'struct(_cdc_sequence, _cdc_ordinal)' -%}
   {#- what `expressions` make, and a column that was listed just now, staging does not have; one that is listed no more, of former
       keys perhaps, final and history go on to show (E3) -#}
@@ -165,11 +164,39 @@
         if column not in settings['keys'] and column | lower in there -%}
     {%- do values.append(column) -%}
   {%- endfor -%}
-  {%- set held = delta_cdc._open_holds(settings, table.staging) -%}
-  {%- set is_held = 'c._cdc_batch_id >= ' ~ held[0].batch_id if held else 'false' -%}
-  {%- set newest = "coalesce(_cdc_counts_as <> 'T' and _cdc_place = max(if(_cdc_counts_as <> 'T', _cdc_place, null))"
-        ~ ' over (partition by _cdc_entity), false)' -%}
-  {%- set told -%}
+  {%- do adapter.create_kept_view('cdc_told_of_row', delta_cdc._told_of_row(table)) -%}
+  {%- set changes -%}
+select
+  _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row, _cdc_op as op, _cdc_error as error,
+  _cdc_entity as entity, _cdc_origin as origin,
+  {{ delta_cdc.json_of('_cdc_sequence') }} as sequence, cast(_cdc_occurred_at as string) as occurred_at,
+  cast(_cdc_staged_at as string) as staged_at,
+  {{ delta_cdc._as_json(settings['keys']) }} as key, {{ delta_cdc.json_of('_cdc_key_before') }} as key_before,
+  {{ delta_cdc._as_json(values) }} as values, to_json(_cdc_missing) as missing,
+  _cdc_error is null and coalesce({{ position }} < max(if(_cdc_error is null, {{ position }}, null)) over (
+    order by {{ delta_cdc.came_in(staged) }}, _cdc_batch_id, _cdc_row rows between unbounded preceding and 1 preceding), false)
+    as is_late,
+  _cdc_is_held as is_held, _cdc_is_last as is_last
+from {{ delta_cdc.staged_rows(settings, 'cdc_told_of_row') }}
+order by {{ delta_cdc.order_by() }}
+  {%- endset -%}
+  {%- set found = adapter.query_rows(changes) -%}
+  {%- set final = delta_cdc._model_of(settings, 'final') -%}
+  {#- a row that was deleted softly stands where its entity ended too (A9) -#}
+  {%- set ended = '_cdc_is_newest' if settings.get('delete_mode') == 'soft' else "_cdc_is_last and _cdc_op <> 'D'" -%}
+  {%- set rows = delta_cdc._rows_at_keys(settings, final, 'cdc_told_of_row where ' ~ ended)
+        if adapter.table_state(final).exists else none -%}
+  {%- do print(tojson({'changes': found, 'final': rows})) -%}
+{% endmacro %}
+
+
+{#- All changes of the named row, and the truncates, each with its entity and place, and whether it is held, newest and last. -#}
+{% macro _told_of_row(table) -%}
+{%- set settings, keys_table = table.settings, delta_cdc._keys_table(table.settings) -%}
+{%- set held = delta_cdc._open_holds(settings, table.staging) -%}
+{%- set is_held = 'c._cdc_batch_id >= ' ~ held[0].batch_id if held else 'false' -%}
+{%- set newest = "coalesce(_cdc_counts_as <> 'T' and _cdc_place = max(if(_cdc_counts_as <> 'T', _cdc_place, null))"
+      ~ ' over (partition by _cdc_entity), false)' -%}
 with changes as (
   select * from cdc_changes_of_row where _cdc_error is null
   union all
@@ -205,30 +232,7 @@ select * except (_cdc_displaced), {{ newest }} and _cdc_displaced is null as _cd
   {{ newest }} and _cdc_displaced is null
     and coalesce(_cdc_place > max(if(_cdc_counts_as = 'T', _cdc_place, null)) over (), true) as _cdc_is_last
 from told left join displaced on displaced._cdc_displaced = told._cdc_entity
-  {%- endset -%}
-  {%- do adapter.create_kept_view('cdc_told_of_row', told) -%}
-  {%- set changes -%}
-select
-  _cdc_batch_id as batch_id, _cdc_change_set as change_set, _cdc_row as row, _cdc_op as op, _cdc_error as error,
-  _cdc_entity as entity, _cdc_origin as origin,
-  {{ delta_cdc.json_of('_cdc_sequence') }} as sequence, cast(_cdc_occurred_at as string) as occurred_at,
-  cast(_cdc_staged_at as string) as staged_at,
-  {{ delta_cdc._as_json(settings['keys']) }} as key, {{ delta_cdc.json_of('_cdc_key_before') }} as key_before,
-  {{ delta_cdc._as_json(values) }} as values, to_json(_cdc_missing) as missing,
-  _cdc_error is null and coalesce({{ position }} < max(if(_cdc_error is null, {{ position }}, null)) over (
-    order by {{ delta_cdc.came_in(staged) }}, _cdc_batch_id, _cdc_row rows between unbounded preceding and 1 preceding), false) as is_late,
-  _cdc_is_held as is_held, _cdc_is_last as is_last
-from {{ delta_cdc.staged_rows(settings, 'cdc_told_of_row') }}
-order by {{ delta_cdc.order_by() }}
-  {%- endset -%}
-  {%- set found = adapter.query_rows(changes) -%}
-  {%- set final = delta_cdc._model_of(settings, 'final') -%}
-  {#- a row that was deleted softly stands where its entity ended too (A9) -#}
-  {%- set ended = '_cdc_is_newest' if settings.get('delete_mode') == 'soft' else "_cdc_is_last and _cdc_op <> 'D'" -%}
-  {%- set rows = delta_cdc._rows_at_keys(settings, final, 'cdc_told_of_row where ' ~ ended)
-        if adapter.table_state(final).exists else none -%}
-  {%- do print(tojson({'changes': found, 'final': rows})) -%}
-{% endmacro %}
+{%- endmacro %}
 
 
 {#- Every version of the row that has or had the named key. staging: name of the model. -#}
