@@ -20,8 +20,7 @@ select
   {{ delta_cdc._arrival() }} as _arrival,
   cast(body.xid as string) as _xid,
   try_cast(body.`timestamp` as timestamp) as _timestamp
-from ({{ delta_cdc._lines_as(lines, type) }})
-where not coalesce(body.action in ('B', 'C', 'M'), false)
+from ({{ delta_cdc._wal2json_v2_rows(lines, type) }})
 {%- endmacro %}
 
 
@@ -31,12 +30,16 @@ where not coalesce(body.action in ('B', 'C', 'M'), false)
 {% endmacro %}
 
 
-{#- schema.table. The begin, commit and logical-message records change no row and are left out. -#}
-{% macro wal2json_v2_tables(lines) -%}
-select batch_id, change_set, row_number, message,
-  case when action in ('I', 'U', 'D', 'T') then
-    concat_ws('.', try_variant_get(body, '$.schema', 'string'), try_variant_get(body, '$.table', 'string')) end as source_table
-from (select *, try_variant_get(body, '$.action', 'string') as action
-  from (select *, {{ delta_cdc._json_in('message') }} as body from {{ lines }}))
-where action is null or action not in ('B', 'C', 'M')
+{#- schema.table. The values need not be read. -#}
+{% macro wal2json_v2_tables(lines) %}
+  {{ return(delta_cdc._tables_by_name(
+      delta_cdc._wal2json_v2_rows(lines, 'struct<action string, schema string, `table` string>'),
+      "body.action in ('I', 'U', 'D', 'T')", ['body.schema', 'body.`table`'])) }}
+{% endmacro %}
+
+
+{#- The messages with what they say, `body`, of a struct type; without those that change no row: begin, commit, logical messages. -#}
+{% macro _wal2json_v2_rows(lines, type) -%}
+select * from ({{ delta_cdc._lines_as(lines, type) }})
+where not coalesce(body.action in ('B', 'C', 'M'), false)
 {%- endmacro %}

@@ -666,6 +666,12 @@ def test_wal2json_v2_begin_commit_and_messages_change_no_row(spark):
     assert tables(spark, "wal2json_v2", messages) == []
 
 
+def test_wal2json_v2_a_change_that_names_no_table_is_unreadable(spark):
+    names = ({}, {"schema": "", "table": ""}, {"table": "t"}, {"schema": "s", "table": "t"})
+    messages = [{"action": "I", "columns": [{"name": "id", "value": 1}], **name} for name in names]
+    assert tables(spark, "wal2json_v2", [*messages, {"action": "X", "table": "t"}]) == [None, None, "t", "s.t", None]
+
+
 def test_wal2json_v1_what_is_no_pair_of_names_and_values_is_refused(spark):
     change = {"kind": "insert", "schema": "s", "table": "t"}
     messages = [
