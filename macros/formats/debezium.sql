@@ -22,8 +22,10 @@ select
   case when coalesce(pg_position, offset) is not null or log <> ''
     then struct(log, coalesce(pg_position, offset) as offset, log_row as row) end as _position,
   {{ delta_cdc._arrival() }} as _arrival,
-  coalesce(source.txId, source.gtid,
-    regexp_replace(event.transaction.id, '^([0-9]+):[0-9]+$', '$1')) as _txid,  -- PostgreSQL: id:lsn
+  -- Informix gives a transaction's number to later ones, too
+  concat(coalesce(source.txId, source.gtid,
+      regexp_replace(event.transaction.id, '^([0-9]+):[0-9]+$', '$1')),  -- PostgreSQL, Informix: id:lsn
+    coalesce(concat(':', source.commit_lsn), '')) as _txid,
   coalesce(event.transaction.total_order, if(is_second_half, serial_no, null)) as _total_order,
   coalesce(timestamp_micros(nullif(source.ts_us, 0)), timestamp_micros(nullif(source.ts_ns, 0) div 1000),
     {{ delta_cdc._of_millis('nullif(source.ts_ms, 0)') }}, {{ delta_cdc._of_millis('event.ts_ms') }}) as _timestamp,

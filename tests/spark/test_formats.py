@@ -720,6 +720,23 @@ def test_debezium_positions_by_source(spark, name, position, transaction):
     assert found["_txid"] == transaction
 
 
+@pytest.mark.parametrize(
+    ("source", "transaction"),
+    [
+        ({"connector": "informix", "txId": "157", "commit_lsn": "627404540760620"}, "157:627404540760620"),
+        ({"connector": "informix", "txId": None, "commit_lsn": "0"}, None),
+        ({"connector": "informix", "commit_lsn": "627404540760620", "transaction": "157:627404540485812"}, "157:627404540760620"),
+        ({"connector": "postgresql", "lsn": 29274832, "transaction": "565:29274832"}, "565"),
+        ({"connector": "db2", "commit_lsn": "00000037:00000f00:0003"}, None),
+    ],
+)
+def test_K3_debezium_what_tells_transactions_apart(spark, source, transaction):
+    told = {"id": source.get("transaction")}
+    message = {"op": "c", "before": None, "after": {"id": 1}, "source": source, "transaction": told}
+    (found,) = changes(spark, "debezium", [message], {"id": "int"})
+    assert found["_txid"] == transaction
+
+
 def test_debezium_commits_of_aurora_dsql_are_ordered_by_their_time_in_nanoseconds(spark):
     """https://docs.aws.amazon.com/aurora-dsql/latest/userguide/cdc-record-format.html"""
     source = {"ts_ms": 1705318200000, "ts_ns": 1705318200000125483, "txId": "a", "schema": "s", "table": "t", "cluster": "c"}
