@@ -22,8 +22,8 @@ select
   case when coalesce(pg_position, offset) is not null or log <> ''
     then struct(log, coalesce(pg_position, offset) as offset, log_row as row) end as _position,
   {{ delta_cdc._arrival() }} as _arrival,
-  -- Informix gives a transaction's number to later ones, too
-  concat(coalesce(source.txId, source.gtid,
+  -- Informix gives a transaction's number to later ones, too; YugabyteDB's may be an empty text
+  concat(coalesce(nullif(source.txId, ''), nullif(source.gtid, ''),
       regexp_replace(event.transaction.id, '^([0-9]+):[0-9]+$', '$1')),  -- PostgreSQL, Informix: id:lsn
     coalesce(concat(':', source.commit_lsn), '')) as _txid,
   coalesce(event.transaction.total_order, if(is_second_half, serial_no, null)) as _total_order,

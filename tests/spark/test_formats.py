@@ -728,6 +728,8 @@ def test_debezium_positions_by_source(spark, name, position, transaction):
         ({"connector": "informix", "commit_lsn": "627404540760620", "transaction": "157:627404540485812"}, "157:627404540760620"),
         ({"connector": "postgresql", "lsn": 29274832, "transaction": "565:29274832"}, "565"),
         ({"connector": "db2", "commit_lsn": "00000037:00000f00:0003"}, None),
+        ({"connector": "yugabytedb", "txId": "", "lsn": "1:4::0:0"}, None),
+        ({"connector": "mysql", "gtid": "", "file": "bin.000003", "pos": "154"}, None),
     ],
 )
 def test_K3_debezium_what_tells_transactions_apart(spark, source, transaction):
