@@ -25,8 +25,10 @@ from (
     body.op_type is not null as parsed, body.op_type as op_code,
     {{ delta_cdc._goldengate_present('coalesce(body.after, body.before, ' ~ flat ~ ')') }} as row_values,
     {{ delta_cdc._goldengate_present('body.before') }} as old_values,
-    -- the trail file's number and the place in it
-    try_cast(body.pos as decimal(38, 0)) as _pos, {{ delta_cdc._arrival() }} as _arrival,
+    -- the trail file's number and the place in it; of a file without a number, as of an initial load, -1: 00000000-10000001391
+    coalesce(try_cast(body.pos as decimal(38, 0)),
+      try_cast(regexp_extract(body.pos, r'^0*-1(\d{10})$', 1) as decimal(38, 0)) - 10000000000) as _pos,
+    {{ delta_cdc._arrival() }} as _arrival,
     try_cast(body.csn as decimal(38, 0)) as _csn, body.xid as _xid,
     {{ delta_cdc._goldengate_time('body.op_ts', 'timestamp') }} as _timestamp
   from (

@@ -537,6 +537,14 @@ def test_goldengate_the_kafka_connect_handler_writes_a_schema_beside_the_operati
     assert (whole["CUST_CODE"], whole["_cdc_error"]) == ("ANNE", None)
 
 
+@pytest.mark.parametrize(
+    ("pos", "place"), [("00000000-10000001391", -9999998609), ("00000000000000001391", 1391), ("00000000-1", None), ("-", None)]
+)
+def test_goldengate_a_file_without_a_number_is_below_all_trails(spark, pos, place):
+    (row,) = staged(spark, "goldengate", [{**GOLDENGATE, "pos": pos, "op_type": "I", "after": {"CUST_CODE": "WILL"}}], ORDER)
+    assert row["_cdc_sequence"] == (None if place is None else {"_pos": Decimal(place)})
+
+
 def test_goldengate_truncate_and_rows_beside_the_envelope(spark):
     row = {"CUST_CODE": "WILL", "PRODUCT_PRICE": "17520.00"}
     messages = [
