@@ -1143,6 +1143,7 @@ def test_debezium_types(spark):
         ("io.debezium.data.Bits", "/" * 48, "bigint"),
         ("io.debezium.data.Bits", "/" * 48, "decimal(38,0)"),
         ("io.debezium.time.Date", 2**31 - 1, "timestamp"),
+        ("io.debezium.time.ZonedTimestamp", "infinity", "timestamp"),
         ("io.debezium.data.VariableScaleDecimal", {"scale": 1, "value": "APk="}, "int"),
         ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "bigint"),
         ("io.debezium.data.VariableScaleDecimal", {"scale": -(2**31), "value": "AQ=="}, "decimal(10,2)"),
