@@ -224,7 +224,8 @@ checked as (
     {%- endif %} as _cdc_key_before,
     _cdc_sequence,
     {{ delta_cdc._place_inside(settings) }} as _cdc_ordinal,
-    {{ 'cast(' ~ settings.transaction ~ ' as string)' if settings.get('transaction') else 'cast(null as string)' }}
+    {#- an empty text, as some producers write for none, would be one transaction of all changes #}
+    {{ "nullif(cast(" ~ settings.transaction ~ " as string), '')" if settings.get('transaction') else 'cast(null as string)' }}
       as _cdc_transaction,
     if(_cdc_op = 'R' and _cdc_sequence is null, null,
       {{ settings.get('occurred_at') or settings.sequence_by[0] }}) as _cdc_occurred_at,  -- O5

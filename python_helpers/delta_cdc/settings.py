@@ -314,7 +314,8 @@ class Settings(BaseModel):
     )
     transaction: Text | None = _setting(
         None,
-        "Column or SQL expression that tells transactions apart. Without it, changes of equal sequence are one transaction.",
+        "Column or SQL expression that tells transactions apart. Without it, and where it is null or an empty text, changes of "
+        "equal sequence are one transaction.",
         wants="a column or an SQL expression",
         example="xid",
     )
