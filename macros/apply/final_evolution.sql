@@ -30,7 +30,8 @@
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ "the columns of " ~ this
           ~ " would change, and `on_schema_change` is fail. New: " ~ ((evolved.new + to_make) | join(', ') or 'none')
           ~ "; gone: " ~ (gone | join(', ') or 'none') ~ "; of another type: " ~ (retyped | join(', ') or 'none')
-          ~ ". Set another on_schema_change, or run with --full-refresh.") -%}
+          ~ ". Final stays as it was. Put the columns back, set another `on_schema_change`, or take them over: delta-cdc rebuild "
+          ~ settings.feed ~ '.' ~ settings.table) -%}
   {%- endif -%}
   {%- if wish == 'ignore' and is_incremental() -%}
     {#- one that final has under its old name is not new -#}

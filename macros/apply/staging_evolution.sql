@@ -148,13 +148,15 @@
   {%- set staged = delta_cdc._field_names(state.columns.get('_cdc_sequence')) -%}
   {%- if staged and staged | map('lower') | list != names | map('lower') | list -%}
     {%- do exceptions.raise_compiler_error(about ~ "`sequence_by` is [" ~ settings.sequence_by | join(', ')
-          ~ "], and staging is ordered by (" ~ staged | join(', ') ~ "). Changes of two orders cannot be compared." ~ remedy) -%}
+          ~ "], and staging is ordered by (" ~ staged | join(', ')
+          ~ "). Changes of two orders cannot be compared. Nothing was loaded." ~ remedy) -%}
   {%- endif -%}
   {%- if settings.get('values') -%}
     {%- set staged = delta_cdc._field_names(state.columns.get('_cdc_key_before')) -%}
     {%- if staged | reject('in', settings['values']) | list -%}
       {%- do exceptions.raise_compiler_error(about ~ "rows of a multiset are their values, and "
-            ~ staged | reject('in', settings['values']) | join(', ') ~ " would no longer be one." ~ remedy) -%}
+            ~ staged | reject('in', settings['values']) | join(', ')
+            ~ " would no longer be one. Nothing was loaded." ~ remedy) -%}
     {%- endif -%}
     {%- set new = settings['values'] | reject('in', staged) | list -%}
     {%- if new and staged %}{% do delta_cdc._refuse_values_told_before(settings, state, new) %}{% endif -%}

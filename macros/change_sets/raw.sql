@@ -90,7 +90,8 @@ where false
   {%- if state.rebuild -%}
     {%- do exceptions.raise_compiler_error(
         relation ~ " was restored, replaced, cloned or filled by somebody else: it does not tell which change sets it holds. "
-        ~ "RESTORE it to its newest version (DESCRIBE HISTORY shows it), or drop it, and the tables that are made of it, to load it again from the change sets that are still there.") -%}
+        ~ "Put it back as its last load left it: restore table " ~ relation ~ " to version as of the newest one that has userMetadata in "
+        ~ "DESCRIBE HISTORY. Or drop it, and the tables that are made of it, to load it again from the change sets that are still there.") -%}
   {%- endif -%}
 {% endmacro %}
 

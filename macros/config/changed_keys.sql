@@ -32,6 +32,13 @@
 {% endmacro %}
 
 
+{#- Why an operation does not begin, and what to do: `before` are the keys of staging. -#}
+{% macro _says_other_keys(settings, before) %}
+  {{ return('staging was loaded with other `keys` (' ~ before | join(', ') ~ '): put them back, or let it take over the new ones'
+      ~ ' by `dbt run --full-refresh --select ' ~ delta_cdc.model_name(settings, 'staging') ~ '+`') }}
+{% endmacro %}
+
+
 {#- To Spark, case makes no difference. -#}
 {% macro _are_other_keys(before, keys) %}{{ return(before | map('lower') | list != keys | map('lower') | list) }}{% endmacro %}
 

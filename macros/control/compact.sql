@@ -108,7 +108,8 @@ when matched and s._cdc_is_whole and ({{ not_whole | join(' or ') }}) then updat
     {%- if asked.below or asked.before -%}
       {%- do exceptions.raise_compiler_error('delta_cdc.as_of: table ' ~ settings.feed ~ '.' ~ settings.table
             ~ ' is compacted up to ' ~ properties['delta_cdc.folded_until']
-            ~ ': as it was ' ~ ('at ' ~ moment if asked.below else 'known at ' ~ known_at) ~ ' can no longer be told.') -%}
+            ~ ': as it was ' ~ ('at ' ~ moment if asked.below else 'known at ' ~ known_at) ~ ' can no longer be told.'
+            ~ ' Ask for a later moment.') -%}
     {%- endif -%}
   {%- endif -%}
 {% endmacro %}
@@ -214,17 +215,18 @@ from {{ below }} where _cdc_op = 'T'
     {#- a run stops there, and they may be put back: what is folded by others cannot -#}
     {%- set keys = delta_cdc.keys_of_staging(settings, state) -%}
     {%- if delta_cdc._are_other_keys(keys, settings['keys']) -%}
-      {%- do problems.append('staging was loaded with other `keys` (' ~ keys | join(', ') ~ ')') -%}
+      {%- do problems.append(delta_cdc._says_other_keys(settings, keys)) -%}
     {%- elif state.notes.get('key_changes') and not settings.key_changes
           and delta_cdc._has_moved_keys(settings, table.staging, state) -%}
-      {%- do problems.append('`key_changes` is false, and changes of keys were staged before') -%}
+      {%- do problems.append('`key_changes` is false, and changes of keys were staged before: put `key_changes`, `old_keys` or'
+            ~ ' `split_key_changes` back as they were') -%}
     {%- endif -%}
     {%- if settings.renamed_in_staging -%}
       {%- do problems.append('columns of it were renamed (' ~ settings.renamed_in_staging.keys() | join(', ') ~ ')') -%}
     {%- endif -%}
     {%- set final = delta_cdc._model_of(settings, 'final') -%}
     {%- if delta_cdc._open_holds(settings, table.staging) -%}
-      {%- do problems.append('a change set of it is held') -%}
+      {%- do problems.append('a change set of it is held: `delta-cdc accept` or `delta-cdc retract` it first') -%}
     {%- elif delta_cdc.progress(final).batch_id < state.committed -%}
       {%- do problems.append('final has not taken all that is staged: run `dbt run` first') -%}
     {%- endif -%}

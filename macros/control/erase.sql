@@ -134,8 +134,8 @@ group by all
   {%- do delta_cdc._refuse_restored(table.staging, staged) -%}
   {%- set noted = delta_cdc.keys_of_staging(settings, staged) -%}
   {%- if delta_cdc._are_other_keys(noted, keys) -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name
-          ~ ': staging was loaded with other `keys`: ' ~ noted | join(', ') ~ '. Run `dbt run`, then erase again.') -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': ' ~ delta_cdc._says_other_keys(settings, noted)
+          ~ '. Then erase again.') -%}
   {%- endif -%}
   {%- do delta_cdc._need_erase_secret(settings, staged) -%}
   {%- set waiting = delta_cdc._not_loaded(ledger, table) -%}

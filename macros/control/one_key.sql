@@ -37,8 +37,10 @@
   {%- set bad = adapter.query_rows('select array_compact(array('
         ~ checks | join(', ') ~ ')) as bad from cdc_named_key_text')[0].bad -%}
   {%- if bad -%}
-    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': what is given for ' ~ bad | join(', ')
-          ~ ' is not of its type, ' ~ table.settings.column_types[bad[0]] ~ '.') -%}
+    {%- set told = [] -%}
+    {%- for key in bad %}{% do told.append(key ~ ' is not of its type, ' ~ table.settings.column_types[key]) %}{% endfor -%}
+    {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': what is given for ' ~ told | join('; for ')
+          ~ '. Give a value for each of ' ~ keys | join(', ') ~ ', in this order.') -%}
   {%- endif -%}
   {%- do adapter.create_kept_view('cdc_named_key', 'select ' ~ typed | join(', ') ~ ' from cdc_named_key_text') -%}
 {% endmacro %}

@@ -43,7 +43,8 @@
   {%- for table in tables if batch_id <= table.compacted
         and (delta_cdc._may_be_in_raw(table, batch_id) if table.raw is not none else table.name in homes or not homes) -%}
     {%- do exceptions.raise_compiler_error('table ' ~ table.name ~ ': batch ' ~ batch_id
-          ~ ' was loaded before the table was compacted. Its changes are folded into others and cannot be taken back.') -%}
+          ~ ' was loaded before the table was compacted. Its changes are folded into others and cannot be taken back. Have'
+          ~ ' the producer send what is right in a new change set.') -%}
   {%- endfor -%}
   {%- set to_mark = [] -%}
   {%- for table in tables -%}
@@ -325,7 +326,7 @@ when not matched then insert (feed, change_set, unit, batch_id, discovered_at, s
   {%- endif -%}
   {%- set keys = delta_cdc.keys_of_staging(settings, staged) -%}
   {%- if delta_cdc._are_other_keys(keys, settings['keys']) -%}
-    {{ return('table ' ~ table.name ~ ': staging was loaded with other `keys`: ' ~ keys | join(', ') ~ '.') }}
+    {{ return('table ' ~ table.name ~ ': ' ~ delta_cdc._says_other_keys(settings, keys) ~ '.') }}
   {%- endif -%}
   {%- if table.grows -%}
     {{ return('table ' ~ table.name

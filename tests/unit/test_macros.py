@@ -1332,6 +1332,8 @@ def test_E4_another_order_than_staging_s_is_refused() -> None:
     refuse(settings, {"columns": {"_cdc_sequence": struct("SEQ", "sequence_2")}})
     with pytest.raises(CompilerError, match=r"`sequence_by` is \[seq, a \+ 1\], and staging is ordered by \(a\)"):
         refuse(settings, {"columns": {"_cdc_sequence": struct("a")}})
+    with pytest.raises(CompilerError, match=r"compared\. Nothing was loaded\. Put it back, or drop stg_f__t"):
+        refuse(settings, {"columns": {"_cdc_sequence": struct("a")}})
 
 
 @pytest.mark.parametrize(
@@ -1393,7 +1395,7 @@ def test_N1_the_values_of_a_multiset_keep_their_places() -> None:
     settings = {**SETTINGS, "feed": "f", "table": "t", "values": ["new", "a", "b"]}
     refuse(settings, {"columns": {"_cdc_key_before": struct("a", "b")}})
     assert settings["values"] == ["a", "b", "new"]
-    with pytest.raises(CompilerError, match="gone would no longer be one"):
+    with pytest.raises(CompilerError, match=r"gone would no longer be one\. Nothing was loaded\. Put it back"):
         refuse(settings, {"columns": {"_cdc_key_before": struct("a", "gone")}})
 
 
@@ -1798,14 +1800,16 @@ def test_R1_K6_what_is_folded_is_no_half_of_a_key_change() -> None:
 
 @pytest.mark.parametrize(("keys", "key_changes", "moved", "why"), [
     (["id"], True, [], []), (["ID"], True, [], []), (["id"], False, [], []),
-    (["a"], True, [], ["staging was loaded with other `keys` (id)"]),
-    (["id"], False, [{"found": 1}], ["`key_changes` is false, and changes of keys were staged before"]),
+    (["a"], True, [], ["staging was loaded with other `keys` (id): put them back, or let it take over the new ones by `dbt run "
+                       "--full-refresh --select stg_f__t+`"]),
+    (["id"], False, [{"found": 1}], ["`key_changes` is false, and changes of keys were staged before: put `key_changes`, "
+                                     "`old_keys` or `split_key_changes` back as they were"]),
 ])  # fmt: skip
 def test_R1_K8_nothing_is_folded_by_keys_at_which_a_run_stops(
     keys: list[str], key_changes: bool, moved: list, why: list[str]
 ) -> None:
     """Once they are put back, rows of other keys would be gone, and those that moved would be back where they left."""
-    settings = {**SETTINGS, "keys": keys, "key_changes": key_changes, "renamed_in_staging": {}}
+    settings = {**SETTINGS, "feed": "f", "table": "t", "keys": keys, "key_changes": key_changes, "renamed_in_staging": {}}
     state = SimpleNamespace(rebuild=False, properties={}, notes={"keys": ["id"], "key_changes": True}, committed=7)
     fakes = {"_model_of": "final", "progress": SimpleNamespace(batch_id=7)}
     macros = load(giving(fakes), adapter=SimpleNamespace(query_rows=lambda _: moved))
@@ -1819,7 +1823,8 @@ def test_R1_S5_a_restored_staging_is_not_folded(restored: bool) -> None:
     state = SimpleNamespace(rebuild=restored, properties={}, notes={}, committed=-1 if restored else 7)
     macros = load(giving({"_model_of": "final", "progress": SimpleNamespace(batch_id=7)}))
     table = SimpleNamespace(settings=settings, staging="s.stg", grows=[])
-    with pytest.raises(CompilerError, match=r"s\.stg was restored, .*RESTORE it to its newest") if restored else nullcontext():
+    said = r"s\.stg was restored, .*: restore table s\.stg to version as of the newest one that has userMetadata"
+    with pytest.raises(CompilerError, match=said) if restored else nullcontext():
         assert macros["_against_compaction"](table, state) == []
 
 
@@ -2574,6 +2579,32 @@ def test_a_key_of_bytes_is_named_by_its_hexadecimal(type_: str) -> None:
     assert "try_to_binary(substr(`id`, 3), 'hex')" in views["cdc_named_key"]
 
 
+def test_each_key_that_is_not_of_its_type_is_told_with_its_own() -> None:
+    adapter = SimpleNamespace(
+        secret=lambda _: ["x", "1", "y"], create_values_view=lambda *_: None,
+        query_rows=lambda _: [SimpleNamespace(bad=["id", "day"])],
+    )  # fmt: skip
+    settings = {"keys": ["id", "line", "day"], "column_types": {"id": "int", "line": "int", "day": "date"}}
+    with pytest.raises(CompilerError) as refused:
+        load(adapter=adapter)["_view_named_key"](SimpleNamespace(name="shop.line", settings=settings))
+    assert str(refused.value) == (
+        "table shop.line: what is given for id is not of its type, int; for day is not of its type, date. Give a value for each "
+        "of id, line, day, in this order."
+    )
+
+
+def test_H4_as_of_below_the_horizon_says_that_a_later_moment_can_be_told() -> None:
+    properties = {"delta_cdc.horizon": "{}", "delta_cdc.folded_until": "2026-01-01", "delta_cdc.folded_at": "7"}
+    adapter = SimpleNamespace(
+        table_state=lambda _: SimpleNamespace(properties=properties),
+        query_rows=lambda _: [SimpleNamespace(below=True, before=False)],
+    )  # fmt: skip
+    with pytest.raises(CompilerError, match=r"table f\.t is compacted up to 2026-01-01: .* no longer be told\. Ask for a later"):
+        load(giving({"_time_type": "timestamp"}), adapter=adapter)["_refuse_below_horizon"](
+            {"feed": "f", "table": "t"}, "stg", "2025-12-31", None
+        )
+
+
 def test_R2_S5_a_restored_staging_is_refused_before_erase_asks() -> None:
     """Final and raw would have lost the row by then; and of a row that came later it would say that there is none."""
     table = SimpleNamespace(name="shop.person", settings={"keys": ["id"]}, staging="s.stg")
@@ -2655,7 +2686,8 @@ def test_S9_R1_of_a_mixed_feed_a_compacted_table_keeps_only_change_sets_with_row
              "progress": SimpleNamespace(notes={"withheld": withheld}, rebuild=False), "_record_revision": 9, "_end_hold": ""}
     where = "from s.raw_f where batch_id = 5 and split_part(source_table, '.', -1) = 'pet' limit 1"
     adapter = SimpleNamespace(query_rows=lambda sql: [SimpleNamespace(n=0)] * (in_raw if where in sql else "s.stg" in sql))
-    with pytest.raises(CompilerError, match="batch 5 was loaded before the table was compacted") if refused else nullcontext():
+    said_no = "batch 5 was loaded before the table was compacted.* Have the producer send what is right in a new change set"
+    with pytest.raises(CompilerError, match=said_no) if refused else nullcontext():
         load(giving(fakes), adapter=adapter, print=said.append)["retract"](5)
     assert len(said) == (not refused)
 
@@ -2664,10 +2696,11 @@ def test_S9_R1_of_a_mixed_feed_a_compacted_table_keeps_only_change_sets_with_row
 def test_R2_K8_keys_in_another_case_are_the_same_to_erase(keys: list[str], refused: bool) -> None:
     """Which staging took over once (`delta_cdc.keys`) and no run writes anew."""
     staged = SimpleNamespace(properties={"delta_cdc.keys": '["id", "part"]'}, notes={"keys": keys}, columns={}, committed=7)
-    table = SimpleNamespace(name="f.t", settings={**SETTINGS, "keys": keys}, staging="stg")
+    table = SimpleNamespace(name="f.t", settings={**SETTINGS, "feed": "f", "table": "t", "keys": keys}, staging="stg")
     fakes = {"_ledger": "s.ledger", "_staging_table": table, "_model_of": "final", "_not_loaded": "", "view_row": [7],
              "_need_erase_secret": "", "progress": SimpleNamespace(**vars(staged), batch_id=7, rebuild=False)}
-    with pytest.raises(CompilerError, match="staging was loaded with other `keys`: id, part") if refused else nullcontext():
+    said = r"table f\.t: staging was loaded with other `keys` \(id, part\): put them back, or .*--select stg_f__t\+`\. Then erase"
+    with pytest.raises(CompilerError, match=said) if refused else nullcontext():
         assert load(giving(fakes))["_look_at_erasure"]("stg")["batches"] == [7]
 
 
@@ -2729,6 +2762,17 @@ def test_an_operation_that_waits_for_a_paused_table_says_so(paused: str | None, 
     table = SimpleNamespace(name="f.t", settings=settings, staging="stg", raw=None, grows=[])
     waiting = load(giving(fakes), adapter=adapter)["_not_loaded"]("ledger", table)
     assert waiting == f"table f.t: batch 7 (file:/l/7) is recorded and {said}"
+
+
+def test_K8_an_operation_on_staging_of_other_keys_says_what_to_run() -> None:
+    """`dbt run` alone stops at them."""
+    fakes = {"qualified_folder": "file:/l", "progress": SimpleNamespace(batch_id=6), "withheld_until": -1,
+             "keys_of_staging": ["a"]}
+    table = SimpleNamespace(name="f.t", settings={"feed": "f", "table": "t", "keys": ["id"]}, staging="stg", raw=None, grows=[])
+    assert load(giving(fakes))["_not_loaded"]("ledger", table) == (
+        "table f.t: staging was loaded with other `keys` (a): put them back, or let it take over the new ones by `dbt run "
+        "--full-refresh --select stg_f__t+`."
+    )
 
 
 def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
@@ -3446,7 +3490,8 @@ def final_evolved(wish: str, **settings: Any) -> dict[str, Any]:
 
 
 def test_E1_final_names_what_would_change() -> None:
-    with pytest.raises(CompilerError, match=r"New: new; gone: none; of another type: `s`\.`y` int\. Set another"):
+    said = r"New: new; gone: none; of another type: `s`\.`y` int\. Final stays as it was\. .* delta-cdc rebuild \w+\.\w+$"
+    with pytest.raises(CompilerError, match=said):
         final_evolved("fail")
     assert final_evolved("ignore")["published"] == ["id", "s"]
 
