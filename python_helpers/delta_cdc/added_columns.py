@@ -11,26 +11,32 @@ from delta_cdc.sql_names import sql_name
 # name, type (None: depends on the feed), description
 AddedColumns = tuple[tuple[str, str | None, str], ...]
 
-_BATCH_ID = ("_cdc_batch_id", "bigint", "Batch of the change set, as in the ledger.")
-_CHANGE_SET = ("_cdc_change_set", "string", "The change set that delivered the change.")
+_NUMBER = "Number of the change set in the ledger, cdc_change_sets; numbers grow in load order."
+_BATCH_ID = ("_cdc_batch_id", "bigint", _NUMBER)
+_CHANGE_SET = ("_cdc_change_set", "string", "Path of the change set (a file, folder or commit) that delivered the change.")
 _ROW = (
     "_cdc_row",
     "bigint",
     "Place of the change in its change set; with _cdc_batch_id its arrival, which orders changes of equal position.",
 )
-_SEQUENCE = ("_cdc_sequence", None, "The source's order, compared left to right; null for a snapshot row without one.")
+_SEQUENCE = (
+    "_cdc_sequence",
+    None,
+    "Place of the change in the source's order: the values of `sequence_by`, compared left to right; null for a snapshot row "
+    "without one.",
+)
 _ORDINAL = ("_cdc_ordinal", "bigint", "Place of the change inside its transaction or message, where the feed has one.")
 
 RAW_COLUMNS: AddedColumns = (
-    ("batch_id", "bigint", "Batch of the change set, as in the ledger."),
-    ("change_set", "string", "The change set that delivered the message."),
+    ("batch_id", "bigint", _NUMBER),
+    ("change_set", "string", "Path of the change set (a file, folder or commit) that delivered the message."),
     ("row_number", "bigint", "Place of the message in its change set."),
     ("message", "string", "The message as it came."),
     ("source_table", "string", "The table that the message is of; null if it does not tell."),
 )
 STAGING_COLUMNS: AddedColumns = (
     ("_cdc_op", "string", "What the change does: I insert, U update, D delete, R snapshot row, T truncate."),
-    ("_cdc_key_before", None, "The key before the change, where the change moved it; else null."),
+    ("_cdc_key_before", None, "The key before the change, where that gave the row another one; else null."),
     _SEQUENCE,
     _ORDINAL,
     ("_cdc_transaction", "string", "The transaction that the change was part of, where the feed tells it."),
@@ -46,12 +52,16 @@ STAGING_COLUMNS: AddedColumns = (
         "map<string,string>",
         "Columns that the feed has and the configuration does not, with their text; null if there are none.",
     ),
-    ("_cdc_error", "string", "Why the row cannot be used; null if it can."),
+    (
+        "_cdc_error",
+        "string",
+        "Why the row cannot be used, e.g. null_key or cast:total; null if it can. The view cdc_quarantine lists such rows.",
+    ),
     ("_cdc_raw", "string", "The row as it came, where it cannot be used."),
     _BATCH_ID,
     _CHANGE_SET,
     _ROW,
-    ("_cdc_staged_at", "timestamp", "When the change was staged."),
+    ("_cdc_staged_at", "timestamp", "When the change was loaded into this table."),
 )
 # What they say where rows are their values
 _OF_A_MULTISET = {"_cdc_key_before": "The row as it was before an update, which takes one such row away; null for other changes."}
@@ -62,7 +72,7 @@ KEYS_COLUMNS: AddedColumns = (
     ("_cdc_op", "string", "What the change does: I insert, U update, D delete, R snapshot row."),
     _SEQUENCE,
     _ORDINAL,
-    ("entity", "string", "Identity of the row across key changes; null if the change met no row."),
+    ("entity", "string", "What stays the same of a row when its key changes; null if the change met no row."),
     ("key_before", None, "The key whose row the change takes away."),
     ("key_after", None, "The key that the row has after the change; null for a delete."),
     ("origin", "string", "How the change found its row, e.g. insert, update, key_change, unknown_key, delete."),
@@ -72,10 +82,10 @@ KEYS_COLUMNS: AddedColumns = (
         "struct<_cdc_batch_id: bigint, _cdc_change_set: string, _cdc_row: bigint>",
         "The change that placed the row where this change met it; null if there is none.",
     ),
-    ("resolved_batch_id", "bigint", "Batch whose load decided the row as it is."),
+    ("resolved_batch_id", "bigint", "Number of the newest change set in the load that made this row as it is."),
 )
 HISTORY_COLUMNS: AddedColumns = (
-    ("_cdc_entity", "string", "Identity of the row across key changes."),
+    ("_cdc_entity", "string", "What stays the same of a row when its key changes: all versions of the row have it."),
     ("valid_from", None, "Source time from which the version holds, inclusive; null: since before the feed."),
     ("valid_to", None, "Source time until which the version holds, exclusive; null: it still does."),
     ("is_current", "boolean", "The version still holds."),

@@ -53,7 +53,8 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
     in_table = table.settings.history == "table"  # a view is worked out from all of staging whenever it is read
     yield _model(
         table.staging_name,
-        f"Every change of {name} ever received, once, in order.{about}",
+        f"One row a change of {name}; what was delivered twice is there once. All other tables of {name} are made of it; rows "
+        f"with `_cdc_error` count in none of them.{about}",
         [*table.columns, *added(table, STAGING_COLUMNS)],
         _data_tests("each_change_once", of_table, each_run=has_keys),
         masked,
@@ -61,14 +62,16 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
     if table.keys_name:
         yield _model(
             table.keys_name,
-            f"Who is who in {name} across key changes: the changes at keys that ever changed.",
+            f"Which row each change of {name} is of, where keys change: one row a change, of the keys that ever changed. "
+            "History and final are made with it; for readers it holds nothing.",
             added(table, KEYS_COLUMNS),
             [],
         )
     if table.history_name:
         yield _model(
             table.history_name,
-            f"The versions of each row of {name}, by source time (SCD2).{about}",
+            f"One row a version of each row of {name}, by source time (SCD2). As it is: `is_current`. As it was at a moment: "
+            f"`(valid_from is null or valid_from <= moment) and (valid_to is null or valid_to > moment)`.{about}",
             [*table.published_columns, *added(table, HISTORY_COLUMNS)],
             [
                 *_data_tests("one_current_row_per_key", {"keys": keys} | of_table, each_run=in_table),
@@ -77,9 +80,12 @@ def _table_models(table: Table) -> Iterator[dict[str, Any]]:
             ],
             masked,
         )
+    rows = final_is(table)
+    more = ", one row a key" if table.has_entities else ""
+    more += "; `not _cdc_is_deleted`: the live ones" if table.deletes_softly else ""
     yield _model(
         table.final_name,
-        f"{final_is(table).capitalize()} (SCD1).{about}",
+        f"{rows[0].upper()}{rows[1:]} (SCD1){more}.{about}",
         final_columns(table),
         [
             *(

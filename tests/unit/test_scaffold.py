@@ -448,6 +448,18 @@ def test_hostile_column_names_survive(tmp_path: Path) -> None:
     assert models["final_t"]["data_tests"][0]["delta_cdc.one_row_per_key"]["arguments"]["keys"] == HOSTILE
 
 
+def test_readers_are_told_what_a_row_of_a_model_is_and_how_history_is_asked(tmp_path: Path) -> None:
+    tables = {"Order": TABLE, "soft": TABLE | {"delete_mode": "soft"}, "log": {"sequence_by": ["seq"], "insert_only": True}}
+    files = generated(tmp_path, source(tables=tables, columns=COLUMNS[:5]))
+    told = {m["name"]: m["description"] for m in yaml.safe_load(files["models/shop/_models.yml"])["models"]}
+    assert told["final_Order"] == "The live rows of shop.Order (SCD1), one row a key."
+    assert told["final_soft"].endswith("(SCD1), one row a key; `not _cdc_is_deleted`: the live ones.")
+    assert told["final_log"] == "The rows of shop.log (SCD1)."
+    asked = "`(valid_from is null or valid_from <= moment) and (valid_to is null or valid_to > moment)`"
+    assert asked in told["hist_shop__Order"]
+    assert told["stg_shop__Order"].startswith("One row a change of shop.Order;")
+
+
 def test_descriptions_are_carried_over(tmp_path: Path) -> None:
     shop = source(
         columns=[*COLUMNS, {"name": "x", "data_type": "int", "description": "{{ doc('x') }}: a, b"}]
