@@ -21,6 +21,7 @@ import yaml
 
 from delta_cdc.cli import main
 from delta_cdc.config_reader import load_project
+from delta_cdc.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = (ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md")
@@ -90,6 +91,30 @@ def test_a_source_in_yaml_is_a_configuration(block, tmp_path):
     (tmp_path / "dbt_project.yml").write_text("name: any_project")
     (tmp_path / "models" / "_sources.yml").write_text(yaml.safe_dump(told))
     assert load_project(tmp_path).tables
+
+
+def test_every_setting_stands_under_a_heading_of_its_page():
+    page = (ROOT / "docs" / "configuration.md").read_text().split("## Settings")[1].split("## Defaults by format")[0]
+    first, *groups = re.split(r"^### .*\n", page, flags=re.MULTILINE)
+    assert first.strip() == ""
+    assert all(len(re.findall(r"^\| `", group, re.MULTILINE)) > 1 for group in groups)  # none is empty, or of one setting alone
+    assert re.findall(r"^\| `(\w+)`", page, re.MULTILINE) == list(Settings.model_fields)
+
+
+def test_settings_are_taken_from_the_environment_as_their_page_shows(tmp_path, monkeypatch):
+    (block,) = [each.values[0] for each in blocks("yaml") if "env_var('LANDING'" in each.values[0]]
+    cdc = {"format": "rows", "sequence_by": ["line"], **yaml.safe_load(block)}
+    columns = [{"name": name, "data_type": "int"} for name in ("id", "line", "x")]
+    table = {"name": "t", "config": {"meta": {"cdc": {"keys": ["id"]}}}, "columns": columns}
+    (tmp_path / "models").mkdir()
+    (tmp_path / "dbt_project.yml").write_text("name: any_project")
+    (tmp_path / "models" / "_sources.yml").write_text(
+        yaml.safe_dump({"sources": [{"name": "shop", "config": {"meta": {"cdc": cdc}}, "tables": [table]}]})
+    )
+    for name, value in {"MAX_ERRORS": "3", "FULL_IMAGES": "True", "PUBLISHED": "['id', 'line']"}.items():
+        monkeypatch.setenv(name, value)
+    (found,) = [table.settings for table in load_project(tmp_path).tables]
+    assert (found.location, found.max_errors, found.full_images, found.columns) == ("landing/shop", 3, True, ["id", "line"])
 
 
 def test_the_settings_that_flat_rows_of_a_product_want_are_those_of_a_case():
