@@ -70,6 +70,17 @@ def test_every_command_that_a_page_names_is_known(page):
     assert [name for name in named if name not in main.commands] == []
 
 
+def test_the_errors_that_operations_explains_are_those_that_are_said():
+    of_others = {"ConcurrentAppendException", "OutOfMemoryError"}
+    text = (ROOT / "docs" / "operations.md").read_text().split("## When a run fails")[1].split("## The commands")[0]
+    rows = re.findall(r"^\| (.*?) \|", text, re.MULTILINE)[1:]
+    said = {part for row in rows for part in re.findall(r"`([^`]+)`", row)} - of_others
+    sources = [path for folder in ("macros", "python_helpers") for path in (ROOT / folder).rglob("*.*")]
+    code = "\n".join(path.read_text() for path in sources if path.suffix in (".py", ".sql"))
+    assert len(said) > 10
+    assert [each for each in said if each not in code] == []
+
+
 @pytest.mark.parametrize("block", blocks("python"))
 def test_python_is_python(block):
     compile(block, "docs", "exec")
