@@ -300,12 +300,13 @@ class _Reader:
                     message += " Between braces, a type with a comma wants quotes."
                 problem(message.replace("?.", "?"), item.lines.get("data_type"))
             if is_template(name):
-                problem(f"column `{name}`: a column's name cannot hold Jinja.", line)
+                problem(f"column `{name}`: a column's name cannot hold Jinja. Leave it out.", line)
             if name.lower().startswith("_cdc_"):
-                problem(f"column `{name}`: names that begin with _cdc_ are taken by the columns that are added.", line)
+                taken = "names that begin with _cdc_ are taken by the columns that are added"
+                problem(f"column `{name}`: {taken}. Leave it out.", line)
             if name.lower() in columns:
                 first = columns[name.lower()].name
-                problem(f"column `{name}` is listed twice (`{first}`; to Spark, case makes no difference).", line)
+                problem(f"column `{name}` is listed twice (`{first}`; to Spark, case makes no difference). Take one out.", line)
                 continue
             columns[name.lower()] = Column(name, str(data_type or ""), _text(item.get("description")))
         return tuple(columns.values())

@@ -90,7 +90,7 @@ class FeedCheck:
             self.problem(message, "message_column")
         if given.get("row_order") and file_format != "delta":
             message = f"`row_order` is for Delta tables, and `file_format` is {file_format}. A file's rows have its order."
-            self.problem(message, "row_order")
+            self.problem(f"{message} Take it out.", "row_order")
         if file_format == "delta" and given.get("format") == "snapshots":
             message = (
                 "`file_format` is delta, and with `format: snapshots` a change set is the whole table; a commit of a Delta "
@@ -152,13 +152,13 @@ class FeedCheck:
             return
         unknown = [each for each in re.findall(r"\{([^{}]*)\}", location) if each != "table"]
         for placeholder in unknown:
-            self.problem(f"`location` holds `{{{placeholder}}}`; the only placeholder is `{{table}}`.", "location")
+            self.problem(f"`location` holds `{{{placeholder}}}`; the only placeholder is `{{table}}`. Take it out.", "location")
         told = f"`location` is '{location}'"
         if re.search(r"[{}]", re.sub(r"\{[^{}]*\}", "", location)) or "<table>" in location:
             self.problem(f"{told}. The placeholder is written `{{table}}`.", "location")
             return
         if re.search(r"[*?]", location):
-            self.problem(f"{told}. It names a folder as it is; `*` and `?` stand for nothing else.", "location")
+            self.problem(f"{told}. It names a folder as it is; `*` and `?` stand for nothing else. Name the folder.", "location")
         if location.startswith("~") or re.search(r"\$\{?[A-Za-z_]", location):
             how = "\"{{ env_var('LANDING') }}/…\" for what the environment says."
             self.problem(f"{told}, and no shell reads it. Write the path, or {how}", "location")

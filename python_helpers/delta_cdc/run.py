@@ -147,7 +147,8 @@ def run(
                 with suppress(OSError):
                     tell(console, said, "red")
             if _spark_is_gone():
-                console.print(Text("The process's Spark is gone (see spark.log). Start this command again.", style="red"))
+                gone = "The process's Spark is gone: spark.log in the profile's `root` may say why. Start this command again."
+                console.print(Text(gone, style="red"))
                 return FAILED
             # ticks keep their distance; one that took too long is followed at once
             if every is None or stop.is_set() or stop.wait(max(0.0, every - (time.monotonic() - started))):

@@ -117,7 +117,7 @@ def read_project(root: Path) -> DbtProject:
     except (yaml.YAMLError, ValueError) as error:  # also a date that is none, and what is not UTF-8
         raise ProjectError(f"dbt_project.yml is not valid yml: {one_line(error)}") from error
     if not isinstance(content, dict) or not isinstance(content.get("name"), str):
-        raise ProjectError(f"dbt_project.yml in {root} gives the project no `name`.")
+        raise ProjectError(f"dbt_project.yml in {root} gives the project no `name`. Write one, e.g. name: my_project.")
     name = content["name"]
     given = content.get("vars") or {}
     variables = dict(given) if isinstance(given, dict) else {}  # also what stands under a package's name: to dbt that is a value

@@ -197,7 +197,8 @@ class TableCheck:
         """Why history and final do not have a column."""
         settings = self.settings
         if settings.columns is not None or settings.except_columns:
-            return f"`{'except_columns' if settings.columns is None else 'columns'}` leaves it out"
+            shaped_by = "except_columns" if settings.columns is None else "columns"
+            return f"`{shaped_by}` leaves it out. Have it published there, or take it out here"
         told_by = "operation" if name == settings.operation else "old_keys"
         return f"`{told_by}` names it. Take it out, or say with `columns` what they have"
 
@@ -348,7 +349,8 @@ class TableCheck:
                     "expressions",
                 )
             elif name.lower().startswith("_cdc_"):
-                self.problem(f"`expressions` names `{name}`: names with _cdc_ are taken.", "expressions")
+                message = f"`expressions` names `{name}`: names that begin with _cdc_ are taken. Give it another."
+                self.problem(message, "expressions")
             elif name.lower() in {each.name.lower() for each in self.table.partition_columns if each.derived}:
                 message = f"`expressions` and `partition_by` both make a column `{name}`. Take one of them out."
                 self.problem(message, "expressions")
@@ -379,7 +381,7 @@ class TableCheck:
         if name not in self.published:
             return f"`partition_by` names `{name}`, which final does not have: {self.why_left_out(name)}."
         if _is_nested(data_type):
-            return f"`partition_by` names `{name}`, which is {data_type}. Spark takes simple types there."
+            return f"`partition_by` names `{name}`, which is {data_type}. Spark takes simple types there. Take it out."
         if data_type.strip().lower() == "binary":
             remedy = f"Partition by a text made of it, e.g. [hex({name}) as {name}_hex]."
             return f"`partition_by` names `{name}`, which is binary. Delta names partitions by text. {remedy}"
@@ -396,7 +398,7 @@ class TableCheck:
         if IDENTIFIER.fullmatch(expression) and self.names and expression.lower() not in types:
             return f"`partition_by` names `{expression}`, which is no column. {did_you_mean(expression, self.names)}"
         if _is_nested(data_type) or re.match(r"\s*binary\b", data_type, re.IGNORECASE):
-            return f"`partition_by` names `{expression}`, which is {data_type}. Spark takes simple types there."
+            return f"`partition_by` names `{expression}`, which is {data_type}. Spark takes simple types there. Take it out."
         if name.lower().startswith("_cdc_"):
             return f"`partition_by` makes a column `{name}`: names that begin with _cdc_ are taken. Name it otherwise."
         if not name or name[0].isdigit():
@@ -436,7 +438,8 @@ class TableCheck:
             message = "`cluster_by` and `zorder_by` are both given; a clustered table is ordered by its clustering. Take one out."
             self.problem(message, "zorder_by")
         if len(settings.cluster_by) > 4:
-            self.problem(f"`cluster_by` names {len(settings.cluster_by)} columns; Delta takes four at most.", "cluster_by")
+            message = f"`cluster_by` names {len(settings.cluster_by)} columns; Delta takes four at most. Take some out."
+            self.problem(message, "cluster_by")
 
     def lives(self) -> None:
         """What final tells of a row's life: `created_at`, `updated_at`, `set_on_insert`, soft deletes."""
@@ -462,7 +465,7 @@ class TableCheck:
                 message = f"`set_on_insert` names `{name}`, which final does not have: {self.why_left_out(name)}."
                 self.problem(message, "set_on_insert")
             if name in settings.keys and self.level("set_on_insert") == 2:
-                message = f"`set_on_insert` names `{name}`, which is one of `keys`. A key is always the row's own."
+                message = f"`set_on_insert` names `{name}`, which is one of `keys`. A key is always the row's own. Take it out."
                 self.problem(message, "set_on_insert")
         is_default = self.level("soft_delete_nulls") < self.level("delete_mode")  # of the feed, for its other tables
         if settings.soft_delete_nulls and settings.delete_mode == "hard" and not is_default and "delete_mode" not in self.broken:

@@ -68,13 +68,14 @@ def _read(content: str, path: Path, problems: list[str]) -> dict[str, dict[str, 
             continue  # what a sheet has below its last row
         table = (row.pop("table", None) or "").strip()
         if not table or table in out:
-            problems.append(f"{where}: " + (f"`{table}` is there twice." if table else "`table` is empty."))
+            empty = "`table` is empty. Name the table, or take the row out."
+            problems.append(f"{where}: " + (f"`{table}` is there twice. Make it one row." if table else empty))
             continue
         out[table] = {}
         if any(text.strip() for text in more or ()):
             problems.append(f'{where}: it has more cells than the first line. A list goes in quotes: "a, b".')
         if (row.get("") or "").strip():
-            problems.append(f"{where}: the cell {row['']!r} has no heading.")
+            problems.append(f"{where}: the cell {row['']!r} has no heading. Name it in the first line.")
         for name, text in row.items():
             if name in Settings.model_fields and text and text.strip():
                 try:

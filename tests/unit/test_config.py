@@ -154,7 +154,7 @@ def test_a_partition_may_be_a_column_under_another_name(tmp_path: Path) -> None:
     assert "`OP` is made from `op`, which final does not have" in problem
     columns = [*COLUMNS, {"name": "body", "data_type": "BINARY"}]
     (problem,) = problems(tmp_path, source(tables={"invoice": TABLE | {"partition_by": ["body as b"]}}, columns=columns))
-    assert "`partition_by` names `body`, which is BINARY. Spark takes simple types there." in problem
+    assert "`partition_by` names `body`, which is BINARY. Spark takes simple types there. Take it out." in problem
 
 
 def test_a_column_may_be_called_except(tmp_path: Path) -> None:
@@ -310,8 +310,14 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
             {"track_columns": {"exept": ["op"]}},
             "`track_columns` is {exept: ['op']}. It takes a list of column",
         ),
-        ({"track_columns": ["op"], "except_columns": ["op"]}, "which history does not have: `except_columns` leaves it out."),
-        ({"track_columns": ["op"], "columns": ["id"]}, "which history does not have: `columns` leaves it out."),
+        (
+            {"track_columns": ["op"], "except_columns": ["op"]},
+            "which history does not have: `except_columns` leaves it out. Have it published there, or take it out here.",
+        ),
+        (
+            {"track_columns": ["op"], "columns": ["id"]},
+            "which history does not have: `columns` leaves it out. Have it published there, or take it out here.",
+        ),
         ({"track_columns": ["op"], "operation": "op"}, "does not have: `operation` names it. Take it out, or say with"),
         ({"cluster_by": ["old_id"], "old_keys": {"id": "old_id"}}, "which final does not have: `old_keys` names it. Take it out"),
         (
@@ -380,7 +386,10 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
             "`updated_at` names `at`, which is given by `created_at` already.",
         ),
         ({"set_on_insert": ["opp"]}, "`set_on_insert` names `opp`, which is no column. Did you mean `op`?"),
-        ({"set_on_insert": ["id"]}, "`set_on_insert` names `id`, which is one of `keys`."),
+        (
+            {"set_on_insert": ["id"]},
+            "`set_on_insert` names `id`, which is one of `keys`. A key is always the row's own. Take it out.",
+        ),
         (
             {"set_on_insert": ["op"], "except_columns": ["op"]},
             "`set_on_insert` names `op`, which final does not have: `except_columns` leaves it out.",
@@ -403,7 +412,7 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ({"mask": {"op": "opp"}}, "`mask` names `opp`, which is no column. Did you mean `op`?"),
         ({"expressions": {"x": "opp"}}, "`expressions` names `opp`, which is no column. Did you mean `op`?"),
         ({"expressions": {"id": "1"}}, "`expressions` names the key column `id`"),
-        ({"expressions": {"_cdc_x": "1"}}, "`expressions` names `_cdc_x`: names with _cdc_ are taken."),
+        ({"expressions": {"_cdc_x": "1"}}, "`expressions` names `_cdc_x`: names that begin with _cdc_ are taken. Give"),
         ({"expressions": {"x": "lower(_cdc_change_set)"}}, "`expressions` names `_cdc_change_set`, which only staging has."),
         ({"expressions": {"x": "_cdc_change_set"}}, "`expressions` names `_cdc_change_set`, which only staging has."),
         ({"partition_by": ["date(_cdc_staged_at) as d"]}, "`partition_by` names `_cdc_staged_at`, which only staging has."),
@@ -486,10 +495,10 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
     table = TABLE | {"cluster_by": ["flag", "c1", "c2", "c3", "c4"]}
     found = problems(tmp_path, source(tables={"invoice": table}, columns=[*COLUMNS[:4], *columns]))
     assert "`cluster_by` names `flag`, whose type is boolean." in found[0]
-    assert "`cluster_by` names 5 columns; Delta takes four at most." in found[1]
+    assert "`cluster_by` names 5 columns; Delta takes four at most. Take some out." in found[1]
     columns = [{"name": "tags", "data_type": "array<string>"}]
     found = problems(tmp_path, source(tables={"invoice": TABLE | {"partition_by": ["tags"]}}, columns=[*COLUMNS[:4], *columns]))
-    assert "`partition_by` names `tags`, which is array<string>. Spark takes simple types there." in found[0]
+    assert "`partition_by` names `tags`, which is array<string>. Spark takes simple types there. Take it out." in found[0]
     columns = [{"name": "hash", "data_type": "binary"}]
     found = problems(tmp_path, source(tables={"invoice": TABLE | {"partition_by": ["hash"]}}, columns=[*COLUMNS[:4], *columns]))
     assert "`partition_by` names `hash`, which is binary." in found[0]
@@ -505,7 +514,7 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
         ({"location": 5}, "`location` is 5. It takes a folder"),
         ({"location": ""}, "`location` is ''. It takes a folder"),
         ({"location": "landing/*/{table}"}, "`location` is 'landing/*/{table}'. It names a folder as it is"),
-        ({"location": "x/{tabel}/{table}"}, "`location` holds `{tabel}`; the only placeholder is `{table}`."),
+        ({"location": "x/{tabel}/{table}"}, "`location` holds `{tabel}`; the only placeholder is `{table}`. Take it out."),
         ({"unit": "files"}, "`unit` is 'files'. It takes `file` or `folder`. Did you mean `file`?"),
         ({"ready": "_DONE"}, "`ready` says what a folder must hold, and `unit` is file. Set `unit: folder`."),
         ({"change_set_order": "time"}, "`change_set_order` is 'time'. It takes `modified` or `name`."),
@@ -740,7 +749,7 @@ def test_flat_rows_do_not_mix_tables(tmp_path: Path) -> None:
 def test_a_misspelled_placeholder_is_one_mistake(tmp_path: Path) -> None:
     feed = {"format": "rows", "location": "landing/{tabel}"}
     (problem,) = problems(tmp_path, source(feed=feed, tables=dict.fromkeys(("invoice", "orders"), TABLE)))
-    assert problem == "feed shop: `location` holds `{tabel}`; the only placeholder is `{table}`."
+    assert problem == "feed shop: `location` holds `{tabel}`; the only placeholder is `{table}`. Take it out."
 
 
 def test_csv_without_a_header_does_not_mix_tables(tmp_path: Path) -> None:
@@ -846,13 +855,13 @@ def test_a_feed_wide_default_is_no_contradiction_of_a_table_that_is_otherwise(tm
         ({"data_type": "int"}, "a column is empty. It takes a `name`"),
         (
             {"name": "ID", "data_type": "int"},
-            "column `ID` is listed twice (`id`; to Spark, case makes no difference).",
+            "column `ID` is listed twice (`id`; to Spark, case makes no difference). Take one out.",
         ),
         (
             {"name": "_CDC_op", "data_type": "int"},
-            "names that begin with _cdc_ are taken by the columns that are added.",
+            "names that begin with _cdc_ are taken by the columns that are added. Leave it out.",
         ),
-        ({"name": "{{ x }}", "data_type": "int"}, "a column's name cannot hold Jinja."),
+        ({"name": "{{ x }}", "data_type": "int"}, "a column's name cannot hold Jinja. Leave it out."),
         (
             {"name": "Valid_From", "data_type": "date"},
             "`Valid_From` has the name of a column that history adds. Leave it",
@@ -1144,7 +1153,7 @@ def test_anchors_and_merge_keys_are_read(tmp_path: Path) -> None:
     [
         (None, "There is no dbt project in"),
         ("name: [", "dbt_project.yml is not valid yml: line 1"),
-        ("version: 1", "gives the project no `name`"),
+        ("version: 1", "gives the project no `name`. Write one, e.g. name: my_project."),
         ("name: x\nstarts: 2026-02-30", "dbt_project.yml is not valid yml: day"),
         ("name: x\nmodel-paths: models", r"`model-paths` is 'models'. It takes a list of folders: \[models\]"),
         ("name: x\nmacro-paths: [null]", r"`macro-paths` is \[None\]. It takes a list of folders: \[macros\]"),

@@ -1187,8 +1187,8 @@ def test_init_tells_all_that_is_wrong_with_a_csv_file(new_project):
     assert said == [
         "line 1: `key` is no setting. Did you mean `keys`?",
         "line 2: `old_keys` is '{a: b', which cannot be read.",
-        "line 3: `table` is empty.",
-        "line 4: `t` is there twice.",
+        "line 3: `table` is empty. Name the table, or take the row out.",
+        "line 4: `t` is there twice. Make it one row.",
         'line 5: it has more cells than the first line. A list goes in quotes: "a, b".',
         f"{sheet}: no change set has a table `u`. Known: `t`.",
     ]
