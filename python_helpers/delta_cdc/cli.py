@@ -43,8 +43,22 @@ KEY = click.argument("key", nargs=-1, required=True)
 NEGATIVE_KEYS = {"ignore_unknown_options": True}  # -5 is a key
 
 
+# as `delta-cdc --help` lists them
+_COMMANDS = {
+    "Begin": ("init", "discover", "validate", "generate", "settings"),
+    "Run": ("run", "land", "maintain"),
+    "Ask": ("status", "report", "explain", "history", "as-of", "diff", "late", "log", "reconcile", "export-snapshot"),
+    "Act": ("pause", "resume", "accept", "retract", "replay", "rebuild", "compact", "erase"),
+}
+
+
 class _Group(click.Group):
     """A group whose commands show a CdcError in plain lines and leave with its exit code."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading, names in _COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(60)) for name in names])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -96,7 +110,10 @@ VARS = click.option("--vars", "variables", help="dbt's variables, as yml.")
 @PROJECT_DIR
 @VARS
 def validate(project_dir: Path, variables: str | None) -> None:
-    """Check the configuration of all feeds; nothing is started."""
+    """Check the configuration of all feeds.
+
+    All mistakes are told at once, and Spark is not started. Exit code 2 if there is any.
+    """
     project = load_project(project_dir, _variables(variables))
     if project.feeds:
         show_feeds(project)
@@ -143,7 +160,7 @@ def generate(project_dir: Path, variables: str | None, check: bool, force: bool,
 @main.command()
 @click.option("--write", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write it to a file.")
 def settings(path: Path | None) -> None:
-    """Print the reference of all settings (Markdown)."""
+    """Print the reference of all settings."""
     page = reference_page()
     if path is None:
         sys.stdout.write(page)
@@ -158,10 +175,10 @@ def settings(path: Path | None) -> None:
 @click.option("--feed", default="my_feed", show_default=True, help="Name of the feed.")
 @click.option("--location", help="Folder of its change sets. By default the folder of the first file.")
 def discover(message_format: str, files: tuple[Path, ...], feed: str, location: str | None) -> None:
-    """Propose the source of a feed (yml on stdout) from messages: tables, keys, columns and types.
+    """Propose the source of a feed from its messages.
 
-    FILES are change sets of one message a line, plain or gzipped. Types come from the messages' own schema; a column of
-    which the format tells no type is a string.
+    Printed is yml with tables, keys, columns and types. FILES are change sets of one message a line, plain or gzipped. Types
+    come from the messages' own schema; a column of which the format tells no type is a string.
     """
     found = discovery.discover_files(message_format, files, feed)
     if not found.tables:
@@ -214,8 +231,11 @@ def init(
     dbt: operations.Dbt, feed: str, message_format: str, location: str, jdbc: str | None, schema: str | None,
     jdbc_options: tuple[str, ...], file_format: str | None, table_list: Path | None, force: bool,
 ) -> None:
-    """Begin with a feed: look at its change sets, or at the tables of its database; write its source (models/FEED/_sources.yml)
-    and its models. Where settings are missing that nobody tells, the source has `enabled: false` until they are filled in."""
+    """Write the source of a new feed, and its models.
+
+    They come from its change sets, or from the tables of its database; the source is models/FEED/_sources.yml. Where settings are
+    missing that nobody tells, it has `enabled: false` until they are filled in.
+    """
     if jdbc is None and (schema is not None or jdbc_options):
         raise click.UsageError("--schema and --option are of a database: name it with --jdbc.")
     options = _jdbc_options(jdbc_options, jdbc)
@@ -254,7 +274,9 @@ def _interval(_ctx: click.Context, _option: click.Parameter, text: str | None) -
 @click.option("--plan", "planned", is_flag=True, help="Only tell what the run would do, from a run on clones of the tables.")
 @with_dbt
 def run(dbt: operations.Dbt, select: tuple[str, ...], every: int | None, test: bool, planned: bool) -> None:
-    """`dbt run` with a summary that fits a screen, never two at once. Feeds with `kafka` or `jdbc` are landed first.
+    """Load what is new, and tell what was loaded.
+
+    It is `dbt run` with a summary that fits a screen, never two at once. Feeds with `kafka` or `jdbc` are landed first.
 
     Exit codes: 0 done; 1 something failed, be it a test; 2 the configuration or the selection is wrong; 3 done, but a change set
     is held; 75 another run is at work.
@@ -275,9 +297,10 @@ def run(dbt: operations.Dbt, select: tuple[str, ...], every: int | None, test: b
               help="For change tables: look this once so far below the highest serial, in place of `jdbc.overlap`.")
 @with_dbt
 def land(dbt: operations.Dbt, feeds: tuple[str, ...], overlap: int | None) -> None:
-    """Land what is new in Kafka topics and change tables: of FEED, or of all feeds with `kafka` or `jdbc`.
+    """Land what is new in Kafka and change tables.
 
-    `run` does so by itself before each run. Exit code 1 if a landing failed; the others went on.
+    Of FEED, or of all feeds with `kafka` or `jdbc`. `run` does so by itself before each run. Exit code 1 if a landing failed;
+    the others went on.
     """
     project = dbt.project()
     names = landing.landed_feeds(project, feeds)
@@ -297,7 +320,10 @@ def land(dbt: operations.Dbt, feeds: tuple[str, ...], overlap: int | None) -> No
 @click.option("--json", "as_json", is_flag=True, help="One JSON list, for programs.")
 @with_dbt
 def status(dbt: operations.Dbt, tables: tuple[str, ...], counts: bool, as_json: bool) -> None:
-    """How TABLE, or each table, stands: last change, lag, rows, files, what is late, quarantined, held or failed."""
+    """Tell how TABLE, or each table, stands.
+
+    Last change, lag, rows, files, and what is late, quarantined, held or failed.
+    """
     project = dbt.project()
     found = operations.find_tables(project, tables) or project.tables
     told = dbt.ask("status", {"counts": [table.staging_name for table in found]} if counts else {})
@@ -316,7 +342,10 @@ def status(dbt: operations.Dbt, tables: tuple[str, ...], counts: bool, as_json: 
 @click.option("--runs", "number", type=click.IntRange(min=1), default=200, show_default=True, help="So many runs, the newest.")
 @with_dbt
 def report(dbt: operations.Dbt, output: Path, number: int) -> None:
-    """Write a page (HTML, complete in itself) of how the tables stand and what the last runs did."""
+    """Write a page of the tables and the last runs.
+
+    It is HTML, complete in itself.
+    """
     project = dbt.project()
     path = project.root / output
     page = reports.page(project, dbt.ask("report", {"runs": number}))
@@ -331,7 +360,10 @@ def report(dbt: operations.Dbt, output: Path, number: int) -> None:
 @KEY
 @with_dbt
 def explain(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
-    """Why a row of TABLE is as it is: every change of the row that has or had KEY, in order, and what became of it."""
+    """Tell why a row of TABLE is as it is.
+
+    Every change of the row that has or had KEY, in order, and what became of it.
+    """
     found = operations.find_keyed(dbt.project(), table, key, "explain")
     ask.show_explained(found, dbt.ask("explain", {"staging": found.staging_name}, key=key), _console())
 
@@ -341,7 +373,10 @@ def explain(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
 @KEY
 @with_dbt
 def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
-    """Every version of the row of TABLE that has or had KEY."""
+    """Show every version of a row of TABLE.
+
+    It is the row that has or had KEY.
+    """
     found = operations.find_keyed(dbt.project(), table, key, "history")
     if found.history_name is None:
         raise OperationError(
@@ -363,7 +398,10 @@ def history(dbt: operations.Dbt, table: str, key: tuple[str, ...]) -> None:
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="So many rows are shown.")
 @with_dbt
 def as_of(dbt: operations.Dbt, table: str, moment: str, key: tuple[str, ...], known_at: str | None, limit: int) -> None:
-    """The rows of final of TABLE as they were at MOMENT of the source's time (`now`: as they are), or the one that was at KEY."""
+    """Show final of TABLE as it was at MOMENT.
+
+    MOMENT is of the source's time; `now` is as it is. With KEY, the row that was at it then.
+    """
     project = dbt.project()
     found = operations.find_keyed(project, table, key, "as-of") if key else operations.find_table(project, table)
     at = None if moment == "now" else moment
@@ -379,7 +417,10 @@ def as_of(dbt: operations.Dbt, table: str, moment: str, key: tuple[str, ...], kn
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with all that is known of each commit.")
 @with_dbt
 def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
-    """What Delta's logs tell of the commits to staging, keys, history and final of TABLE; exit code 1 if something is wrong."""
+    """Tell what Delta's logs know of TABLE.
+
+    The commits to its staging, keys, history and final, and what is wrong with the logs; exit code 1 if something is.
+    """
     found = operations.find_table(dbt.project(), table)
     logs = dbt.ask("table_logs", {"models": list(found.models), "limit": limit})
     if not logs:
@@ -405,7 +446,10 @@ def reconcile(
     dbt: operations.Dbt, table: str, against: str, file_format: str | None, other_table: str | None, options: tuple[str, ...],
     limit: int,
 ) -> None:
-    """Compare final of TABLE with what the source says it holds, row by row; exit code 1 if they differ."""
+    """Compare final of TABLE with the source's rows.
+
+    Exit code 1 if they differ.
+    """
     found = operations.find_table_with_keys(dbt.project(), table, "reconcile")
     arguments = {
         "staging": found.staging_name, "against": against, "file_format": file_format, "limit": limit,
@@ -423,7 +467,10 @@ def reconcile(
 @click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="So many differing rows are shown.")
 @with_dbt
 def diff(dbt: operations.Dbt, table: str, moments: tuple[str, str], limit: int) -> None:
-    """What changed in final of TABLE from one moment of the source to another; exit code 1 if anything did."""
+    """Tell what changed in final between two moments.
+
+    They are of the source's time. Exit code 1 if anything changed.
+    """
     found = operations.find_table_with_keys(dbt.project(), table, "diff")
     since, until = (None if moment == "now" else moment for moment in moments)
     told = dbt.ask("diff", {"staging": found.staging_name, "since": since, "until": until, "limit": limit}, private=True)
@@ -435,7 +482,10 @@ def diff(dbt: operations.Dbt, table: str, moments: tuple[str, str], limit: int) 
 @TABLES
 @with_dbt
 def late(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
-    """How late changes come: of TABLE, or of all tables."""
+    """Tell how late changes of the tables come.
+
+    Of TABLE, or of all tables.
+    """
     project = dbt.project()
     found = operations.find_tables(project, tables) or project.tables
     told = dbt.ask("late", {"staging": [table.staging_name for table in found]})
@@ -453,7 +503,10 @@ def late(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
 @click.option("--as-of", "moment", help="A moment of the source's time (default: as final is).")
 @with_dbt
 def export_snapshot(dbt: operations.Dbt, table: str, to: str, file_format: str, moment: str | None) -> None:
-    """Write the rows of final of TABLE to files: for readers without Delta, or as a first change set (`format: snapshots`)."""
+    """Write the rows of final of TABLE to files.
+
+    For readers without Delta, or as a first change set (`format: snapshots`).
+    """
     found = operations.find_table(dbt.project(), table)
     arguments = {"staging": found.staging_name, "to": to, "file_format": file_format, "moment": moment}
     written = dbt.ask("export", arguments)
@@ -468,7 +521,10 @@ def export_snapshot(dbt: operations.Dbt, table: str, to: str, file_format: str, 
 )
 @with_dbt
 def maintain(dbt: operations.Dbt, tables: tuple[str, ...], vacuum: bool, min_files: int) -> None:
-    """Merge small files and remove old ones: of TABLE, or of all tables of feeds. Not beside a run: it takes the same lock."""
+    """Merge small files and remove old ones.
+
+    Of TABLE, or of all tables of feeds. Not beside a run: it takes the same lock.
+    """
     project = dbt.project()
     found = operations.find_tables(project, tables)
     with runs.locked(project.root):
@@ -481,7 +537,10 @@ def maintain(dbt: operations.Dbt, tables: tuple[str, ...], vacuum: bool, min_fil
 @click.option("--why", required=True, help="The reason, which runs and `status` go on telling.")
 @with_dbt
 def pause(dbt: operations.Dbt, table: str, why: str) -> None:
-    """Have runs leave TABLE alone: writes its setting `paused` into its source's yml. What arrives waits in the feed."""
+    """Have runs leave TABLE alone.
+
+    Writes its setting `paused` into its source's yml. What arrives waits in the feed.
+    """
     project = dbt.project()
     found = operations.find_table(project, table)
     where = pauses.pause(project, found, why)
@@ -492,7 +551,10 @@ def pause(dbt: operations.Dbt, table: str, why: str) -> None:
 @TABLE
 @with_dbt
 def resume(dbt: operations.Dbt, table: str) -> None:
-    """End the pause of TABLE: takes its setting `paused` out of its source's yml. The next run loads what has waited."""
+    """End the pause of TABLE.
+
+    Takes its setting `paused` out of its source's yml. The next run loads what has waited.
+    """
     project = dbt.project()
     found = operations.find_table(project, table)
     by_feed = pauses.resume(project, found)
@@ -508,9 +570,9 @@ def resume(dbt: operations.Dbt, table: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_dbt
 def rebuild(dbt: operations.Dbt, tables: tuple[str, ...], yes: bool) -> None:
-    """Make keys, history and final anew from staging: of TABLE, or of all tables. Staging stays, and nothing is loaded.
+    """Make keys, history and final anew from staging.
 
-    Exit codes as of `run`.
+    Of TABLE, or of all tables. Staging stays, and nothing is loaded. Exit codes as of `run`.
     """
     project = dbt.project()
     found = operations.find_tables(project, tables) or project.tables
@@ -526,7 +588,10 @@ def rebuild(dbt: operations.Dbt, tables: tuple[str, ...], yes: bool) -> None:
 @click.argument("batch", type=int)
 @with_dbt
 def accept(dbt: operations.Dbt, table: str, batch: int) -> None:
-    """Let a held change set through to history and final: of TABLE, the one with batch id BATCH."""
+    """Let a held change set through to final.
+
+    Of TABLE, the one with batch id BATCH, which `status` tells.
+    """
     project = dbt.project()
     found = operations.find_table(project, table)
     with runs.locked(project.root):
@@ -537,7 +602,10 @@ def accept(dbt: operations.Dbt, table: str, batch: int) -> None:
 @click.argument("change_set")
 @with_dbt
 def retract(dbt: operations.Dbt, change_set: str) -> None:
-    """Take a bad change set back: CHANGE_SET is its path, its name or its batch id."""
+    """Take a bad change set back.
+
+    CHANGE_SET is its path, its name or its batch id.
+    """
     with runs.locked(dbt.project().root):
         dbt.run_operation("retract", {"change_set": change_set})
 
@@ -546,7 +614,10 @@ def retract(dbt: operations.Dbt, change_set: str) -> None:
 @TABLES
 @with_dbt
 def replay(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
-    """Read quarantined rows again, after a fix of the configuration: of TABLE, or of all tables."""
+    """Read quarantined rows again, after a fix.
+
+    The fix is one of the configuration. Of TABLE, or of all tables.
+    """
     project = dbt.project()
     found = operations.find_tables(project, tables) or project.tables
     with runs.locked(project.root):
@@ -558,7 +629,10 @@ def replay(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
 @click.option("--before", "moment", required=True, help="A moment of the source's time; what is older is folded.")
 @with_dbt
 def compact(dbt: operations.Dbt, table: str, moment: str) -> None:
-    """Fold all that staging holds of each row of TABLE up to a moment into one change."""
+    """Fold old changes of each row of TABLE into one.
+
+    What staging holds from before the moment: history then begins there, and older changes come too late.
+    """
     project = dbt.project()
     found = operations.find_table(project, table)
     with runs.locked(project.root):
@@ -571,7 +645,10 @@ def compact(dbt: operations.Dbt, table: str, moment: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_dbt
 def erase(dbt: operations.Dbt, table: str, key: tuple[str, ...], yes: bool) -> None:
-    """Remove a person for good from all that was written of TABLE: the row of KEY, a value for each key column."""
+    """Remove a person for good.
+
+    The row of KEY, a value for each key column, from all that was written of TABLE.
+    """
     found = operations.find_keyed(dbt.project(), table, key, "erase")
     if not yes:
         with runs.locked(dbt.project_dir):  # not while it waits for an answer

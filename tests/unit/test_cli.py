@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from pathlib import Path
 
 import pytest
@@ -203,6 +204,13 @@ def test_settings_names_the_file_that_a_full_disk_does_not_take(tmp_path: Path, 
 def test_a_number_below_what_can_be_shown(arguments: tuple[str, ...]) -> None:
     result = run(*arguments)
     assert (result.exit_code, "is not in the range x>=" in result.stderr) == (2, True)
+
+
+def test_help_lists_every_command_in_whole_sentences() -> None:
+    said = run("--help").stdout
+    listed = re.findall(r"^  ([a-z-]+)  +(\S.*)$", said.split("\nBegin:")[1], re.MULTILINE)
+    assert sorted(name for name, _ in listed) == sorted(main.commands)
+    assert [line for _, line in listed if not line.endswith(".") or line.endswith("...")] == []
 
 
 def test_version_and_help() -> None:

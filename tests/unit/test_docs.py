@@ -70,6 +70,15 @@ def test_every_command_that_a_page_names_is_known(page):
     assert [name for name in named if name not in main.commands] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_option_that_a_page_gives_a_command_is_one_of_its(page):
+    unknown = []
+    for name, rest in re.findall(r"delta-cdc ([a-z][a-z-]*)([^`\n|;#]*)", page.read_text()):
+        known = {option for parameter in main.commands[name].params for option in (*parameter.opts, *parameter.secondary_opts)}
+        unknown += [f"{name} {option}" for option in re.findall(r"(?<!\S)(--[a-z-]+)", rest) if option not in known]
+    assert unknown == []
+
+
 def test_the_errors_that_operations_explains_are_those_that_are_said():
     of_others = {"ConcurrentAppendException", "OutOfMemoryError"}
     text = (ROOT / "docs" / "operations.md").read_text().split("## When a run fails")[1].split("## The commands")[0]
