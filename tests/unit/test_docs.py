@@ -21,6 +21,7 @@ import yaml
 
 from delta_cdc.cli import main
 from delta_cdc.config_reader import load_project
+from delta_cdc.discover import discover_files
 from delta_cdc.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,6 +136,16 @@ def test_settings_are_taken_from_the_environment_as_their_page_shows(tmp_path, m
         monkeypatch.setenv(name, value)
     (found,) = [table.settings for table in load_project(tmp_path).tables]
     assert (found.location, found.max_errors, found.full_images, found.columns) == ("landing/shop", 3, True, ["id", "line"])
+
+
+def test_the_message_of_the_page_of_debezium_is_of_the_table_beside_it(tmp_path):
+    page = (ROOT / "docs" / "formats" / "debezium.md").read_text()
+    message, told = (re.search(rf"```{language}\n(.*?)```", page, re.DOTALL)[1] for language in ("json", "yaml"))
+    (tmp_path / "1.jsonl").write_text(message)
+    ((name, found),) = discover_files("debezium", [tmp_path / "1.jsonl"], "shop").tables.items()
+    (table,) = yaml.safe_load(told)["sources"][0]["tables"]
+    assert name == table["config"]["meta"]["cdc"]["source_table"]
+    assert list(found.columns) == [column["name"] for column in table["columns"]]
 
 
 def test_the_settings_that_flat_rows_of_a_product_want_are_those_of_a_case():
