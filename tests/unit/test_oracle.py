@@ -132,6 +132,13 @@ def test_H3_versions_that_agree_on_what_is_tracked_are_one():
     ]
 
 
+def test_N1_a_delete_in_vain_changes_nothing_and_an_update_in_vain_adds_its_row():
+    updates = [change("U", None, sequence, a=7) | {"old_values": {"a": 6}} for sequence in (2, 4)]
+    delete, late = change("D", None, 3, a=8), change("I", None, 1, a=6)
+    assert oracle.multiset([*updates, delete]) == [{"a": 7}, {"a": 7}]
+    assert oracle.multiset([*updates, delete, late, {**late, "sequence": (5,)}]) == [{"a": 7}, {"a": 7}, {"a": 6}]
+
+
 def without_nulls(rows):
     return {key: {k: v for k, v in row.items() if v is not None} for key, row in rows.items()}
 
