@@ -101,7 +101,8 @@
   {%- endif -%}
   {%- set fields, there = delta_cdc._defaults()['fields'].get(settings.format, []), state.columns.keys() | map('lower') | list -%}
   {%- set other, unknown = [], delta_cdc.columns_named(fields, settings.sequence_by) -%}
-  {%- for column in delta_cdc.columns_named(settings.column_types, settings.sequence_by) if column | lower not in there -%}
+  {%- for column in delta_cdc.columns_named(settings.column_types, settings.sequence_by)
+        if column | lower not in there and column not in settings.renamed_in_staging -%}
     {%- do unknown.append(column) -%}
   {%- endfor -%}
   {%- for part in settings.sequence_by -%}
@@ -109,7 +110,7 @@
           ~ part ~ ') <=> _cdc_sequence.' ~ delta_cdc.quoted(delta_cdc._sequence_name(part, loop.index))) -%}
   {%- endfor -%}
   {%- if unknown or adapter.query_rows('select 1 as found from '
-          ~ delta_cdc.staged_rows(settings, delta_cdc._model_of(settings, 'staging'))
+          ~ delta_cdc._staged_before(settings, delta_cdc._model_of(settings, 'staging'), state)
           ~ ' where _cdc_error is null and _cdc_sequence is not null and (' ~ other | join(' or ') ~ ') limit 1') -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings)
           ~ '`sequence_by` is [' ~ settings.sequence_by | join(', ') ~ '], and staging was loaded with [' ~ were | join(', ')

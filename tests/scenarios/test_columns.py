@@ -309,6 +309,14 @@ TABLES: dict[str, dict[str, Any]] = {
         }
         for name, expression in (("reorders", "1 * a"), ("reorders_otherwise", "b + 0"))
     },
+    "reorders_renamed": {  # E2, E4: by a column that has another name now, while another one is renamed, too
+        "columns": ({"a": "int", "b": "int"}, {"c": "int", "d": "int"}),
+        "settings": ({"sequence_by": ["a + 0"]}, {"sequence_by": ["c + 0"], "renamed_columns": {"c": "a", "d": "b"}}),
+        "rows": (
+            [{"id": 1, "a": 10, "b": 1}, {"seq": 1, "id": 2, "a": 20, "b": 2}],
+            [{"id": 1, "c": 11, "d": 3}, {"id": 2, "a": 19, "b": 4}, {"seq": 1, "id": 2, "c": 20, "d": 2}],
+        ),
+    },
     "counts": {  # N1
         "columns": ({"a": "int", "b": "string"},) * 2,
         "settings": {"keyless": "multiset", "keys": []},
@@ -605,6 +613,8 @@ def test_E4_what_delta_widens_widens_keys_and_order_too(cols: Columns) -> None:
 def test_E4_another_expression_gives_the_same_positions_or_is_refused(cols: Columns) -> None:
     assert cols.rows("final_reorders", "id, a") == [{"id": 1, "a": 11}]
     assert cols.rows("final_reorders_otherwise", "id, a") == [{"id": 1, "a": 10}]
+    assert cols.rows("final_reorders_renamed", "id, c, d") == [{"id": 1, "c": 11, "d": 3}, {"id": 2, "c": 20, "d": 2}]
+    assert len(cols.rows("stg_cols__reorders_renamed")) == 4  # what comes under the new name again is known
     said = "`sequence_by` is [b + 0], and staging was loaded with [a + 0]"
     assert said in cols.refusals["stg_cols__reorders_otherwise"]
 

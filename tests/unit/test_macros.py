@@ -1336,6 +1336,34 @@ def test_E4_another_order_than_staging_s_is_refused() -> None:
         refuse(settings, {"columns": {"_cdc_sequence": struct("a")}})
 
 
+@pytest.mark.parametrize(("part", "refused"), [
+    ("pos + 0", False), ("pos + 1", True), ("here + 0", False), ("n + w", False), ("here * n + pos", True), ("at + 0", True),
+])  # fmt: skip
+def test_E2_E4_an_expression_of_a_column_that_staging_has_under_its_old_name_gives_the_same_positions(
+    part: str, refused: bool
+) -> None:
+    """`pos` is about to join, `here` has joined, `at` is new."""
+    with duckdb.connect() as connection:
+        connection.execute(
+            "create table stg as select null as _cdc_error, {'sequence_1': i} as _cdc_sequence, [] as _cdc_missing, i as seq,"
+            " 0 as w, i as n, if(i = 2, i, null) as here, if(i = 1, i, null) as there from range(1, 3) as r(i)"
+        )
+
+        def rows(sql: str) -> list:
+            return connection.execute(
+                sql.replace("<=>", "is not distinct from").replace("except", "exclude").replace("`", "")
+            ).fetchall()
+
+        macros = load(giving({"_model_of": "stg", "_unsaid": "_cdc_missing"}), adapter=SimpleNamespace(query_rows=rows))
+        staged = dict.fromkeys(["seq", "w", "n", "here", "there", "_cdc_sequence", "_cdc_missing", "_cdc_error"], "bigint")
+        settings = {
+            **KEYED, "sequence_by": [part], "column_types": dict.fromkeys(["pos", "here", "n", "w", "at"], "bigint"),
+            "staged_types": staged, "renamed_in_staging": {"pos": "seq", "here": "there"}, "renamed_before": {},
+        }  # fmt: skip
+        with pytest.raises(CompilerError, match="was loaded with") if refused else nullcontext():
+            macros["_refuse_other_positions"](settings, {"columns": staged, "notes": {"sequence_by": ["seq * 1"]}})
+
+
 @pytest.mark.parametrize(
     ("told_by", "values"),
     [
