@@ -140,6 +140,22 @@
 {% endmacro %}
 
 
+{#- What to do where staging has columns as fields of a struct, and they have other names now: leave them theirs, where they were
+    renamed. staged, names: those that it has, and those that are given. otherwise: what to do else. -#}
+{% macro _or_keep_names(settings, staged, names, otherwise) %}
+  {%- set now, gone, back = names | map('lower') | list, [], [] -%}
+  {%- for name in staged if name | lower not in now -%}
+    {%- do gone.append(name) -%}
+    {%- for new, old in settings.renamed_columns.items() if old | lower == name | lower and new | lower in now -%}
+      {%- do back.append(name ~ ': ' ~ new) -%}
+    {%- endfor -%}
+  {%- endfor -%}
+  {%- if not gone or back | length < gone | length %}{{ return(otherwise) }}{% endif -%}
+  {{ return(' Let it keep its name, here and under `columns:`, and say what the feed calls it now the other way round: '
+      ~ '`renamed_columns: {' ~ back | join(', ') ~ '}`. Both names are read then.') }}
+{% endmacro %}
+
+
 {#- Staged positions, and the values of a multiset, are compared with new ones: their parts stay what they are. -#}
 {% macro _refuse_other_order(settings, state) %}
   {%- set about = delta_cdc.about_table(settings) -%}
@@ -150,14 +166,16 @@
   {%- if staged and staged | map('lower') | list != names | map('lower') | list -%}
     {%- do exceptions.raise_compiler_error(about ~ "`sequence_by` is [" ~ settings.sequence_by | join(', ')
           ~ "], and staging is ordered by (" ~ staged | join(', ')
-          ~ "). Changes of two orders cannot be compared. Nothing was loaded." ~ remedy) -%}
+          ~ "). Changes of two orders cannot be compared. Nothing was loaded."
+          ~ delta_cdc._or_keep_names(settings, staged, names, remedy)) -%}
   {%- endif -%}
   {%- if settings.get('values') -%}
     {%- set staged = delta_cdc._field_names(state.columns.get('_cdc_key_before')) -%}
     {%- if staged | reject('in', settings['values']) | list -%}
       {%- do exceptions.raise_compiler_error(about ~ "rows of a multiset are their values, and "
             ~ staged | reject('in', settings['values']) | join(', ')
-            ~ " would no longer be one. Nothing was loaded." ~ remedy) -%}
+            ~ " would no longer be one. Nothing was loaded."
+            ~ delta_cdc._or_keep_names(settings, staged, settings['values'], remedy)) -%}
     {%- endif -%}
     {%- set new = settings['values'] | reject('in', staged) | list -%}
     {%- if new and staged %}{% do delta_cdc._refuse_values_told_before(settings, state, new) %}{% endif -%}

@@ -1336,6 +1336,19 @@ def test_E4_another_order_than_staging_s_is_refused() -> None:
         refuse(settings, {"columns": {"_cdc_sequence": struct("a")}})
 
 
+@pytest.mark.parametrize(("given", "staged", "told"), [
+    ({"sequence_by": ["at", "pos"]}, {"_cdc_sequence": struct("at", "Seq")}, r"is ordered by .* `renamed_columns: {Seq: pos}`"),
+    ({"sequence_by": ["at", "pos"]}, {"_cdc_sequence": struct("at", "other")}, r"is ordered by .* or drop stg_f__t "),
+    ({"sequence_by": ["pos"]}, {"_cdc_sequence": struct("seq", "a")}, r"is ordered by .* or drop stg_f__t "),
+    ({"values": ["b", "w"]}, {"_cdc_key_before": struct("a", "w")}, r"a would no longer .* `renamed_columns: {a: b}`"),
+    ({"values": ["b", "w"]}, {"_cdc_key_before": struct("a", "v", "w")}, r"a, v would no longer .* or drop stg_f__t "),
+])  # fmt: skip
+def test_E2_E4_N1_what_staging_has_in_a_struct_keeps_its_name(given: dict, staged: dict, told: str) -> None:
+    settings = {**SETTINGS, "feed": "f", "table": "t", "renamed_columns": {"pos": "seq", "b": "a"}, **given}
+    with pytest.raises(CompilerError, match=told):
+        load(this="s.stg")["_refuse_other_order"](settings, {"columns": staged})
+
+
 @pytest.mark.parametrize(("part", "refused"), [
     ("pos + 0", False), ("pos + 1", True), ("here + 0", False), ("n + w", False), ("here * n + pos", True), ("at + 0", True),
 ])  # fmt: skip
