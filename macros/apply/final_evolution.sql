@@ -63,7 +63,13 @@
   {#- what is made of a date that became a timestamp may be one too -#}
   {%- set remade = adapter.evolved(state.notes.get('made_from', {}), delta_cdc._made_from(settings, staged)).rewrite
         if wish != 'fail' else [] -%}
-  {%- if evolved.rewrite or evolved.cast or to_make or renamed or remade or (wish == 'sync_all_columns' and gone) -%}
+  {#- and the times of lives, whose date may be no column of final -#}
+  {%- set times = {} -%}
+  {%- for column in [settings.get('created_at'), settings.get('updated_at'), '_cdc_deleted_at'] | select if wish != 'fail' -%}
+    {%- do times.update({column: staged.columns.get('_cdc_occurred_at', 'void')}) -%}
+  {%- endfor -%}
+  {%- set retimed = adapter.evolved(state.columns, times).rewrite -%}
+  {%- if evolved.rewrite or evolved.cast or to_make or renamed or remade or retimed or (wish == 'sync_all_columns' and gone) -%}
     {%- do found.update({'rebuild': true}) -%}
   {%- elif found.new or retyped or unfilled -%}
     {%- do found.update({'columns': evolved.types if found.new or retyped else none,

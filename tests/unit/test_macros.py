@@ -3554,6 +3554,25 @@ def test_E4_E7_final_is_made_anew_where_what_its_columns_are_made_of_became_a_ti
     assert macros["_final_evolution"](settings, "s.stg", of_staging, state)["rebuild"] is rebuild
 
 
+@pytest.mark.parametrize(("column", "shown", "wish", "rebuild"), [
+    ("born", "date", "append_new_columns", True), ("touched", "date", "sync_all_columns", True), ("born", "date", "fail", False),
+    ("_cdc_deleted_at", "date", "ignore", True), ("born", "timestamp", "append_new_columns", False),
+])  # fmt: skip
+def test_E4_A9_A10_final_is_made_anew_where_the_times_of_its_rows_became_moments(
+    column: str, shown: str, wish: str, rebuild: bool
+) -> None:
+    """The order's column need not be one of final."""
+    settings = {**KEYED, "columns": ["id"], "tracked": ["id"], "column_types": {"id": "int"}, "partition_by": [],
+                "on_schema_change": wish, "delete_mode": "soft", "created_at": "born", "updated_at": "touched"}
+    of_staging = SimpleNamespace(
+        exists=True, columns={"id": "integer", "seq": "timestamp", "_cdc_occurred_at": "timestamp"}, properties={}, notes={})
+    times = {**dict.fromkeys(["born", "touched", "_cdc_deleted_at"], "timestamp"), "_cdc_is_deleted": "boolean", column: shown}
+    state = SimpleNamespace(exists=True, columns={"id": "integer", **times}, properties={}, notes={}, batch_id=1)
+    adapter = SimpleNamespace(evolved=evolved, query_rows=lambda _: [])
+    macros = load(this=Relation(schema="s", identifier="final"), adapter=adapter, is_incremental=lambda: True)
+    assert macros["_final_evolution"](settings, "s.stg", of_staging, state)["rebuild"] is rebuild
+
+
 @pytest.mark.parametrize("part", ["new", "new div 10 as tens"])
 def test_E1_final_has_what_it_is_partitioned_by(part: str) -> None:
     with pytest.raises(CompilerError, match=r"`partition_by` names `new`, which s\.final does not have"):
