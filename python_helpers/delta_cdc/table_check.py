@@ -185,6 +185,10 @@ class TableCheck:
         if settings.keyless == "multiset" or settings.surrogate == "hash":
             setting = "keyless" if settings.keyless == "multiset" else "surrogate"
             self.comparable(setting, self.published)
+            if self.published and not self.values():
+                message = f"`{setting}` is {getattr(settings, setting)}, by which rows are their values, and final has none of"
+                message += " these: its columns are made by `expressions`, or tell order or operation. Publish one of the feed"
+                self.problem(f"{message} (`columns`, `except_columns`).", setting)
         for alternate in settings.alternate_keys:
             self.known_columns("alternate_keys", alternate)
             self.comparable("alternate_keys", alternate)
@@ -192,6 +196,18 @@ class TableCheck:
                 which = "are" if set(alternate) == set(settings.keys) else "are part of"
                 message = f"`alternate_keys` names [{', '.join(alternate)}], which {which} `keys`. Take it out."
                 self.problem(message, "alternate_keys")
+
+    def values(self) -> list[str]:
+        """The columns by which rows without a key are equal (N1), as the macro `_values_of_multiset`."""
+        settings = self.settings
+        others = [
+            *settings.sequence_by, settings.ordinal, settings.transaction, settings.occurred_at, settings.deleted_when,
+            settings.truncated_when,
+        ]  # fmt: skip
+        return [
+            name for name in self.published
+            if name in self.names and name != settings.operation and not any(_named_in(sql, [name]) for sql in others if sql)
+        ]  # fmt: skip
 
     def why_left_out(self, name: str) -> str:
         """Why history and final do not have a column."""
