@@ -16,34 +16,19 @@
 
 {#- Of a table with `alternate_keys` up to `read`. -#}
 {% macro _read_ctes(settings, lines, last) -%}
-{%- set keys = settings.get('values') or settings.get('keys') or [] -%}  {#- rows of a multiset are their values -#}
-{%- set may_be_null = keys if settings.keyless == 'multiset'
-      else (settings.get('nullable_keys') or [] if settings.get('full_images') else []) -%}
-{%- set types = settings.column_types -%}
-{%- set of_deletes = delta_cdc._needed_by_deletes(settings, keys) -%}
-{%- set named = keys + delta_cdc._alternate_columns(settings) | reject('in', keys) | list -%}
-{%- set unnamed, is_told, is_whole = [], [], [] -%}
-{%- set before, unmoved = [], [] -%}  {#- the old key: what is not told of it is as in the new one #}
-{%- for key in keys -%}
-  {%- set i, new = loop.index, delta_cdc.quoted(key) -%}
-  {%- do before.append('if(_cdc_told_' ~ i ~ ', _cdc_before_' ~ i ~ ', ' ~ new ~ ')'
-        if key in may_be_null else 'coalesce(_cdc_before_' ~ i ~ ', ' ~ new ~ ')') -%}
-  {%- do unmoved.append(before[-1] ~ ' <=> ' ~ new) -%}
-  {%- do is_whole.append('(_cdc_told_' ~ i ~ ' is true or array_contains(_cdc_absent, ' ~ delta_cdc.literal(key) ~ '))') -%}
-  {%- do is_told.append('_cdc_told_' ~ i ~ ' is true' if key in may_be_null else '_cdc_before_' ~ i ~ ' is not null') -%}
-  {%- do unnamed.append('coalesce(' ~ delta_cdc._text_of(key, settings) ~ ', ' ~ delta_cdc._text_of(key, settings, 'before')
-        ~ ') is null') -%}
-{%- endfor -%}
-{%- set is_moved = 'not (' ~ unmoved | join(' and ') ~ ')' -%}
+{%- set named = delta_cdc._identifying_columns(settings) -%}
+{%- set keys = named | selectattr('is_key') | list -%}
+{%- set of_deletes = delta_cdc._needed_by_deletes(settings, keys | map(attribute='name') | list) -%}
+{%- set mask = settings.get('mask') or {} %}
+{%- set messages = 'spelled' if settings.get('spelled') else 'messages' -%}
+{%- set masks_before = named | selectattr('name', 'in', mask) | list | length > 0 -%}
 lines as (
   select * from {{ lines if not lines.strip().startswith('select') else '(' ~ lines ~ ')' }}
 ),
 messages as (
   {{ delta_cdc.format_changes('lines', settings) | indent(2) }}
 ),
-{%- set messages = 'messages' %}
 {%- if settings.get('spelled') %}
-{%- set messages = 'spelled' %}
 spelled as (  -- to Spark, case makes no difference
   select * except (after, before{{ ', _semantic_types' if settings.format == 'debezium' }}),
     {%- if settings.format == 'debezium' %}
@@ -55,7 +40,87 @@ spelled as (  -- to Spark, case makes no difference
 {%- endif %}
 {%- if settings.get('full_images') %}
 whole as (  -- what an update leaves out is as it was before
-  select * except (after), if({{ delta_cdc._operation(settings) }} = 'U' and before is not null,
+  {{ delta_cdc._whole_rows(settings, messages) }}
+),
+{%- endif %}
+typed as (  -- text to types
+  {{ delta_cdc._typed_rows(settings, named, of_deletes, 'whole' if settings.get('full_images') else messages) }}
+),
+{%- if masks_before %}
+{#- no lambda: its parameter cannot have a dot in its name, and a mask may name several columns of the key #}
+as_before as (  -- the row with its key as it was, for the masks of that
+  {{ delta_cdc._rows_as_before(named) }}
+),
+masked_before as (
+  {{ delta_cdc._rows_masked_before(settings, named, mask) }}
+),
+{%- endif %}
+{%- if mask %}
+masked as (  -- from here on there is no clear value
+  {{ delta_cdc._masked_rows(settings, mask, 'masked_before' if masks_before else 'typed') }}
+),
+{%- endif %}
+operations as (
+  select *, {{ delta_cdc._operation_of_row(settings) }} as _cdc_op, {{ delta_cdc._sequence(settings) }} as _cdc_sequence
+    {{- ', ' ~ delta_cdc._alternate_values(settings, named | map(attribute='name') | list) ~ ' as _cdc_named_by'
+        if settings.get('alternate_keys') }}
+  from {{ 'masked' if mask else 'typed' }}
+),
+keyed as (  -- a delete names the row by its key before, and what an update leaves out of its key is as it was (P1)
+  select * {%- if keys %} except ({{ keys | map(attribute='new') | join(', ') }}),
+  {%- for key in keys %}
+    if(_cdc_op = 'D' or array_contains(_cdc_absent, {{ delta_cdc.literal(key.name) }}),
+      {{ key.before }}, {{ key.new }}) as {{ key.new }}{{ ',' if not loop.last }}
+  {%- endfor %}{% endif %}
+  from operations
+),
+checked as (
+  select *,
+    {{- ' coalesce(' ~ delta_cdc._is_nameless(settings) ~ ', false) as _cdc_is_nameless,'
+        if settings.get('alternate_keys') }}
+    {{ delta_cdc._error_of_row(settings, named, of_deletes) }} as _cdc_error
+  from keyed{% if settings.get('erased_in') %} cross join {{ delta_cdc._erased_keys(settings.erased_in) }}{% endif %}
+),
+{{ 'read' if settings.get('alternate_keys') else last }} as (
+  {{ delta_cdc._read_rows(settings, keys, last) }}
+)
+{%- endmacro %}
+
+
+{#- The columns by which a row is named: its key, of a multiset all of its values, and what alternate keys are made of.
+    [{name, is_key, may_be_null: whether a null in the image before is its value, place: that of _cdc_before_<place> and
+     _cdc_told_<place>, and as SQL new, before: the value before the change, where that is not told the new one, is_told}] -#}
+{% macro _identifying_columns(settings) %}
+  {%- set keys, out = delta_cdc._keys_of_rows(settings), [] -%}
+  {%- set may_be_null = keys if settings.keyless == 'multiset'
+        else (settings.get('nullable_keys') or [] if settings.get('full_images') else []) -%}
+  {%- for name in keys + delta_cdc._alternate_columns(settings) | reject('in', keys) | list -%}
+    {%- set new, before, told = delta_cdc.quoted(name), '_cdc_before_' ~ loop.index, '_cdc_told_' ~ loop.index -%}
+    {%- set common = {'name': name, 'place': loop.index, 'is_key': name in keys, 'new': new} -%}
+    {%- do out.append(dict(common, may_be_null=true, is_told=told ~ ' is true',
+            before='if(' ~ told ~ ', ' ~ before ~ ', ' ~ new ~ ')') if name in may_be_null
+          else dict(common, may_be_null=false, is_told=before ~ ' is not null',
+            before='coalesce(' ~ before ~ ', ' ~ new ~ ')')) -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{#- Rows of a multiset are their values. -#}
+{% macro _keys_of_rows(settings) %}{{ return(settings.get('values') or settings.get('keys') or []) }}{% endmacro %}
+
+{#- SQL that is true of a change that tells an old key, and (a multiset's may be equal) another than the new one. keys: of
+    `_identifying_columns`. -#}
+{% macro _tells_old_key(settings, keys) %}
+  {%- set unmoved = [] -%}
+  {%- for key in keys %}{% do unmoved.append(key.before ~ ' <=> ' ~ key.new) %}{% endfor -%}
+  {{ return("_cdc_op in ('I', 'U', 'R') and (" ~ keys | map(attribute='is_told') | join(' or ') ~ ')'
+      ~ (' and not (' ~ unmoved | join(' and ') ~ ')' if settings.keyless != 'multiset' else '')) }}
+{% endmacro %}
+
+
+{#- The CTEs of `_read_ctes` of more than a few lines. Of `whole`: what an update leaves out is in the image before (P3). -#}
+{% macro _whole_rows(settings, messages) -%}
+select * except (after), if({{ delta_cdc._operation(settings) }} = 'U' and before is not null,
     {%- set silent = delta_cdc._silent_when_null(settings) | list %}
     {%- for new, old in settings.renamed_columns.items() if new in silent %}{% do silent.append(old) %}{% endfor %}
     {%- if silent %}
@@ -68,26 +133,34 @@ whole as (  -- what an update leaves out is as it was before
     map_concat(map_filter(before, (name, value) -> not map_contains_key(after, name)), after), after) as after
     {%- endif %}
   from {{ messages }}
-),
-{%- endif %}
-typed as (  -- text to types
-  select * except (after, before, batch_id, change_set, row_number, message, parsed, op_code
-    {%- for field in settings.get('shadowed') or [] %}, {{ field }}{% endfor %}),
-  {%- for field in settings.get('shadowed') or [] %}
+{%- endmacro %}
+
+
+{#- Of `typed`: the table's columns and, as `_cdc_`…, what the message tells beside them. named: of `_identifying_columns`. -#}
+{% macro _typed_rows(settings, named, of_deletes, messages) -%}
+{%- set types, shadowed = settings.column_types, settings.get('shadowed') or [] -%}
+{%- set keys = named | selectattr('is_key') | map(attribute='name') | list -%}
+{%- set names = named | map(attribute='name') | list -%}
+{%- set unnamed = [] -%}
+{%- for key in keys -%}
+  {%- do unnamed.append('coalesce(' ~ delta_cdc._text_of(key, settings) ~ ', ' ~ delta_cdc._text_of(key, settings, 'before')
+        ~ ') is null') -%}
+{%- endfor -%}
+select * except (after, before, batch_id, change_set, row_number, message, parsed, op_code
+    {%- for field in shadowed %}, {{ field }}{% endfor %}),
+  {%- for field in shadowed %}
     {{ field }} as _cdc{{ field }},
   {%- endfor %}
     batch_id as _cdc_batch_id, change_set as _cdc_change_set, row_number as _cdc_row,
     {{ delta_cdc._raw_text(settings) }} as _cdc_message,
     parsed as _cdc_parsed, {{ delta_cdc._operation(settings) }} as _cdc_flag,
-  {%- for column, type in types.items() %}
-    {{ delta_cdc._key_of(delta_cdc._text_of(column, settings), column, settings) if column in keys
-        else delta_cdc._value_of(delta_cdc._text_of(column, settings), column, settings) }} as {{ delta_cdc.quoted(column) }},
+  {%- for column in types %}
+    {{ delta_cdc._typed_value(column, settings, keys) }} as {{ delta_cdc.quoted(column) }},
   {%- endfor %}
-  {%- for key in named %}
-    {{ delta_cdc._key_of(delta_cdc._text_of(key, settings, 'before'), key, settings) if key in keys
-        else delta_cdc._value_of(delta_cdc._text_of(key, settings, 'before'), key, settings) }} as _cdc_before_{{ loop.index }},
-    {%- if key in may_be_null %}
-    {{ delta_cdc._carries(key, settings, 'before') }} as _cdc_told_{{ loop.index }},
+  {%- for column in named %}
+    {{ delta_cdc._typed_value(column.name, settings, keys, 'before') }} as _cdc_before_{{ column.place }},
+    {%- if column.may_be_null %}
+    {{ delta_cdc._carries_before(column.name, settings) }} as _cdc_told_{{ column.place }},
     {%- endif %}
   {%- endfor %}
     array_except(array({{ delta_cdc._literals(types) }}), {{ delta_cdc._names_present(settings) }}) as _cdc_absent,
@@ -100,10 +173,10 @@ typed as (  -- text to types
     {{ delta_cdc._null_in_update(settings) }} as _cdc_null,
   {%- endif %}
     case  -- the first column that holds a value that does not fit its type; first what a delete needs too
-  {%- for column, type in delta_cdc._named_first((of_deletes + named) | unique | list, types).items()
+  {%- for column, type in delta_cdc._named_first((of_deletes + names) | unique | list, types).items()
         if type | lower | trim != 'string' or delta_cdc._given_type(column, settings) %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings), column, settings) }} then {{ delta_cdc.literal(column) }}
-      {%- if column in named %}
+      {%- if column in names %}
       when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings, 'before'), column, settings) }}
         {{- '' if column in keys else ' and ' ~ unnamed | join(' and ') }} then {{ delta_cdc.literal(column) }}
       {%- endif %}
@@ -111,37 +184,39 @@ typed as (  -- text to types
       when false then ''
   {%- endfor %}
     end as _cdc_misfit
-  from {{ 'whole' if settings.get('full_images') else messages }}
-),
-{%- set mask = settings.get('mask') or {} %}
-{%- set masked_before = named | select('in', mask) | list %}
-{%- if masked_before %}
-{#- no lambda: its parameter cannot have a dot in its name, and a mask may name several columns of the key #}
-as_before as (  -- the row with its key as it was, for the masks of that
-  select * except ({{ delta_cdc.column_list(named) }})
-  {%- for key in named %}
-    {%- set i, new = loop.index, delta_cdc.quoted(key) %},
-    {{ new }} as _cdc_after_{{ i }},
-    {{ before[loop.index0] if key in keys else 'coalesce(_cdc_before_' ~ i ~ ', ' ~ new ~ ')' }} as {{ new }}
+  from {{ messages }}
+{%- endmacro %}
+
+
+{#- Of `as_before`: masks are SQL over the columns' own names. -#}
+{% macro _rows_as_before(named) -%}
+select * except ({{ named | map(attribute='new') | join(', ') }})
+  {%- for column in named %},
+    {{ column.new }} as _cdc_after_{{ column.place }},
+    {{ column.before }} as {{ column.new }}
   {%- endfor %}
   from typed
-),
-masked_before as (
-  select * except ({{ delta_cdc.column_list(named) }}
-    {%- for key in named %}, _cdc_after_{{ loop.index }}{% if key in mask %}, _cdc_before_{{ loop.index }}{% endif %}{% endfor %})
-  {%- for key in named %},
-    _cdc_after_{{ loop.index }} as {{ delta_cdc.quoted(key) }}
-    {%- if key in mask %},
-    if({{ '_cdc_told_' ~ loop.index if key in may_be_null else '_cdc_before_' ~ loop.index ~ ' is not null' }},
-      try_cast(({{ mask[key] }}) as {{ types[key] }}), null) as _cdc_before_{{ loop.index }}
+{%- endmacro %}
+
+{#- Of `masked_before`: the columns as they are after the change again, and masked what they were before it. -#}
+{% macro _rows_masked_before(settings, named, mask) -%}
+select * except ({{ named | map(attribute='new') | join(', ') }}
+    {%- for column in named %}, _cdc_after_{{ column.place }}
+      {%- if column.name in mask %}, _cdc_before_{{ column.place }}{% endif %}{% endfor %})
+  {%- for column in named %},
+    _cdc_after_{{ column.place }} as {{ column.new }}
+    {%- if column.name in mask %},
+    if({{ column.is_told }},
+      try_cast(({{ mask[column.name] }}) as {{ settings.column_types[column.name] }}), null) as _cdc_before_{{ column.place }}
     {%- endif %}
   {%- endfor %}
   from as_before
-),
-{%- endif %}
-{%- if mask %}
-masked as (  -- from here on there is no clear value
-  select * except (_cdc_misfit, {{ delta_cdc.column_list(mask) }})
+{%- endmacro %}
+
+{#- Of `masked`. What a mask makes has to fit the column, too. -#}
+{% macro _masked_rows(settings, mask, rows) -%}
+{%- set types = settings.column_types -%}
+select * except (_cdc_misfit, {{ delta_cdc.column_list(mask) }})
   {%- for column, sql in mask.items() %},
     try_cast(({{ sql }}) as {{ types[column] }}) as {{ delta_cdc.quoted(column) }}
   {%- endfor %},
@@ -149,44 +224,35 @@ masked as (  -- from here on there is no clear value
   {%- for column, sql in mask.items() %}
       when ({{ sql }}) is not null and try_cast(({{ sql }}) as {{ types[column] }}) is null then {{ delta_cdc.literal(column) }}
   {%- endfor %} end as _cdc_misfit
-  from {{ 'masked_before' if masked_before else 'typed' }}
-),
-{%- endif %}
-operations as (
-  select *, {{ delta_cdc._operation_of_row(settings) }} as _cdc_op, {{ delta_cdc._sequence(settings) }} as _cdc_sequence
-    {{- ', ' ~ delta_cdc._alternate_values(settings, named) ~ ' as _cdc_named_by' if settings.get('alternate_keys') }}
-  from {{ 'masked' if mask else 'typed' }}
-),
-keyed as (  -- a delete names the row by its key before, and what an update leaves out of its key is as it was (P1)
-  select * {%- if keys %} except ({{ delta_cdc.column_list(keys) }}),
-  {%- for key in keys %}
-    if(_cdc_op = 'D' or array_contains(_cdc_absent, {{ delta_cdc.literal(key) }}),
-      {{ before[loop.index0] }}, {{ delta_cdc.quoted(key) }}) as {{ delta_cdc.quoted(key) }}{{ ',' if not loop.last }}
-  {%- endfor %}{% endif %}
-  from operations
-),
-checked as (
-  select *,
-    {{- ' coalesce(' ~ delta_cdc._is_nameless(settings) ~ ', false) as _cdc_is_nameless,'
-        if settings.get('alternate_keys') }}
-    case
+  from {{ rows }}
+{%- endmacro %}
+
+
+{#- Why a row cannot be used (Q1), null where it can. -#}
+{% macro _error_of_row(settings, named, of_deletes) -%}
+{%- set keys = named | selectattr('is_key') | list -%}
+case
       when not _cdc_parsed then 'unparsable'
   {%- if settings.get('erased_in') %}
-      when {{ delta_cdc._comes_erased(settings, before) }} then 'erased'
+      when {{ delta_cdc._comes_erased(settings, keys | map(attribute='before') | list) }} then 'erased'
   {%- endif %}
       when _cdc_op is null then 'unknown_operation'
   {%- if delta_cdc.is_appended(settings) %}
       when _cdc_op not in ('I', 'R') then 'not_allowed'
   {%- endif %}
   {%- if settings.keyless == 'multiset' %}
+      {%- set is_whole = [] %}
+      {%- for key in keys -%}
+        {%- do is_whole.append('(' ~ key.is_told ~ ' or array_contains(_cdc_absent, ' ~ delta_cdc.literal(key.name) ~ '))') -%}
+      {%- endfor %}
       -- without all of the row as it was there is nothing to take away
       when _cdc_op = 'U' and not ({{ is_whole | join(' and ') or 'false' }}) then 'not_allowed'
   {%- endif %}
-  {%- for key in keys if key not in (settings.get('nullable_keys') or []) and settings.keyless == 'none' %}
-      when _cdc_op <> 'T' and {{ delta_cdc.quoted(key) }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key) }}
+  {%- for key in keys if key.name not in (settings.get('nullable_keys') or []) and settings.keyless == 'none' %}
+      when _cdc_op <> 'T' and {{ key.new }} is null and not _cdc_misfit <=> {{ delta_cdc.literal(key.name) }}
         {{- ' and not _cdc_is_nameless' if settings.get('alternate_keys') }} then 'null_key'
   {%- endfor %}
-      when _cdc_misfit is not null and {{ delta_cdc._misfit_is_needed(settings, keys, of_deletes, named) }}
+      when _cdc_misfit is not null and {{ delta_cdc._misfit_is_needed(settings, named, of_deletes) }}
         then concat('cast:', _cdc_misfit)
       when _cdc_op <> 'R' and _cdc_sequence is null then 'null_sequence'
   {%- if settings.get('ordinal') %}
@@ -198,26 +264,30 @@ checked as (
   {%- endif %}
   {%- if keys and not settings.key_changes and not delta_cdc.is_appended(settings) %}
       -- a key change that the configuration rules out is not applied in silence, and no upsert beside the row that moved either
-      when _cdc_op in ('I', 'U', 'R') and ({{ is_told | join(' or ') }}) and {{ is_moved }} then 'not_allowed'
+      when {{ delta_cdc._tells_old_key(settings, keys) }} then 'not_allowed'
   {%- endif %}
-    end as _cdc_error
-  from keyed{% if settings.get('erased_in') %} cross join {{ delta_cdc._erased_keys(settings.erased_in) }}{% endif %}
-),
-{{ 'read' if settings.get('alternate_keys') else last }} as (
-  select
+    end
+{%- endmacro %}
+
+
+{#- Of the last: the columns of staging, and with alternate keys what finding the key still takes. -#}
+{% macro _read_rows(settings, keys, last) -%}
+{%- set before = {} -%}
+{%- for key in keys %}{% do before.update({key.name: key.before}) %}{% endfor -%}
+select
   {%- if settings.get('erased_in') %}
-    {%- for column in types %}
+    {%- for column in settings.column_types %}
     if(_cdc_error <=> 'erased', null, {{ delta_cdc.quoted(column) }}) as {{ delta_cdc.quoted(column) }},
     {%- endfor %}
   {%- else %}
-    {{ delta_cdc.column_list(types.keys() | list) }},
+    {{ delta_cdc.column_list(settings.column_types) }},
   {%- endif %}
     _cdc_op,
     {%- if keys %}
     case {% if settings.get('erased_in') %}when _cdc_error <=> 'erased' then null {% endif -%}
-      when _cdc_op in ('I', 'U', 'R') and ({{ is_told | join(' or ') }}){{ ' and ' ~ is_moved if settings.keyless != 'multiset' }}
-      then struct({% for key in settings.get('key_fields') or keys -%}
-        {{ before[keys.index(key)] if key in keys else 'null' }} as {{ delta_cdc.quoted(key) }}{{ ', ' if not loop.last }}
+      when {{ delta_cdc._tells_old_key(settings, keys) }}
+      then struct({% for name in settings.get('key_fields') or before -%}
+        {{ before.get(name, 'null') }} as {{ delta_cdc.quoted(name) }}{{ ', ' if not loop.last }}
       {%- endfor %}) end
     {%- else %}
     cast(null as string)
@@ -244,7 +314,6 @@ checked as (
           ~ ', cast(null as string), _cdc_message) as _cdc_raw' }},
     _cdc_batch_id, _cdc_change_set, _cdc_row, current_timestamp() as _cdc_staged_at
   from checked
-)
 {%- endmacro %}
 
 
@@ -272,12 +341,12 @@ checked as (
 
 {#- SQL that is true where a change's operation needs the value of the column `_cdc_misfit`: a truncate needs none of a row, a
     delete those of `of_deletes`, and one that does not tell its key those of `named`, by which it names the row. -#}
-{% macro _misfit_is_needed(settings, keys, of_deletes, named) %}
+{% macro _misfit_is_needed(settings, named, of_deletes) %}
   {%- set of_truncates = delta_cdc._needed_by_any(settings, settings.get('truncated_when')) | unique | list -%}
   {%- set out = ["case _cdc_op when 'T' then "
         ~ ('_cdc_misfit in (' ~ delta_cdc._literals(of_truncates) ~ ')' if of_truncates else 'false')] -%}
-  {%- if keys and settings.keyless == 'none' -%}
-    {%- set of_nameless = named | reject('in', of_deletes) | list -%}
+  {%- if named and settings.keyless == 'none' -%}
+    {%- set of_nameless = named | map(attribute='name') | reject('in', of_deletes) | list -%}
     {%- do out.append("when 'D' then _cdc_misfit in (" ~ delta_cdc._literals(of_deletes) ~ ')'
           ~ (' or (_cdc_is_nameless and _cdc_misfit in (' ~ delta_cdc._literals(of_nameless) ~ '))' if of_nameless else '')) -%}
   {%- endif -%}
@@ -328,12 +397,19 @@ checked as (
   {{ return(text) }}
 {% endmacro %}
 
-{#- Whether an image tells of a column, under either name. -#}
-{% macro _carries(column, settings, image) %}
-  {%- set names = [column, settings.renamed_columns.get(column)] | select | list -%}
+{#- Whether the image before tells of a column, under either name. -#}
+{% macro _carries_before(column, settings) %}
   {%- set out = [] -%}
-  {%- for name in names %}{% do out.append('map_contains_key(' ~ image ~ ', ' ~ delta_cdc.literal(name) ~ ')') %}{% endfor -%}
+  {%- for name in [column, settings.renamed_columns.get(column)] | select -%}
+    {%- do out.append('map_contains_key(before, ' ~ delta_cdc.literal(name) ~ ')') -%}
+  {%- endfor -%}
   {{ return(out[0] if out | length == 1 else '(' ~ out | join(' or ') ~ ')') }}
+{% endmacro %}
+
+{#- A column's value in an image, after or before. keys: the columns that are keys. -#}
+{% macro _typed_value(column, settings, keys, image='after') %}
+  {%- set text = delta_cdc._text_of(column, settings, image) -%}
+  {{ return(delta_cdc._key_of(text, column, settings) if column in keys else delta_cdc._value_of(text, column, settings)) }}
 {% endmacro %}
 
 {#- A key's value. The two zeros of floating point are equal, and JSON, of which ids are made, tells them apart: there is one. -#}
@@ -385,7 +461,7 @@ checked as (
     2026-01-01T10:00). A number that is listed as a day or a moment: what was staged may count milliseconds, microseconds or days,
     and Spark's cast gives seconds. -#}
 {% macro _stays_as_it_comes(column, settings) %}
-  {%- set telling = (settings.get('values') or settings.get('keys') or [])
+  {%- set telling = delta_cdc._keys_of_rows(settings)
         + delta_cdc._alternate_columns(settings) + delta_cdc._needed_by_any(settings, none) -%}
   {%- set given = settings.get('given_types', {}).get(column) or '' -%}
   {%- set kinds = [delta_cdc._kind_of(settings.column_types[column]), delta_cdc._kind_of(given)] -%}
