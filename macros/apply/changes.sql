@@ -30,11 +30,11 @@ messages as (
 ),
 {%- if settings.get('spelled') %}
 spelled as (  -- to Spark, case makes no difference
-  select * except (after, before{{ ', _semantic_types' if settings.format == 'debezium' }}),
-    {%- if settings.format == 'debezium' %}
-    {{ delta_cdc._as_listed('_semantic_types', settings) }} as _semantic_types,
-    {%- endif %}
-    {{ delta_cdc._as_listed('after', settings) }} as after, {{ delta_cdc._as_listed('before', settings) }} as before
+  {%- set maps = ['after', 'before'] + delta_cdc.format_says(settings, 'maps', []) %}
+  select * except ({{ maps | join(', ') }})
+  {%- for map in maps %},
+    {{ delta_cdc._as_listed(map, settings) }} as {{ map }}
+  {%- endfor %}
   from messages
 ),
 {%- endif %}
@@ -272,7 +272,7 @@ case
 
 {#- Of the last: the columns of staging, and with alternate keys what finding the key still takes. -#}
 {% macro _read_rows(settings, keys, last) -%}
-{%- set before = {} -%}
+{%- set before, tells_all = {}, delta_cdc.format_says(settings, 'tells_all') -%}
 {%- for key in keys %}{% do before.update({key.name: key.before}) %}{% endfor -%}
 select
   {%- if settings.get('erased_in') %}
@@ -299,11 +299,8 @@ select
       as _cdc_transaction,
     if(_cdc_op = 'R' and _cdc_sequence is null, null,
       {{ settings.get('occurred_at') or settings.sequence_by[0] }}) as _cdc_occurred_at,  -- O5
-    {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif %}
-      {#- what a copy or a document of MongoDB's does not have is not there #}
-      {{- 'cast(array() as array<string>)' if settings.format == 'snapshots'
-          else "if(_cdc_op in ('I', 'U', 'R')" ~ (' and not _is_document' if settings.format == 'debezium')
-            ~ ', _cdc_absent, array())' }}
+    {% if settings.get('ignore_null_updates') %}if(_cdc_op = 'U', array_union(_cdc_absent, _cdc_null), {% endif -%}
+      if(_cdc_op in ('I', 'U', 'R'){{ ' and not ' ~ tells_all if tells_all }}, _cdc_absent, array())
       {{- ')' if settings.get('ignore_null_updates') }} as _cdc_missing,
     if(size(_cdc_others) > 0{{ " and not _cdc_error <=> 'erased'" if settings.get('erased_in') }},
       _cdc_others, null) as _cdc_undeclared,

@@ -16,6 +16,12 @@
       and leaves out the messages that change no row
   <format>_lines(lines)    only where a message may hold several changes: a SELECT of the same columns with one change a line,
       in their order, numbered anew; a message that was split is a message of the format again. The others see only such lines.
+
+  And these, which few have:
+  <format>_misfits(text, value, settings, column, plain)   whether a part of a struct, list or map does not fit (`format_misfits`)
+  <format>_value_alone(text, type, settings)   `<format>_value` without the fields of the message that it asks for
+  <format>_maps()        the fields beside `after` and `before` that are maps by the columns' names
+  <format>_tells_all()   SQL over the fields, true of a message that tells all of its row: what it does not have is null
 -#}
 {% macro format_changes(lines, settings) %}
   {{ return(delta_cdc._of_format(settings.format ~ '_changes')(lines, settings)) }}
@@ -34,13 +40,19 @@
   {{ return(macro(text, value, settings, column, plain) if macro else plain) }}
 {% endmacro %}
 
-{#- A value where of the message the text alone is left: without the schema that came with it (Debezium), or what tells how bytes
-    are spelled (SQL Server). Of a format of the project's own, whose macro may ask for fields of the message, a plain value. -#}
+{#- A value where of the message the text alone is left: by `<format>_value_alone` of a format whose values need more of it. Of one
+    of the project's own, whose `<format>_value` may ask for fields of the message, a plain value. -#}
 {% macro _value_of_text_alone(text, type, settings, column) %}
-  {%- if settings.format == 'debezium' -%}{{ return(delta_cdc._debezium_value_alone(text, type, settings)) }}{%- endif -%}
-  {{ return(delta_cdc._plain_value(text, type)
-      if settings.format == 'sqlserver_ct' or settings.format not in delta_cdc._defaults()['fields']
-      else delta_cdc.format_value(text, type, settings, column)) }}
+  {%- set macro = delta_cdc._macro_named(settings.format ~ '_value_alone') -%}
+  {%- if macro -%}{{ return(macro(text, type, settings)) }}{%- endif -%}
+  {{ return(delta_cdc.format_value(text, type, settings, column) if settings.format in delta_cdc._defaults()['fields']
+      else delta_cdc._plain_value(text, type)) }}
+{% endmacro %}
+
+{#- What `<format>_<name>` says of a format's messages; otherwise: of one that has no such macro. -#}
+{% macro format_says(settings, name, otherwise=none) %}
+  {%- set macro = delta_cdc._macro_named(settings.format ~ '_' ~ name) -%}
+  {{ return(macro() if macro else otherwise) }}
 {% endmacro %}
 
 {#- `<format>_tables` of a format, which has to name tables. -#}

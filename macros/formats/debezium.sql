@@ -181,6 +181,12 @@ from (
 )
 {%- endmacro %}
 
+{#- What the schema says of the columns. -#}
+{% macro debezium_maps() %}{{ return(['_semantic_types']) }}{% endmacro %}
+
+{#- A document of MongoDB's is whole: what it does not have is not there. -#}
+{% macro debezium_tells_all() %}{{ return('_is_document') }}{% endmacro %}
+
 
 {#- A row whose values are all cells, {value, set}, as one of values; a cell that is null or not set is of a column that the
     change does not have. Another row as it is. -#}
@@ -471,7 +477,7 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
 {% endmacro %}
 
 {#- By the type that is wanted alone, where the schema is not known any more. -#}
-{% macro _debezium_value_alone(text, type, settings) %}
+{% macro debezium_value_alone(text, type, settings) %}
   {%- set type, unknown = type | trim, 'cast(null as struct<type: string, scale: int>)' -%}
   {%- if (type | lower).startswith('array<') -%}
     {{ return('coalesce(' ~ delta_cdc._debezium_list(text, type, settings, unknown) ~ ', '

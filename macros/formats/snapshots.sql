@@ -18,6 +18,10 @@ from {{ delta_cdc._flat_rows(lines, settings) }}
 {% endmacro %}
 
 
+{#- What a copy does not have is not there. -#}
+{% macro snapshots_tells_all() %}{{ return('true') }}{% endmacro %}
+
+
 {#- The day, or day and time, in the name of a file or folder (customer_20261120.csv,
     2026-11-20T03-15-00.parquet), as a timestamp. -#}
 {% macro _time_in_name(path) %}

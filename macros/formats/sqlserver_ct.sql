@@ -44,3 +44,6 @@ from (
   {{ return(delta_cdc._plain_value(text, type, bytes="if(_bytes_are_base64, try_to_binary(" ~ text
       ~ ", 'base64'), try_to_binary(regexp_replace(" ~ text ~ ", '^0x', ''), 'hex'))")) }}
 {% endmacro %}
+
+{#- Which of both it is, the message tells. -#}
+{% macro sqlserver_ct_value_alone(text, type, settings) %}{{ return(delta_cdc._plain_value(text, type)) }}{% endmacro %}

@@ -370,8 +370,8 @@ MUTANTS = (
     Mutant(
         "E5",
         "macros/apply/changes.sql",
-        "else \"if(_cdc_op in ('I', 'U', 'R')\"",
-        "else \"if(_cdc_op in ('')\"",
+        "if(_cdc_op in ('I', 'U', 'R'){{ ' and not '",
+        "if(_cdc_op in (''){{ ' and not '",
         ("keys_alternate", "keys_chain", "keys_split_key_change", "nullable_keys", "partial_late_fills_only_what_is_open"),
     ),
     Mutant(
