@@ -35,7 +35,7 @@
     {%- do adapter.plan_write(this, {
           'skip': true, 'columns': evolution.columns,
           'report': delta_cdc._looked_at(staged, state.batch_id, settings, readable.held)}) -%}
-    {{ return(delta_cdc._final_rows(settings, staging, none, 'false') if delta_cdc._only_reads() else delta_cdc._nothing_new()) }}
+    {{ return(delta_cdc._final_rows(settings, staging, keys) if delta_cdc._only_reads() else delta_cdc._nothing_new()) }}
   {%- endif -%}
 
   {%- set plan = delta_cdc.plan_of_load(settings, staging, keys, state, staged, anew or evolution.backfill, reached) -%}
@@ -221,17 +221,17 @@ where not _cdc_is_gone
 
 
 {#- Every row of final, from all of staging. -#}
-{% macro _final_rows(settings, staging, keys, where='true') -%}
+{% macro _final_rows(settings, staging, keys) -%}
 {%- if delta_cdc.is_appended(settings) -%}
-{{ delta_cdc._final_appended(settings, staging, -1) }}{{ ' and ' ~ where }}
+{{ delta_cdc._final_appended(settings, staging, -1) }}
 {%- elif settings.keyless == 'multiset' -%}
 select * except (_cdc_is_gone) from (
 {{ delta_cdc.multiset_rows(settings, staging) }}
 )
-where not _cdc_is_gone and {{ where }}
+where not _cdc_is_gone
 {%- else -%}
 with changes as (
-{{ delta_cdc.changes_of_entities(settings, staging, keys, where) }}
+{{ delta_cdc.changes_of_entities(settings, staging, keys) }}
 ),
 {{ delta_cdc._present(settings, staging) }}
 select {{ delta_cdc._final_select(settings) }}

@@ -70,13 +70,13 @@ lives as (
 {#- `changes` for entity_states: staged changes with who they belong to.
     Without key changes the key is the entity; with them the keys table says who a change belongs to, for the keys that were
     ever part of one; all others are their own entity. Where a key change displaced another row, that one ends there (K7). -#}
-{% macro changes_of_entities(settings, staging, keys_table, where='true') -%}
+{% macro changes_of_entities(settings, staging, keys_table) -%}
 {%- set keys = settings['keys'] -%}
 {%- set own = delta_cdc._own_entity(keys, 's.') -%}
 {%- if keys_table is none -%}
   select s.*, {{ own }} as _cdc_entity, s._cdc_op = 'D' as _cdc_ends, 0 as _cdc_after
   from {{ delta_cdc.staged_rows(settings, staging) }} as s
-  where s._cdc_error is null and s._cdc_op <> 'T' and {{ where }}
+  where s._cdc_error is null and s._cdc_op <> 'T'
 {%- else -%}
   select s.*, inline(array_compact(array(
       struct(coalesce(k.entity, {{ own }}) as _cdc_entity, s._cdc_op = 'D' as _cdc_ends, 0 as _cdc_after),
@@ -85,7 +85,7 @@ lives as (
       as (_cdc_entity, _cdc_ends, _cdc_after)
   from {{ delta_cdc.staged_rows(settings, staging) }} as s
   left join {{ keys_table }} as k on k._cdc_batch_id = s._cdc_batch_id and k._cdc_row = s._cdc_row
-  where s._cdc_error is null and s._cdc_op <> 'T' and {{ where }} and coalesce(k.origin, '') not in ('absorbed', 'unknown_delete')
+  where s._cdc_error is null and s._cdc_op <> 'T' and coalesce(k.origin, '') not in ('absorbed', 'unknown_delete')
 {%- endif -%}
 {%- endmacro %}
 

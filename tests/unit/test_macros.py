@@ -3245,6 +3245,25 @@ def test_K1_a_history_table_with_nothing_new_is_shown_with_its_key_changes() -> 
     assert "left join s.int as k" in macros["history"]("source", "s.stg", "s.int")
 
 
+def test_K1_a_final_with_nothing_new_is_shown_with_its_rows_and_key_changes() -> None:
+    settings = {**SETTINGS, "columns": ["id", "a"], "surrogate": "none", "partition_by": []}
+    state = SimpleNamespace(rebuild=False, batch_id=9, columns={}, notes={"shape": None})
+    quiet = ("refuse_sample", "_refuse_other_keys", "refuse_other_staging", "refuse_before_staging")
+    made = giving({
+        **dict.fromkeys(quiet, ""), "settings": settings, "made_of": {}, "resolved_batch_id": 9, "progress": state,
+        "let_through": {"staging": "s.stg", "staged": SimpleNamespace(), "held": None}, "nothing_to_do": True,
+        "_final_evolution": {"rebuild": False, "backfill": False, "columns": None, "new": {}}, "_looked_at": None,
+        "_shape_of_final": None,
+    })
+    macros = load(
+        made, this="s.final", flags=SimpleNamespace(WHICH="show"), is_incremental=lambda: True,
+        adapter=SimpleNamespace(plan_write=lambda *_: None),
+    )
+    sql = macros["final"]("source", "s.stg", "s.int")
+    assert "left join s.int as k" in sql
+    assert "and false" not in sql
+
+
 def test_H1_A8_the_states_of_a_history_are_worked_out_once() -> None:
     """A CTE that is read twice is worked out twice."""
     settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["id", "a"], "partition_by": []}
