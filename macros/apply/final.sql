@@ -71,18 +71,7 @@
   {%- elif anew -%}
     {%- set sql = delta_cdc._first_rows(settings, staging) if plan.plain else delta_cdc._final_rows(settings, staging, keys) -%}
   {%- elif settings.apply == 'replace_partitions' -%}
-    {#- final is looked at before it has the columns that this write adds; fields of structs it needs to be compared -#}
-    {%- if evolution.nested %}{% do delta_cdc.evolve_before(evolution.columns) %}{% endif -%}
-    {%- do settings.update({'lacking': {} if evolution.nested else evolution.new}) -%}
-    {%- set touched = delta_cdc._touched_partitions(settings, delta_cdc._winners(settings, staging, keys, state, plan), plan) -%}
-    {%- do settings.update({'lacking': {}}) -%}
-    {#- what was filled, which revision was worked in, and that a restored table was rebuilt, is noted by a commit, though no row
-        differs -#}
-    {%- do options.update({'skip': not touched and not evolution.backfill and not plan.revised and not state.rebuild,
-          'predicates': [touched or 'false']}) -%}
-    {%- do options.report.update(plan.written) -%}
-    {%- set sql = delta_cdc._partitions_rewritten(settings,
-          delta_cdc._winners(settings, staging, keys, state, plan), touched, plan) -%}
+    {%- set sql = delta_cdc._partitions_replaced(settings, staging, keys, state, plan, evolution, options) -%}
   {%- else -%}
     {%- do options.update({'delete_unmatched': plan.mode == 'rebuild', 'narrow': plan.mode != 'rebuild'}) -%}
     {%- set sql = delta_cdc._winners(settings, staging, keys, state, plan) -%}
@@ -262,8 +251,9 @@ where _cdc_error is null and _cdc_op in ('I', 'R') and _cdc_batch_id > {{ done }
 {%- endmacro %}
 
 
-{#- What a merge needs: one row for each touched key, to be written or (`_cdc_is_gone`) removed. -#}
-{% macro _winners(settings, staging, keys, state, plan) -%}
+{#- What a merge needs: one row for each touched key, to be written or (`_cdc_is_gone`) removed. lacking: {column: type} of what
+    final is about to gain, and has not got yet where it is looked at. -#}
+{% macro _winners(settings, staging, keys, state, plan, lacking={}) -%}
 {%- if settings.keyless == 'multiset' -%}
 {{ delta_cdc.multiset_rows(settings, staging, none if plan.mode == 'rebuild' else state.batch_id) }}
 {%- elif plan.mode == 'rebuild' -%}
@@ -273,12 +263,12 @@ select *, false as _cdc_is_gone from (
 {%- elif plan.mode == 'late' -%}
 {{ delta_cdc._winners_late(settings, staging, keys, state.batch_id, plan.revised) }}
 {%- else -%}
-{{ delta_cdc._winners_on_time(settings, staging, state.batch_id, plan.partial) }}
+{{ delta_cdc._winners_on_time(settings, staging, state.batch_id, plan.partial, lacking) }}
 {%- endif -%}
 {%- endmacro %}
 
 
-{% macro _winners_on_time(settings, staging, done, partial) -%}
+{% macro _winners_on_time(settings, staging, done, partial, lacking={}) -%}
 {%- set keys = settings['keys'] -%}
 {%- set values = settings['columns'] | reject('in', keys) | list -%}
 {%- set soft = settings.get('delete_mode') == 'soft' -%}
@@ -316,7 +306,7 @@ ranked as (
 ),
 {%- if continues %}
 winners as (
-{{ delta_cdc._continued(settings, staging, done, values, soft) }}
+{{ delta_cdc._continued(settings, staging, done, values, soft, lacking) }}
 )
 {%- else %}
 winners as (
@@ -336,15 +326,15 @@ from {{ delta_cdc._with_made(settings, 'winners', delta_cdc._unlisted_there(sett
 
 
 {#- The columns that final is about to gain, as it has them so far. -#}
-{% macro _lacking(settings) -%}
-{%- for column, type in (settings.get('lacking') or {}).items() %},
+{% macro _as_nulls(lacking) -%}
+{%- for column, type in lacking.items() %},
   cast(null as {{ type }}) as {{ delta_cdc.quoted(column) }}
 {%- endfor -%}
 {%- endmacro %}
 
 
 {#- What the new changes leave open is as it was in final's row, unless a delete came between. -#}
-{% macro _continued(settings, staging, done, values, soft) -%}
+{% macro _continued(settings, staging, done, values, soft, lacking) -%}
 {%- set keys = settings['keys'] -%}
 {%- set new_keys = 'select ' ~ delta_cdc.column_list(keys) ~ ' from ' ~ staging
       ~ ' where _cdc_error is null and _cdc_batch_id > ' ~ done -%}
@@ -373,7 +363,7 @@ from {{ delta_cdc._with_made(settings, 'winners', delta_cdc._unlisted_there(sett
     not r._cdc_lived and live._cdc_is_there is null as _cdc_is_gone
   {%- endif %}
   from ranked as r
-  left join (select *{{ delta_cdc._lacking(settings) }}, true as _cdc_is_there
+  left join (select *{{ delta_cdc._as_nulls(lacking) }}, true as _cdc_is_there
     from {{ delta_cdc.rows_at(this, new_keys, keys) }}) as live on {{ delta_cdc.same_columns(keys, 'live', 'r') }}
   where r._cdc_newest_first = 1
   {%- if soft %}

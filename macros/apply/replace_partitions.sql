@@ -1,7 +1,23 @@
+{#- SQL of the touched partitions as they will be. Puts into `options`, the plan of the write, which these are. -#}
+{% macro _partitions_replaced(settings, staging, keys, state, plan, evolution, options) %}
+  {#- final is looked at before it has the columns that this write adds; fields of structs it needs to be compared -#}
+  {%- if evolution.nested %}{% do delta_cdc.evolve_before(evolution.columns) %}{% endif -%}
+  {%- set lacking = {} if evolution.nested else evolution.new -%}
+  {%- set touched = delta_cdc._touched_partitions(settings,
+        delta_cdc._winners(settings, staging, keys, state, plan, lacking), plan, lacking) -%}
+  {#- what was filled, which revision was worked in, and that a restored table was rebuilt, is noted by a commit, though no row
+      differs -#}
+  {%- do options.update({'skip': not touched and not evolution.backfill and not plan.revised and not state.rebuild,
+        'predicates': [touched or 'false']}) -%}
+  {%- do options.report.update(plan.written) -%}
+  {{ return(delta_cdc._partitions_rewritten(settings, delta_cdc._winners(settings, staging, keys, state, plan), touched, plan)) }}
+{% endmacro %}
+
+
 {#- The predicate that names the partitions in which a live row changes (A6): those of the rows as they are now and as they will
     be. Empty: nothing changes. Partition values come from rows, never from a delete, which may hold only the key. Puts into
-    `plan.written` how many rows change, for Delta counts all that stand in these partitions. -#}
-{% macro _touched_partitions(settings, winners, plan) %}
+    `plan.written` how many rows change, for Delta counts all that stand in these partitions. lacking: as of `_winners`. -#}
+{% macro _touched_partitions(settings, winners, plan, lacking={}) %}
   {%- set keys = settings['keys'] -%}
   {%- set parts = delta_cdc._partition_columns(settings) -%}
   {%- set columns = delta_cdc._final_columns(settings) -%}
@@ -16,7 +32,7 @@ compared as (
   {%- endfor %}
   from winners as w
   {{ 'full' if plan.mode == 'rebuild' else 'left' }} join
-    (select *{{ delta_cdc._lacking(settings) }}, true as _cdc_is_live from {{ this }}) as live
+    (select *{{ delta_cdc._as_nulls(lacking) }}, true as _cdc_is_live from {{ this }}) as live
     on {{ delta_cdc.same_columns(keys, 'live', 'w') }}
   where not (
     (w._cdc_is_gone and live._cdc_is_live is null)
