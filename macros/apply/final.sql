@@ -229,25 +229,32 @@ from present
 {%- endmacro %}
 
 
+{#- done: the batches that final has; -1: none. -#}
 {% macro _final_appended(settings, staging, done) -%}
 {%- set rows = delta_cdc.staged_rows(settings, staging) -%}
+{%- set inserts = "_cdc_error is null and _cdc_op in ('I', 'R')" -%}
 {%- if settings.surrogate == 'hash' -%}
   {%- set values = delta_cdc._values_of_multiset(settings) -%}
-  {%- set inserts = "_cdc_error is null and _cdc_op in ('I', 'R')" -%}
-  {%- set equal = '' -%}
-  {%- if done >= 0 -%}  {#- of the rows of before those that are equal to a new one are counted, and no others -#}
-    {%- set equal = ' left semi join (select ' ~ delta_cdc.column_list(values) ~ ' from ' ~ rows ~ ' where _cdc_batch_id > '
-          ~ done ~ ' and ' ~ inserts ~ ') as _cdc_new on ' ~ delta_cdc.same_columns(values, '_cdc_new', '_cdc_staged') -%}
-  {%- endif -%}
-  {%- set rows = '(select *, row_number() over (partition by ' ~ delta_cdc.column_list(values)
-        ~ ' order by _cdc_batch_id, _cdc_row) as _cdc_occurrence from '
-        ~ rows ~ ' as _cdc_staged' ~ equal ~ ' where ' ~ inserts ~ ')' -%}
-  {%- set rows = '(select *, ' ~ delta_cdc._surrogate(values) ~ ' as _cdc_key from ' ~ rows ~ ')' -%}
+  {%- set numbered -%}
+(
+  select *, {{ delta_cdc._surrogate(values) }} as _cdc_key
+  from (
+    select *, row_number() over (
+      partition by {{ delta_cdc.column_list(values) }} order by _cdc_batch_id, _cdc_row) as _cdc_occurrence
+    from {{ rows }} as _cdc_staged
+    {%- if done >= 0 %}  {#- of the rows of before those that are equal to a new one are counted, and no others #}
+    left semi join (select {{ delta_cdc.column_list(values) }} from {{ rows }} where _cdc_batch_id > {{ done }} and {{ inserts }})
+      as _cdc_new on {{ delta_cdc.same_columns(values, '_cdc_new', '_cdc_staged') }}
+    {%- endif %}
+    where {{ inserts }}
+  )
+)
+  {%- endset -%}
+  {%- set rows = numbered -%}
 {%- endif -%}
-select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
-  {{- ', _cdc_key' if settings.surrogate == 'hash' }}
+select {{ delta_cdc._final_select(settings) }}
 from {{ delta_cdc._with_made(settings, rows, delta_cdc._unlisted_there(settings)) }}
-where _cdc_error is null and _cdc_op in ('I', 'R') and _cdc_batch_id > {{ done }}
+where {{ inserts }} and _cdc_batch_id > {{ done }}
 {%- endmacro %}
 
 

@@ -52,8 +52,7 @@ keyed as (  -- of the values as they came
   select *, {{ delta_cdc._surrogate(values) }} as _cdc_key from numbered
 )
 {%- endif %}
-select {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
-  {{- ', _cdc_key' if settings.surrogate == 'hash' }}, _cdc_is_gone
+select {{ delta_cdc._final_select(settings) }}, _cdc_is_gone
 from {{ delta_cdc._with_made(settings, 'keyed' if settings.surrogate == 'hash' else 'numbered') }}
 {%- endmacro %}
 

@@ -3,6 +3,7 @@
 {#- What final selects: the published columns, the derived partition columns, the added ones. -#}
 {% macro _final_select(settings) -%}
 {{ delta_cdc.column_list(settings['columns']) }}{{ delta_cdc._with_partitions(settings) }}
+{%- if settings.get('surrogate') == 'hash' %}, _cdc_key{% endif %}
 {%- if settings.get('created_at') %}, _cdc_created_at as {{ delta_cdc.quoted(settings.created_at) }}{% endif %}
 {%- if settings.get('updated_at') %}, _cdc_updated_at as {{ delta_cdc.quoted(settings.updated_at) }}{% endif %}
 {%- if settings.get('delete_mode') == 'soft' %}, _cdc_is_deleted, _cdc_deleted_at{% endif %}
