@@ -128,18 +128,15 @@
     in the format's own defaults too. -#}
 {% macro _with_shadowed_fields(settings, given, types) %}
   {%- set columns = types.keys() | map('lower') | list -%}
-  {%- set out = {'shadowed': delta_cdc._defaults()['fields'].get(settings.format, []) | select('in', columns) | list} -%}
-  {%- for field in out['shadowed'] -%}
-    {%- for name in ('sequence_by', 'ordinal', 'transaction', 'occurred_at') if name not in given and settings.get(name) -%}
-      {%- set parts = [] -%}
-      {%- for part in out.get(name) or ([settings[name]] if settings[name] is string else settings[name]) -%}
-        {%- do parts.append(modules.re.sub('\\b' ~ field ~ '\\b', '_cdc' ~ field, part)) -%}
-      {%- endfor -%}
-      {%- do out.update({name: parts}) -%}
+  {%- set shadowed = delta_cdc._defaults()['fields'].get(settings.format, []) | select('in', columns) | list -%}
+  {%- set out, field = {'shadowed': shadowed}, '\\b(' ~ shadowed | join('|') ~ ')\\b' -%}
+  {%- for name in ('sequence_by', 'ordinal', 'transaction', 'occurred_at')
+        if shadowed and name not in given and settings.get(name) -%}
+    {%- set parts = [] -%}
+    {%- for part in ([settings[name]] if settings[name] is string else settings[name]) -%}
+      {%- do parts.append(modules.re.sub(field, '_cdc\\1', part)) -%}
     {%- endfor -%}
-  {%- endfor -%}
-  {%- for name in ('ordinal', 'transaction', 'occurred_at') if name in out -%}
-    {%- do out.update({name: out[name][0]}) -%}
+    {%- do out.update({name: parts[0] if settings[name] is string else parts}) -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
