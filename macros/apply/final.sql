@@ -293,7 +293,10 @@ lives as (
   from new_changes
 ),
 states as (  -- partial images fold: an absent column keeps the value that the last change gave it
-  select *{% if values %} except ({{ delta_cdc.column_list(values) }}){% endif %}{{ delta_cdc._of_life(settings) }}
+  select *{% if values %} except ({{ delta_cdc.column_list(values) }}){% endif %}
+  {%- for name, sql in delta_cdc._of_life(settings).items() %},
+    {{ sql }} as {{ name }}
+  {%- endfor %}
   {%- for column in values %},
     {{ delta_cdc.folded(settings, column) }} as {{ delta_cdc.quoted(column) }}
   {%- endfor %}

@@ -84,23 +84,20 @@ struct({{ adapter.folded(delta_cdc.quoted(column), type, unsaid, 'life') }} as {
   {{ return(out) }}
 {% endmacro %}
 
-{#- What final's added columns need to know of the life that a change belongs to. -#}
-{% macro _of_life(settings) -%}
-{%- if settings.get('created_at') %},
-    first_value(_cdc_occurred_at) over life as _cdc_created_at
-{%- endif -%}
-{%- if settings.get('updated_at') %},
-    last_value(if(_cdc_ends, null, struct(_cdc_occurred_at)), true) over life._cdc_occurred_at as _cdc_updated_at
-{%- endif -%}
-{%- if settings.get('delete_mode') == 'soft' %},
-    count_if(not _cdc_ends) over life > 0 as _cdc_lived
-{%- endif -%}
-{%- endmacro %}
-
-{% macro _names_of_life(settings) %}
-  {{ return((['_cdc_created_at'] if settings.get('created_at') else [])
-      + (['_cdc_updated_at'] if settings.get('updated_at') else [])
-      + (['_cdc_lived'] if settings.get('delete_mode') == 'soft' else [])) }}
+{#- What final's added columns need to know of the life that a change belongs to: {name: SQL, over the window `life`}. -#}
+{% macro _of_life(settings) %}
+  {%- set out = {} -%}
+  {%- if settings.get('created_at') -%}
+    {%- do out.update({'_cdc_created_at': 'first_value(_cdc_occurred_at) over life'}) -%}
+  {%- endif -%}
+  {%- if settings.get('updated_at') -%}
+    {%- do out.update({'_cdc_updated_at':
+          'last_value(if(_cdc_ends, null, struct(_cdc_occurred_at)), true) over life._cdc_occurred_at'}) -%}
+  {%- endif -%}
+  {%- if settings.get('delete_mode') == 'soft' -%}
+    {%- do out.update({'_cdc_lived': 'count_if(not _cdc_ends) over life > 0'}) -%}
+  {%- endif -%}
+  {{ return(out) }}
 {% endmacro %}
 
 

@@ -10,11 +10,15 @@
 {#- an expression may name any column, published or not -#}
 {%- set values = ((settings.column_types.keys() | list if made else []) + settings['columns'] | reject('in', made) | list)
       | unique | reject('in', keys) | list -%}
+{%- set of_life = delta_cdc._of_life(settings) if with_life else {} -%}
 {{ delta_cdc.entity_lives(settings, staging) }},
 {{ 'folded' if made else 'states' }} as (
   select
     _cdc_entity, _cdc_epoch, _cdc_after, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at, _cdc_ends,
-    _cdc_truncates{{ delta_cdc._of_life(settings) if with_life }},
+    _cdc_truncates
+  {%- for name, sql in of_life.items() %},
+    {{ sql }} as {{ name }}
+  {%- endfor %},
     {{ delta_cdc.column_list(keys) }}
   {%- for column in values %},
     {{ delta_cdc.folded(settings, column) }}.{{ delta_cdc.quoted(column) }} as {{ delta_cdc.quoted(column) }}
@@ -28,7 +32,7 @@
 states as (
   select _cdc_entity, _cdc_epoch, _cdc_after, {{ delta_cdc.order_columns() | join(', ') }}, _cdc_occurred_at,
     _cdc_ends, _cdc_truncates
-    {%- if with_life %}{% for name in delta_cdc._names_of_life(settings) %}, {{ name }}{% endfor %}{% endif %},
+    {%- for name in of_life %}, {{ name }}{% endfor %},
     {{ delta_cdc.column_list(keys + (settings['columns'] | reject('in', keys) | list)) }}
   from {{ delta_cdc._with_made(settings, 'folded') }}
 )

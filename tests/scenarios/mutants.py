@@ -238,8 +238,8 @@ MUTANTS = (
     Mutant(
         "A10",
         "macros/apply/shape.sql",
-        "first_value(_cdc_occurred_at) over life as _cdc_created_at",
-        "last_value(_cdc_occurred_at) over life as _cdc_created_at",
+        "first_value(_cdc_occurred_at) over life",
+        "last_value(_cdc_occurred_at) over life",
         ("life_created_and_updated",),
     ),
     Mutant("K2", RESOLVER, "0, kind) as a", "0, greatest(kind, 0)) as a", ("keys_reuse_of_a_vacated_key",)),
