@@ -439,7 +439,7 @@ select
     {{ return(text ~ ' is not null and ('
         ~ value ~ ' is null or not ' ~ delta_cdc._recast(value, settings.column_types[column], given) ~ ' <=> ' ~ wanted ~ ')') }}
   {%- endif -%}
-  {%- if (settings.column_types[column] | lower).startswith(('struct', 'array', 'map')) -%}
+  {%- if delta_cdc._has_parts(settings.column_types[column]) -%}
     {{ return(delta_cdc.format_misfits(text, value, settings, column)) }}
   {%- endif -%}
   {{ return(text ~ ' is not null and ' ~ value ~ ' is null') }}
@@ -449,8 +449,8 @@ select
     one of both has parts or is a variant: between those Spark has no cast, and the text is read as staging's type. -#}
 {% macro _given_type(column, settings) %}
   {%- set given, nested = settings.get('given_types', {}).get(column), ('struct', 'array', 'map', 'variant') -%}
-  {{ return(none if given is none or (given | lower).startswith(nested)
-      or (settings.column_types[column] | lower).startswith(nested) else given) }}
+  {{ return(none if given is none or delta_cdc._kind_of(given) in nested
+      or delta_cdc._kind_of(settings.column_types[column]) in nested else given) }}
 {% endmacro %}
 
 {#- Whether what came for a column of staging that is listed as another type stays as it comes. A text that tells rows apart or
@@ -472,6 +472,9 @@ select
       else 'number' if word in ('tinyint', 'smallint', 'int', 'bigint', 'byte', 'short', 'integer', 'long', 'float', 'real',
         'double', 'decimal', 'dec', 'numeric') else word) }}
 {% endmacro %}
+
+{#- Whether a type's values have parts. -#}
+{% macro _has_parts(type) %}{{ return(delta_cdc._kind_of(type) in ('struct', 'array', 'map')) }}{% endmacro %}
 
 {#- A value of one type as another; by way of a text where Spark has no cast, as from a number to a day, or one that takes a
     number for seconds. -#}

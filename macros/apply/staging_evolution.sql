@@ -494,11 +494,10 @@ select {{ as_new | join(', ') }} from (
     made of its JSON where the other has parts too, for structs of other fields, such as joined since, are other types; so is a
     variant. -#}
 {% macro _as_renamed(settings, old, old_type, column, type) %}
-  {%- set nested = type is mapping or modules.re.match('(?i)\\s*(struct|array|map)\\b', type) -%}
   {%- if type == old_type -%}{{ return(old) }}{%- endif -%}
   {%- set text = delta_cdc.json_of(old) if old_type is mapping else old if old_type == 'string'
         else 'cast(' ~ old ~ ' as string)' -%}
-  {%- if nested -%}
+  {%- if delta_cdc._has_parts(type) -%}
     {{ return('from_json(' ~ text ~ ', ' ~ delta_cdc.literal(adapter.evolved({}, {column: type}).types[column]) ~ ', '
         ~ delta_cdc.json_options() ~ ')') }}
   {%- endif -%}

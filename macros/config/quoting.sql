@@ -44,8 +44,8 @@
     {%- if column in (settings.get('expressions') or {}) -%}
       {%- set value, type = 'struct(' ~ value ~ ')', 'struct' -%}
     {%- endif -%}  {#- of whatever type that is -#}
-    {%- do out.append(delta_cdc.json_of(value) if type is mapping
-          or (type | lower).startswith(('struct', 'array', 'map', 'variant')) else value) -%}
+    {%- do out.append(delta_cdc.json_of(value) if delta_cdc._kind_of(type) in ('struct', 'array', 'map', 'variant')
+          else value) -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}

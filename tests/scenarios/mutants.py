@@ -342,7 +342,7 @@ MUTANTS = (
     Mutant(
         "E6",
         "macros/apply/changes.sql",
-        "{%- if (settings.column_types[column] | lower).startswith(('struct', 'array', 'map')) -%}",
+        "{%- if delta_cdc._has_parts(settings.column_types[column]) -%}",
         "{%- if false -%}",
         ("quarantine",),
     ),
