@@ -63,7 +63,7 @@
 {%- set unsaid = 'array_contains(_cdc_missing, ' ~ delta_cdc.literal(column) ~ ') or _cdc_ends' -%}
 {%- set given = 'if(' ~ unsaid ~ ', null, struct(' ~ delta_cdc.quoted(column) ~ '))' -%}
 {%- if column in (settings.get('filled_by_field') or []) -%}
-{%- set type = (settings.get('staged_types') or {}).get(column) or settings.column_types[column] -%}
+{%- set type = delta_cdc._staged_type(settings, column) -%}
 struct({{ adapter.folded(delta_cdc.quoted(column), type, unsaid, 'life') }} as {{ delta_cdc.quoted(column) }})
 {%- else -%}
 {{ 'first_value(' ~ given ~ ')' if column in (settings.get('set_on_insert') or []) else 'last_value(' ~ given ~ ', true)' }}
@@ -78,7 +78,7 @@ struct({{ adapter.folded(delta_cdc.quoted(column), type, unsaid, 'life') }} as {
   {%- set rows_live = delta_cdc.has_entities(settings) and settings.format != 'snapshots' -%}
   {%- set out, silent = [], delta_cdc._silent_when_null(settings) if rows_live else [] -%}
   {%- for column in silent | reject('in', settings.get('set_on_insert') or []) -%}
-    {%- set type = (settings.get('staged_types') or {}).get(column) or settings.column_types.get(column) or '' -%}
+    {%- set type = delta_cdc._staged_type(settings, column) or '' -%}
     {%- if (type.type if type is mapping else type).strip().lower().startswith('struct') %}{% do out.append(column) %}{% endif -%}
   {%- endfor -%}
   {{ return(out) }}

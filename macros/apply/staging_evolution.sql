@@ -478,12 +478,16 @@ select {{ as_new | join(', ') }} from (
       ~ ' as _cdc_missing from ' ~ rows ~ ')' if values else rows) }}
 {% endmacro %}
 
+{#- The type that a column has in staging; of one that staging does not have yet, that of the configuration. -#}
+{% macro _staged_type(settings, column) %}
+  {{ return((settings.get('staged_types') or {}).get(column) or (settings.get('column_types') or {}).get(column)) }}
+{% endmacro %}
+
 {#- A column of staging; of one that was renamed what stands under any of its names. -#}
 {% macro _staged_value(settings, column) %}
   {%- if column not in (settings.get('renamed_in_staging') or {}) -%}{{ return(delta_cdc.quoted(column)) }}{%- endif -%}
-  {%- set types = settings.staged_types -%}
-  {%- set type, all = types.get(column, settings.column_types.get(column)),
-        [delta_cdc.quoted(column)] if column in types else [] -%}
+  {%- set types, type = settings.staged_types, delta_cdc._staged_type(settings, column) -%}
+  {%- set all = [delta_cdc.quoted(column)] if column in types else [] -%}
   {%- for old in delta_cdc._old_names(settings, column) -%}
     {%- do all.append(delta_cdc._as_renamed(settings, delta_cdc.quoted(old), types[old], column, type)) -%}
   {%- endfor -%}
@@ -521,8 +525,7 @@ select {{ as_new | join(', ') }} from (
 {#- Under the new name a number would be another moment than it was: these are columns of their own. -#}
 {% macro _refuse_renamed_units(settings, renamed) %}
   {%- for column, old in renamed -%}
-    {%- set type, was = settings.staged_types.get(column) or settings.get('column_types', {}).get(column),
-          settings.staged_types[old] -%}
+    {%- set type, was = delta_cdc._staged_type(settings, column), settings.staged_types[old] -%}
     {%- if type and delta_cdc._counts_unknown(type, was) and adapter.query_rows('select 1 as found from ' ~ this
           ~ ' where _cdc_error is null and ' ~ delta_cdc.quoted(old) ~ ' is not null limit 1') -%}
       {%- set types = adapter.evolved({}, {column: type, old: was}).types -%}
