@@ -75,8 +75,8 @@ def difference(expected: Rows, found: Rows) -> str | None:
         texts = {spelled(row.get(name), like[name]) for row in found}  # a text in a variant may look like JSON: "5", "true"
         expected = [{**row, name: json.dumps(row[name])} if _is_text_of(texts, row.get(name)) else row for row in expected]
     for name in [name for name, each in like.items() if isinstance(each, str)]:  # a structure, and the text of it
-        texts = {_json(told): row[name] for row in found if isinstance(told := _parsed(row.get(name)), (Mapping, list))}
-        expected = [{**row, name: texts.get(_json(row[name]), row[name])} if name in row else row for row in expected]
+        found_as = {_json(told): row[name] for row in found if isinstance(told := _parsed(row.get(name)), (Mapping, list))}
+        expected = [{**row, name: found_as.get(_json(row[name]), row[name])} if name in row else row for row in expected]
     wanted, got = (
         Counter(tuple(json.dumps(spelled(row.get(name), like[name]), ensure_ascii=False) for name in columns) for row in rows)
         for rows in (expected, found)
