@@ -79,6 +79,7 @@ generate: $(STAMP) ## write the models of the feeds, the macros' defaults, docs/
 
 lint: $(STAMP) ## ruff, mypy, generated files, and sqlfluff with Jinja's and dbt's templater (dbt's starts Spark)
 	@$(VENV)/bin/ruff check python_helpers tests bench
+	@$(VENV)/bin/ruff format --check --quiet python_helpers tests bench || { echo "Not laid out as ruff does. Run make format."; exit 1; }
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/delta-cdc generate --check
 	@$(VENV)/bin/sqlfluff lint --templater jinja models integration_tests/models integration_tests/tests tests/generic

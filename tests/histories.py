@@ -81,9 +81,7 @@ class Source:
     last: dict = field(default_factory=dict)  # key -> number in the log of that row's latest change
     vacated: list = field(default_factory=list)
     log: list = field(default_factory=list)
-    follows: list = field(
-        default_factory=list
-    )  # (key change, that row's change before it), numbers in the log
+    follows: list = field(default_factory=list)  # (key change, that row's change before it), numbers in the log
     features: set = field(default_factory=set)
     lsn: int = 0
     place: int = 0

@@ -164,6 +164,7 @@ def _row(change: dict, chance: Random) -> dict:
 
 def _message(change: dict, chance: Random) -> dict:
     """Of wal2json, whose table has the replica identity `full`; an update may leave out a long text that did not change."""
+
     def parts(values: dict) -> list[dict]:
         return [{"name": name, "value": part} for name, part in values.items()]
 

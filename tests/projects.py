@@ -46,7 +46,5 @@ def project(root: Path, *sources: dict[str, Any], name: str = "consumer", **sett
     (root / "dbt_project.yml").write_text(yaml.safe_dump({"name": name, **settings}))
     folder = root / "models" / "shop"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "_sources.yml").write_text(
-        yaml.safe_dump({"version": 2, "sources": list(sources)}, sort_keys=False)
-    )
+    (folder / "_sources.yml").write_text(yaml.safe_dump({"version": 2, "sources": list(sources)}, sort_keys=False))
     return root

@@ -79,7 +79,8 @@ def quarantined_elsewhere(project: Project, told: Mapping[str, Any]) -> list[str
     listed = {(table.feed, table.name) for table in project.tables}
     return [
         f"{row['feed']}{'.' + row['source_table'] if row['source_table'] else ''} ({row['n']:,} {row['error']})"
-        for row in told["quarantine"] if (row["feed"], row["source_table"]) not in listed
+        for row in told["quarantine"]
+        if (row["feed"], row["source_table"]) not in listed
     ]
 
 
@@ -167,16 +168,18 @@ def explained(table: Table, told: Mapping[str, Any]) -> list[dict[str, str]]:
             (known if change["op"] == "T" else before).clear()
         elif not change["error"]:
             before.update(values)
-        out.append({
-            "position": ", ".join(map(_value, _parsed(change["sequence"] or "{}").values())),
-            **({"source time": short(change["occurred_at"])} if table.settings.occurred_at else {}),
-            "operation": _OPERATIONS.get(change["op"], str(change["op"] or "?")),
-            "key": "" if change["op"] == "T" else key,
-            "became": "; ".join(notes),
-            "change set": f"{change['batch_id']}: {str(change['change_set']).rsplit('/', 1)[-1]} row {change['row']}",
-            "staged": short(change["staged_at"]),
-            "says": _said(news),
-        })
+        out.append(
+            {
+                "position": ", ".join(map(_value, _parsed(change["sequence"] or "{}").values())),
+                **({"source time": short(change["occurred_at"])} if table.settings.occurred_at else {}),
+                "operation": _OPERATIONS.get(change["op"], str(change["op"] or "?")),
+                "key": "" if change["op"] == "T" else key,
+                "became": "; ".join(notes),
+                "change set": f"{change['batch_id']}: {str(change['change_set']).rsplit('/', 1)[-1]} row {change['row']}",
+                "staged": short(change["staged_at"]),
+                "says": _said(news),
+            }
+        )
     return out
 
 
@@ -237,8 +240,12 @@ def show_reconciled(table: Table, against: str, told: Mapping[str, Any], console
     if not differences(told):
         console.print("They are equal.")
         return
-    counts = {"only in final": "only_in_final", "only there": "only_in_other", "with other values": "differing",
-              "that repeat(s) a key there": "repeated_keys"}
+    counts = {
+        "only in final": "only_in_final",
+        "only there": "only_in_other",
+        "with other values": "differing",
+        "that repeat(s) a key there": "repeated_keys",
+    }
     said = [_counted(told[name], what) for what, name in counts.items() if told[name]]
     tell(console, f"They differ: {', '.join(said)}.", "red")
     _show_examples(told["examples"], {"final": "only in final", "other": "only there"}, "{0}, there {1}", console)

@@ -222,14 +222,24 @@ def with_dbt(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--option", "jdbc_options", multiple=True, metavar="NAME=VALUE", help="With --jdbc: of Spark's JDBC source.")
 @click.option("--file-format", type=click.Choice(flat_files.KINDS), help="What the files are, where their names do not tell.")
 @click.option(
-    "--from-csv", "table_list", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    "--from-csv",
+    "table_list",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Settings of its tables, a row a table: `table`, and names of settings. Only these tables are taken.",
 )
 @click.option("--force", is_flag=True, help="Write the source of a feed that is there again: what was edited in it is lost.")
 @with_dbt
 def init(
-    dbt: operations.Dbt, feed: str, message_format: str, location: str, jdbc: str | None, schema: str | None,
-    jdbc_options: tuple[str, ...], file_format: str | None, table_list: Path | None, force: bool,
+    dbt: operations.Dbt,
+    feed: str,
+    message_format: str,
+    location: str,
+    jdbc: str | None,
+    schema: str | None,
+    jdbc_options: tuple[str, ...],
+    file_format: str | None,
+    table_list: Path | None,
+    force: bool,
 ) -> None:
     """Write the source of a new feed, and its models.
 
@@ -293,8 +303,12 @@ def run(dbt: operations.Dbt, select: tuple[str, ...], every: int | None, test: b
 
 @main.command()
 @click.argument("feeds", metavar="[FEED]...", nargs=-1)
-@click.option("--overlap", type=click.IntRange(min=0), metavar="NUMBER",
-              help="For change tables: look this once so far below the highest serial, in place of `jdbc.overlap`.")
+@click.option(
+    "--overlap",
+    type=click.IntRange(min=0),
+    metavar="NUMBER",
+    help="For change tables: look this once so far below the highest serial, in place of `jdbc.overlap`.",
+)
 @with_dbt
 def land(dbt: operations.Dbt, feeds: tuple[str, ...], overlap: int | None) -> None:
     """Land what is new in Kafka and change tables.
@@ -315,8 +329,11 @@ def land(dbt: operations.Dbt, feeds: tuple[str, ...], overlap: int | None) -> No
 
 @main.command()
 @TABLES
-@click.option("--counts", is_flag=True,
-              help="Count in staging the ties, inserts of known keys, updates and deletes of unknown ones, and the like.")
+@click.option(
+    "--counts",
+    is_flag=True,
+    help="Count in staging the ties, inserts of known keys, updates and deletes of unknown ones, and the like.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON list, for programs.")
 @with_dbt
 def status(dbt: operations.Dbt, tables: tuple[str, ...], counts: bool, as_json: bool) -> None:
@@ -336,7 +353,10 @@ def status(dbt: operations.Dbt, tables: tuple[str, ...], counts: bool, as_json: 
 
 @main.command()
 @click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("target/cdc_report.html"), show_default=True,
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("target/cdc_report.html"),
+    show_default=True,
     help="Where to write it, relative to the project.",
 )
 @click.option("--runs", "number", type=click.IntRange(min=1), default=200, show_default=True, help="So many runs, the newest.")
@@ -412,8 +432,13 @@ def as_of(dbt: operations.Dbt, table: str, moment: str, key: tuple[str, ...], kn
 
 @main.command()
 @TABLE
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True,
-              help="So many commits of each of its tables, the newest.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="So many commits of each of its tables, the newest.",
+)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with all that is known of each commit.")
 @with_dbt
 def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
@@ -434,16 +459,30 @@ def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
 
 @main.command()
 @TABLE
-@click.option("--against", required=True, metavar="TABLE|PATH|URL",
-              help="A table (schema.table); a file or folder: Parquet, ORC, CSV, JSON lines; or a database: jdbc:…")
+@click.option(
+    "--against",
+    required=True,
+    metavar="TABLE|PATH|URL",
+    help="A table (schema.table); a file or folder: Parquet, ORC, CSV, JSON lines; or a database: jdbc:…",
+)
 @click.option("--file-format", help="Of the file, if its name does not tell it.")
 @click.option("--table", "other_table", help="Of the database. By default TABLE as the feed calls it.")
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE",
-              help="Of Spark's JDBC source, such as user; ${NAME} is of the environment.")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Of Spark's JDBC source, such as user; ${NAME} is of the environment.",
+)
 @click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="So many differing rows are shown.")
 @with_dbt
 def reconcile(
-    dbt: operations.Dbt, table: str, against: str, file_format: str | None, other_table: str | None, options: tuple[str, ...],
+    dbt: operations.Dbt,
+    table: str,
+    against: str,
+    file_format: str | None,
+    other_table: str | None,
+    options: tuple[str, ...],
     limit: int,
 ) -> None:
     """Compare final of TABLE with the source's rows.
@@ -462,8 +501,14 @@ def reconcile(
 
 @main.command()
 @TABLE
-@click.option("--between", "moments", nargs=2, required=True, metavar="MOMENT MOMENT",
-              help="Two moments of the source's time; `now` is as final is.")
+@click.option(
+    "--between",
+    "moments",
+    nargs=2,
+    required=True,
+    metavar="MOMENT MOMENT",
+    help="Two moments of the source's time; `now` is as final is.",
+)
 @click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="So many differing rows are shown.")
 @with_dbt
 def diff(dbt: operations.Dbt, table: str, moments: tuple[str, str], limit: int) -> None:
@@ -498,8 +543,9 @@ def late(dbt: operations.Dbt, tables: tuple[str, ...]) -> None:
 @main.command("export-snapshot")
 @TABLE
 @click.option("--to", required=True, help="A folder that is not there yet: a path relative to the project, or a URL.")
-@click.option("--format", "file_format", type=click.Choice(["parquet", "csv", "json", "orc", "avro"]), default="parquet",
-              show_default=True)
+@click.option(
+    "--format", "file_format", type=click.Choice(["parquet", "csv", "json", "orc", "avro"]), default="parquet", show_default=True
+)
 @click.option("--as-of", "moment", help="A moment of the source's time (default: as final is).")
 @with_dbt
 def export_snapshot(dbt: operations.Dbt, table: str, to: str, file_format: str, moment: str | None) -> None:

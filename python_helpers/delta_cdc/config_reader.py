@@ -1,6 +1,6 @@
 """Reads a project's source files into feeds and tables, and collects everything that is wrong with them.
 
-    load_project(Path("."))  ->  Project, or ConfigError with every problem there is
+load_project(Path("."))  ->  Project, or ConfigError with every problem there is
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class _Reader:
                     _Reader(self.project, self.of_disabled).read_source(source, file.path)
             elif block := next(blocks_in(source), None):
                 told = _name_of(source)
-                message = f"a source's name is {shown(told)}. It takes text: - name: \"{told or 'shop'}\"."
+                message = f'a source\'s name is {shown(told)}. It takes text: - name: "{told or "shop"}".'
                 self.problems.append(Problem(message, file=file.path, line=block[0].lines.get(block[1])))
 
     def is_disabled(self, node: Lined, by_project: Any = None) -> bool:
@@ -161,7 +161,7 @@ class _Reader:
         for table in _list(source.get("tables")):
             if not _is_named(table):
                 told = _name_of(table)
-                message = f"a table's name is {shown(told)}. It takes text: - name: \"{told or 'invoice'}\"."
+                message = f'a table\'s name is {shown(told)}. It takes text: - name: "{told or "invoice"}".'
                 lines = table.lines if isinstance(table, Lined) else {}
                 problem(message, lines.get("name") or min(lines.values(), default=source.lines.get("tables")))
         feed_block = feed_block or Block(file)

@@ -141,7 +141,8 @@ def _show_comparison(console: Console, session: Any, tables: list[str]) -> bool:
             gaps += [(table, column) for column in comparison.gaps]
         cells = [
             *(staged[c] if staged else 0 for c in ("rows_read", "duplicates", "late", "quarantined")),
-            *(final[c] if final else 0 for c in ("inserted", "updated", "deleted")), comparison.rows,
+            *(final[c] if final else 0 for c in ("inserted", "updated", "deleted")),
+            comparison.rows,
         ]
         shown.add_row(table, *(f"{cell or 0:,}" for cell in cells), verdict)
     console.print(shown)
@@ -215,7 +216,8 @@ def _contents(session: Any) -> dict[str, tuple[str, frozenset[str]]]:
     from deltalake import DeltaTable
 
     names = sorted(
-        row.tableName for row in session.sql(f"show tables in {SCHEMA}").collect()
+        row.tableName
+        for row in session.sql(f"show tables in {SCHEMA}").collect()
         if row.tableName.startswith(("stg_", "int_", "final_"))
     )
     # one query for all: most of the time of a small one is not spent on its rows

@@ -270,8 +270,14 @@ def discover_folder(
 
 
 def source_yml(
-    feed: str, location: str, message_format: str, found: Discovery, given: Mapping[str, Mapping[str, Any]] | None = None, *,
-    taken: Collection[str] = (), enabled: bool | None = None,
+    feed: str,
+    location: str,
+    message_format: str,
+    found: Discovery,
+    given: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    taken: Collection[str] = (),
+    enabled: bool | None = None,
 ) -> str:
     """The source of a feed as yml; what the messages do not tell is named in a comment.
 
@@ -356,8 +362,8 @@ def _to_do(message_format: str, found: Discovery, names: Mapping[str, str], tabl
 _LIKELY = {
     "keys": r"id|{table}_?id|key|{table}_?key|uuid|guid",
     "sequence_by": r".*(seq|sequence|lsn|scn|offset|version|position|commit_ts|commit_time)(_?(no|nr|number|id))?"
-                   r"|(updated|modified|changed|captured|event|op|commit|dms|cdc|load|ingest)_?(at|on|time|ts|date|timestamp)"
-                   r"|at|ts|timestamp|transact_id",
+    r"|(updated|modified|changed|captured|event|op|commit|dms|cdc|load|ingest)_?(at|on|time|ts|date|timestamp)"
+    r"|at|ts|timestamp|transact_id",
     "operation": r"_?(op|operation|(op|operation|change|dml)_?type|action|flag|op_?code|dml_?flag|cdc_?(op|operation))",
 }
 

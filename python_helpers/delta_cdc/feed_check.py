@@ -18,8 +18,16 @@ OF_FINAL = ("columns", "track_columns")  # they choose of what history and final
 # What `delta-cdc land` sets itself.
 _NO_OPTIONS = {
     "kafka": {
-        "subscribe", "subscribepattern", "assign", "startingoffsets", "endingoffsets", "endingtimestamp",
-        "endingoffsetsbytimestamp", "includeheaders", "checkpointlocation", "kafka.bootstrap.servers",
+        "subscribe",
+        "subscribepattern",
+        "assign",
+        "startingoffsets",
+        "endingoffsets",
+        "endingtimestamp",
+        "endingoffsetsbytimestamp",
+        "includeheaders",
+        "checkpointlocation",
+        "kafka.bootstrap.servers",
     },
     "jdbc": {"url", "dbtable", "query"},
 }
@@ -102,7 +110,7 @@ class FeedCheck:
             version = re.fullmatch(r"(\d{1,19})(\.json)?", start)
             message = (
                 f"`start_from` is '{start}', above or below all commits of the Delta table, whose names have twenty digits. Give "
-                f"the name of one: \"{int(version[1]) if version else 118:020}.json\"."
+                f'the name of one: "{int(version[1]) if version else 118:020}.json".'
             )
             self.problem(message, "start_from")
         if file_format == "delta" and given.get("unit", "file") != "file":

@@ -42,11 +42,8 @@ def told(landed: Mapping[str, Any]) -> list[tuple[str, str]]:
         line += f", {late:,} of them late, by up to {landed['late_by']:,} (`overlap` is {overlap:,})"
     lines = [(f"{line}; {landed['seconds']:.1f} s.", "")]
     if landed.get("beyond"):
-        lines.append((
-            f"{name}: {landed['beyond']:,} of them came later than `overlap` reaches: without --overlap they would not have been "
-            "seen. Raise it, and look at all once more.",
-            "yellow",
-        ))
+        seen = "without --overlap they would not have been seen. Raise it, and look at all once more."
+        lines.append((f"{name}: {landed['beyond']:,} of them came later than `overlap` reaches: {seen}", "yellow"))
     elif late and landed["late_by"] > overlap / 2:
         lines.append((f"{name}: that is over half of `overlap`. What comes later than it is lost: raise it.", "yellow"))
     return lines

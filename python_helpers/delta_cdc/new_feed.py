@@ -19,8 +19,15 @@ from delta_cdc.text_files import write_over
 
 
 def begin(
-    dbt: Dbt, feed: str, message_format: str, location: str, *, database: Mapping[str, Any] | None = None,
-    file_format: str | None = None, table_list: Path | None = None, force: bool = False,
+    dbt: Dbt,
+    feed: str,
+    message_format: str,
+    location: str,
+    *,
+    database: Mapping[str, Any] | None = None,
+    file_format: str | None = None,
+    table_list: Path | None = None,
+    force: bool = False,
 ) -> Iterator[str]:
     """Write the source of a feed and its models; yields a line for each thing done.
 
@@ -182,9 +189,7 @@ def _folders_in(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir() if each.is_dir() and each.name[0] not in "._")
 
 
-def _told_by_files(
-    dbt: Dbt, place: _Place, feed: str, message_format: str, file_format: str | None
-) -> discover.Discovery:
+def _told_by_files(dbt: Dbt, place: _Place, feed: str, message_format: str, file_format: str | None) -> discover.Discovery:
     """What the change sets in a folder tell."""
     folder, change_sets = place.folder, place.change_sets
     kind = file_format or flat_files.kind_of_all(folder, change_sets)

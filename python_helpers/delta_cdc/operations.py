@@ -153,17 +153,26 @@ _PACKAGE = (
 )
 # what dbt says of a project that it cannot start with → what a person needs to know
 _REMEDIES = (
-    (r"Path '(.*/\.dbt)' does not exist\.",
-     rf"There is no profiles.yml in the folder where this was started, nor in \1. {_PROFILE}"),
+    (
+        r"Path '(.*/\.dbt)' does not exist\.",
+        rf"There is no profiles.yml in the folder where this was started, nor in \1. {_PROFILE}",
+    ),
     (r"Path '(.*)' does not exist\.", rf"There is no folder \1, where profiles.yml is looked for. {_PROFILE}"),
-    (r"Could not find profile named '(.*)'",
-     r"There is no profile `\1` (`profile` in dbt_project.yml): dbt looks for a profiles.yml in --profiles-dir, else in the "
-     rf"folder where this was started, else in ~/.dbt. {_PROFILE}"),
+    (
+        r"Could not find profile named '(.*)'",
+        r"There is no profile `\1` (`profile` in dbt_project.yml): dbt looks for a profiles.yml in --profiles-dir, else in the "
+        rf"folder where this was started, else in ~/.dbt. {_PROFILE}",
+    ),
     (r"(?:Credentials in profile .*\n)?Could not find adapter type (.*)!", _ADAPTER),
-    (r"dbt found \d+ package\(s\) specified in (.*), but only \d+ package\(s\) installed in (.*)\. Run .*",
-     r"\1 lists packages that are not in \2 yet. Run `dbt deps`, then this command again."),
-    (r"Model .* depends on a node named 'cdc_change_sets' which was not found|'delta_cdc' is undefined(\n.*)*|"
-     r".*dbt could not find a macro with the name .* in the \"delta_cdc\" package", _PACKAGE),
+    (
+        r"dbt found \d+ package\(s\) specified in (.*), but only \d+ package\(s\) installed in (.*)\. Run .*",
+        r"\1 lists packages that are not in \2 yet. Run `dbt deps`, then this command again.",
+    ),
+    (
+        r"Model .* depends on a node named 'cdc_change_sets' which was not found|'delta_cdc' is undefined(\n.*)*|"
+        r".*dbt could not find a macro with the name .* in the \"delta_cdc\" package",
+        _PACKAGE,
+    ),
 )
 
 
@@ -199,8 +208,7 @@ def find_table_with_keys(project: Project, name: str, command: str) -> Table:
     table = find_table(project, name)
     if not table.settings.keys:
         raise OperationError(
-            f"table {table.full_name}: {command} takes a table with keys, and this one has none. "
-            "`keys` in its source names them."
+            f"table {table.full_name}: {command} takes a table with keys, and this one has none. `keys` in its source names them."
         )
     return table
 

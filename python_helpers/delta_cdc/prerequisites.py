@@ -74,9 +74,7 @@ def check_java(environment=None):
     code, output = run([command, "-version"], environment)
     if code is None:
         if home:
-            return "JAVA_HOME is {0}, and there is no bin/java in it. Java {1} is needed. {2}".format(
-                home, wanted, remedy
-            )
+            return "JAVA_HOME is {0}, and there is no bin/java in it. Java {1} is needed. {2}".format(home, wanted, remedy)
         return "Java {0} is needed, and there is no Java on the path. {1}".format(wanted, remedy)
     version = java_version(output)
     if version is None:
@@ -84,9 +82,7 @@ def check_java(environment=None):
             wanted, where, first_line(output) or "exit code {0}".format(code), remedy
         )
     if version not in JAVA_VERSIONS:
-        return "Java {0} is needed, and the java of {1} is version {2}. {3}".format(
-            wanted, where, version, remedy
-        )
+        return "Java {0} is needed, and the java of {1} is version {2}. {3}".format(wanted, where, version, remedy)
     code, output = run([command, "--add-modules=jdk.incubator.vector", "-version"], environment)
     if code != 0:
         return (

@@ -46,7 +46,9 @@ def page(project: Project, told: Mapping[str, Sequence[Row]]) -> str:
         runs=runs,
         charts=[
             _chart(
-                "Work of the models that had something to do", runs, lambda run: run["seconds"],
+                "Work of the models that had something to do",
+                runs,
+                lambda run: run["seconds"],
                 lambda seconds: ask.lag(round(seconds)),
             ),
             _chart("Rows of final inserted, updated, deleted", runs, lambda run: run["written"], "{:,} rows".format),
@@ -145,7 +147,7 @@ def _timeline(runs: Sequence[Row], entries: Sequence[Row]) -> Markup:
 def _svg(kind: str, title: str, width: int, height: int, bars: Sequence[Markup]) -> Markup:
     return Markup(
         '<svg class="{kind}" viewBox="0 0 {width} {height}" preserveAspectRatio="none" role="img" aria-label="{title}">'
-        '{bars}</svg>'
+        "{bars}</svg>"
     ).format(kind=kind, width=width, height=height, title=title, bars=Markup("").join(bars))
 
 

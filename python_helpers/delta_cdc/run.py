@@ -155,9 +155,7 @@ def run(
                 return code
 
 
-def _run_now(
-    dbt: WarmDbt, project: Project, options: Sequence[str], select: Sequence[str], test: bool, console: Console
-) -> int:
+def _run_now(dbt: WarmDbt, project: Project, options: Sequence[str], select: Sequence[str], test: bool, console: Console) -> int:
     """One run with the project's files as they are now, told at its end; returns its exit code. Arguments as of `run`."""
     started = time.monotonic()
     now = load_project(project.root, project.variables)
@@ -307,8 +305,12 @@ def _sentence(node: Any) -> str:
 
 
 def _results(
-    dbt: WarmDbt, command: Sequence[str], console: Console, *,
-    miss: Callable[[str], None] = lambda _: None, warn: Callable[[str], None] = lambda _: None,
+    dbt: WarmDbt,
+    command: Sequence[str],
+    console: Console,
+    *,
+    miss: Callable[[str], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> Sequence[Any]:
     """The results of the nodes of a dbt command. Raises RunFailed when dbt could not start, NotStarted where it never will.
 

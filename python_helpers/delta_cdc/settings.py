@@ -151,7 +151,7 @@ class Settings(BaseModel):
         None,
         "Change sets whose name sorts below it are not looked at. With a `/` in it, those whose path does: a URL, an absolute "
         "path, one that is relative to the project and begins with `location`, or one that is relative to the folder of each "
-        "table (`2026/11/27`). Of a Delta table it is the name of a commit, with twenty digits: `\"00000000000000000118.json\"`.",
+        'table (`2026/11/27`). Of a Delta table it is the name of a commit, with twenty digits: `"00000000000000000118.json"`.',
         wants="a name or a path, as text (quote it if it looks like a number or a date)",
         example='"2026-01-01.jsonl"',
         level="feed",

@@ -291,7 +291,9 @@ class Renderer:
         self._variables = variables
         self._environment = _Environment(undefined=jinja2.StrictUndefined)
         self._environment.filters |= {
-            "as_text": str, "as_bool": partial(_of_type, (bool,)), "as_number": partial(_of_type, (int, float)),
+            "as_text": str,
+            "as_bool": partial(_of_type, (bool,)),
+            "as_number": partial(_of_type, (int, float)),
             "as_native": partial(_of_type, ()),
         }
 

@@ -11,18 +11,20 @@ from delta_cdc.spark_types import by_word
 _SIZED = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
 _UNLIMITED = "decimal(38,18)"
 
-_POSTGRES = by_word({
-    "smallint": "smallint, int2",
-    "int": "integer, int4",
-    "bigint": "bigint, int8",
-    "float": "real, float4",
-    "double": "double precision, float8",
-    "boolean": "boolean, bool",
-    "binary": "bytea",
-    "date": "date",
-    "timestamp_ntz": "timestamp, timestamp without time zone",
-    "timestamp": "timestamptz, timestamp with time zone",
-})
+_POSTGRES = by_word(
+    {
+        "smallint": "smallint, int2",
+        "int": "integer, int4",
+        "bigint": "bigint, int8",
+        "float": "real, float4",
+        "double": "double precision, float8",
+        "boolean": "boolean, bool",
+        "binary": "bytea",
+        "date": "date",
+        "timestamp_ntz": "timestamp, timestamp without time zone",
+        "timestamp": "timestamptz, timestamp with time zone",
+    }
+)
 
 
 def postgres_type(text: str) -> str:
@@ -38,15 +40,17 @@ def postgres_type(text: str) -> str:
     return _POSTGRES.get(word, "string")
 
 
-_MYSQL = by_word({
-    "float": "float",
-    "double": "double, real",
-    "boolean": "boolean, bool",
-    "int": "year",
-    "date": "date",
-    "timestamp_ntz": "datetime, timestamp",
-    "binary": "binary, varbinary, tinyblob, blob, mediumblob, longblob",
-})
+_MYSQL = by_word(
+    {
+        "float": "float",
+        "double": "double, real",
+        "boolean": "boolean, bool",
+        "int": "year",
+        "date": "date",
+        "timestamp_ntz": "datetime, timestamp",
+        "binary": "binary, varbinary, tinyblob, blob, mediumblob, longblob",
+    }
+)
 # signed, unsigned
 _MYSQL_WHOLE = {
     "tinyint": ("tinyint", "smallint"),
@@ -72,16 +76,18 @@ def mysql_type(text: str) -> str:
     return _MYSQL.get(word, "string")
 
 
-_CONNECT = by_word({
-    "tinyint": "int8",
-    "smallint": "int16",
-    "int": "int32",
-    "bigint": "int64",
-    "float": "float, float32",
-    "double": "double, float64",
-    "boolean": "boolean",
-    "binary": "bytes",
-})
+_CONNECT = by_word(
+    {
+        "tinyint": "int8",
+        "smallint": "int16",
+        "int": "int32",
+        "bigint": "int64",
+        "float": "float, float32",
+        "double": "double, float64",
+        "boolean": "boolean",
+        "binary": "bytes",
+    }
+)
 _KAFKA, _DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium.time."
 _DECIMAL = _KAFKA + "Decimal"
 _SEMANTIC = {
@@ -109,19 +115,21 @@ def is_connect_decimal(described: Mapping[str, Any]) -> bool:
     return described.get("name") == _DECIMAL
 
 
-_DMS = by_word({
-    "boolean": "BOOLEAN, BOOL",
-    "tinyint": "INT1",
-    "smallint": "INT2, INT16, UINT1",
-    "int": "INT4, INT32, UINT2",
-    "bigint": "INT8, INT64, UINT4",
-    "decimal(20,0)": "UINT8",
-    "float": "REAL4, FLOAT",
-    "double": "REAL8, DOUBLE",
-    "date": "DATE, DATE32",
-    "timestamp_ntz": "DATETIME, TIMESTAMP",
-    "binary": "BYTES, BLOB",
-})
+_DMS = by_word(
+    {
+        "boolean": "BOOLEAN, BOOL",
+        "tinyint": "INT1",
+        "smallint": "INT2, INT16, UINT1",
+        "int": "INT4, INT32, UINT2",
+        "bigint": "INT8, INT64, UINT4",
+        "decimal(20,0)": "UINT8",
+        "float": "REAL4, FLOAT",
+        "double": "REAL8, DOUBLE",
+        "date": "DATE, DATE32",
+        "timestamp_ntz": "DATETIME, TIMESTAMP",
+        "binary": "BYTES, BLOB",
+    }
+)
 
 
 def dms_type(column: Mapping[str, Any]) -> str:
@@ -133,16 +141,18 @@ def dms_type(column: Mapping[str, Any]) -> str:
     return _DMS.get(word, "string")
 
 
-_ALIYUN = by_word({
-    "timestamp": "DATE",
-    "binary": "BYTES",
-    "bigint": "LONG",
-    "double": "DOUBLE",
-    "float": "FLOAT",
-    "int": "INTEGER, INT",
-    "string": "STRING",
-    "boolean": "BOOLEAN",
-})
+_ALIYUN = by_word(
+    {
+        "timestamp": "DATE",
+        "binary": "BYTES",
+        "bigint": "LONG",
+        "double": "DOUBLE",
+        "float": "FLOAT",
+        "int": "INTEGER, INT",
+        "string": "STRING",
+        "boolean": "BOOLEAN",
+    }
+)
 
 
 def aliyun_type(word: str) -> str | None:

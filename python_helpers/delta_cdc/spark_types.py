@@ -24,27 +24,29 @@ def by_word(words_of: Mapping[str, str]) -> dict[str, str]:
 
 
 # What people write out of habit, and Spark's word for it.
-_FOREIGN = by_word({
-    "boolean": "bit, bool",
-    "smallint": "int2, int16",
-    "int": "int4, int32, mediumint, serial",
-    "bigint": "int8, int64, int unsigned, bigserial",
-    "float": "float4, float32",
-    "double": "double precision, float8, float64",
-    "decimal(19,4)": "money",
-    "decimal(20,0)": "bigint unsigned",
-    "decimal(38,10)": "number",
-    "string": (
-        "clob, character varying, interval, inet, json, jsonb, longtext, mediumtext, nchar, nvarchar, nvarchar2, "
-        "text, time, tinytext, uniqueidentifier, uuid, varchar2, xml"
-    ),
-    "binary": "bytea, blob, long raw, longblob, raw, varbinary",
-    "timestamp": (
-        "datetime, datetime2, datetimeoffset, smalldatetime, timestamp with local time zone, "
-        "timestamp with time zone, timestamptz"
-    ),
-    "timestamp_ntz": "timestamp without time zone",
-})
+_FOREIGN = by_word(
+    {
+        "boolean": "bit, bool",
+        "smallint": "int2, int16",
+        "int": "int4, int32, mediumint, serial",
+        "bigint": "int8, int64, int unsigned, bigserial",
+        "float": "float4, float32",
+        "double": "double precision, float8, float64",
+        "decimal(19,4)": "money",
+        "decimal(20,0)": "bigint unsigned",
+        "decimal(38,10)": "number",
+        "string": (
+            "clob, character varying, interval, inet, json, jsonb, longtext, mediumtext, nchar, nvarchar, nvarchar2, "
+            "text, time, tinytext, uniqueidentifier, uuid, varchar2, xml"
+        ),
+        "binary": "bytea, blob, long raw, longblob, raw, varbinary",
+        "timestamp": (
+            "datetime, datetime2, datetimeoffset, smalldatetime, timestamp with local time zone, "
+            "timestamp with time zone, timestamptz"
+        ),
+        "timestamp_ntz": "timestamp without time zone",
+    }
+)
 _TOKEN = re.compile(r"\s*(?:(?P<name>`(?:[^`]|``)*`|[A-Za-z_]\w*)|(?P<number>\d+)|(?P<mark>[<>(),:])|(?P<bad>\S))")
 
 

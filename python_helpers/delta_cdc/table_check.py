@@ -30,8 +30,18 @@ _OF_A_CHANGE = ("sequence_by", "ordinal", "transaction", "occurred_at", "deleted
 # what `entity_states` and `multiset_rows` keep of a change beside the table's columns
 _OF_A_ROW = ("_cdc_sequence", "_cdc_ordinal", "_cdc_batch_id", "_cdc_row")
 _OF_ROWS_WITH_A_KEY = (
-    "track_columns", "old_keys", "key_changes", "apply", "alternate_keys", "history", "delete_mode", "created_at", "updated_at",
-    "set_on_insert", "max_delete_share", "compact_after_days",
+    "track_columns",
+    "old_keys",
+    "key_changes",
+    "apply",
+    "alternate_keys",
+    "history",
+    "delete_mode",
+    "created_at",
+    "updated_at",
+    "set_on_insert",
+    "max_delete_share",
+    "compact_after_days",
 )
 _OF_DEBEZIUM = ("decimal_handling", "time_unit", "unavailable_value")
 _OF_HISTORY = {name for name, _, _ in HISTORY_COLUMNS if not name.startswith("_cdc_")}
@@ -104,7 +114,8 @@ class TableCheck:
                 what = "orders" if setting == "sequence_by" else "tells"
                 self.problem(
                     f"`{setting}` {what} rows by their values, `{name}` is {self.types[name]}, which Spark cannot compare. "
-                    "Take the column out, or give it the data_type string.", setting
+                    "Take the column out, or give it the data_type string.",
+                    setting,
                 )
 
     def known_expression(self, setting: str, expression: str) -> None:
@@ -162,10 +173,9 @@ class TableCheck:
         settings = self.settings
         if not settings.keys and self.table.has_entities and "keys" not in self.broken:
             message = "`keys` is missing. Give the columns that identify a row, e.g. [id]"
-            self.problem(
-                f"{message}: the copies of a table are compared by them." if "keyless" in self.out_of_place else
-                f"{message}; or say `insert_only: true`, or `keyless: append` or `keyless: multiset` for a table without a key."
-            )
+            without = "; or say `insert_only: true`, or `keyless: append` or `keyless: multiset` for a table without a key."
+            copies = ": the copies of a table are compared by them."
+            self.problem(message + (copies if "keyless" in self.out_of_place else without))
         self.known_columns("keys", settings.keys)
         if settings.keys and settings.keyless != "none":
             self.problem(f"`keyless` is {settings.keyless}, and `keys` are given. Take one of them out.", "keyless")
@@ -298,7 +308,9 @@ class TableCheck:
                 message = f"`operation` and `sequence_by` both name `{settings.operation}`: what a change does is not when."
                 self.problem(f"{message} Give `sequence_by` what grows with each change.", "sequence_by")
         elif (  # a table without the feed's column has no use for its codes
-            settings.operation_codes and self.format is not None and "operation" not in self.broken
+            settings.operation_codes
+            and self.format is not None
+            and "operation" not in self.broken
             and self.level("operation_codes") >= self.level("operation")
         ):
             message = "`operation_codes` is given without `operation`, the column that holds the codes. Add it."
@@ -335,8 +347,8 @@ class TableCheck:
                     made = name not in self.names
                     self.problem(
                         f"`expressions` makes `{name}`, a column that history adds. Give it another name."
-                        if made else
-                        f"column `{name}` has the name of a column that history adds. Leave it out with "
+                        if made
+                        else f"column `{name}` has the name of a column that history adds. Leave it out with "
                         f"`except_columns`, e.g. [{name}]; staging keeps it.",
                         "expressions" if made else None,
                     )

@@ -98,7 +98,8 @@ def _by_names_of(
             named[called[0]] = settings
         else:
             problems.append(
-                f"{path}: no change set has a table `{table}`. {did_you_mean(table, found)}" if not called
+                f"{path}: no change set has a table `{table}`. {did_you_mean(table, found)}"
+                if not called
                 else f"{path}: several tables are called `{table}`. Say which: {', '.join(called)}."
             )
     return named

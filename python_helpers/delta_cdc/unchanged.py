@@ -43,10 +43,16 @@ class Looked:
         with suppress(_CannotTell, OSError):  # a folder that cannot be listed is the run's to tell
             beside = list(_package())
             texts = [path for path in (*files, *beside) if path.endswith((".yml", ".yaml", ".sql"))]
-            self._reads = _digest([
-                list(call), os.getcwd(), sorted(files.items()), sorted(by_time_and_size(beside).items()), _environment(texts),
-                sorted(_change_sets(project, began).items()),
-            ])
+            self._reads = _digest(
+                [
+                    list(call),
+                    os.getcwd(),
+                    sorted(files.items()),
+                    sorted(by_time_and_size(beside).items()),
+                    _environment(texts),
+                    sorted(_change_sets(project, began).items()),
+                ]
+            )
 
     def was_loaded(self) -> bool:
         """Whether the newest run loaded all that is there, and nothing was changed since. If not, what it left is forgotten."""
@@ -94,7 +100,8 @@ def _only_ours(project: Project, nodes: Collection[Any]) -> bool:
         if node.resource_type == "operation" and not _OURS.fullmatch(node.raw_code.strip()):
             return False
         if node.resource_type == "model" and (
-            node.config.pre_hook or node.config.post_hook
+            node.config.pre_hook
+            or node.config.post_hook
             or (node.name not in ours and node.config.materialized not in ("view", "ephemeral"))
         ):
             return False

@@ -35,9 +35,14 @@ class WarmDbt:
         self._parsed: Files = {}
 
     def run(
-        self, progress: Progress, title: str, *command: str,
-        tell: Callable[[str], None] = lambda _: None, complain: Callable[[str], None] = lambda _: None,
-        miss: Callable[[str], None] = lambda _: None, warn: Callable[[str], None] = lambda _: None,
+        self,
+        progress: Progress,
+        title: str,
+        *command: str,
+        tell: Callable[[str], None] = lambda _: None,
+        complain: Callable[[str], None] = lambda _: None,
+        miss: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> Any:
         """A dbt command (`run`, `--select`, …) with a bar; returns dbt's result, whatever became of it. Raises KeyboardInterrupt
         where that ended it.
@@ -181,8 +186,12 @@ def progress_on(console: Console, *, transient: bool = False) -> Iterator[Progre
     transient: they go when they have ended, and where no one watches nothing is said.
     """
     columns = (
-        SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), BarColumn(bar_width=30),
-        TextColumn("{task.completed}/{task.total} models"), TimeElapsedColumn(), TextColumn("{task.fields[now]}"),
+        SpinnerColumn(finished_text="✓"),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.completed}/{task.total} models"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[now]}"),
     )
     with Progress(*columns, console=console, transient=transient, disable=not console.is_terminal) as progress:
         yield progress

@@ -56,12 +56,23 @@ class Table:
         """What the snapshot says of itself."""
         self.session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.session._jsparkSession)
         snapshot = self.snapshot
-        names = ("sizeInBytes", "numOfSetTransactions", "numOfFiles", "numDeletedRecordsOpt", "numDeletionVectorsOpt",
-                 "numOfMetadata", "numOfProtocol")
+        names = (
+            "sizeInBytes",
+            "numOfSetTransactions",
+            "numOfFiles",
+            "numDeletedRecordsOpt",
+            "numDeletionVectorsOpt",
+            "numOfMetadata",
+            "numOfProtocol",
+        )
         state = {name: str(getattr(snapshot, name)()) for name in names}
         sizes = snapshot.fileSizeHistogram().get()
-        return {**state, "domains": snapshot.domainMetadata().mkString(), "transactions": self.transactions(),
-                "sizes": (list(sizes.fileCounts()), list(sizes.totalBytes()))}
+        return {
+            **state,
+            "domains": snapshot.domainMetadata().mkString(),
+            "transactions": self.transactions(),
+            "sizes": (list(sizes.fileCounts()), list(sizes.totalBytes())),
+        }
 
     def transactions(self) -> dict[str, int]:
         # which a statement is run by: another test of this process may have had one of its own

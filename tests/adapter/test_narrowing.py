@@ -83,7 +83,8 @@ def test_the_source_is_worked_out_once(spark, target, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "value", ["date'1582-10-05'", "timestamp'1582-10-14 23:59:59.999999'", "array(struct(date'1582-10-10' as d))"],
+    "value",
+    ["date'1582-10-05'", "timestamp'1582-10-14 23:59:59.999999'", "array(struct(date'1582-10-10' as d))"],
 )
 def test_days_that_java_has_not_stay_what_they_are(spark, target, monkeypatch, value):
     monkeypatch.setitem(narrowing.LARGE, "merge", 0)

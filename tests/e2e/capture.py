@@ -198,11 +198,15 @@ class LandedAudit(Audit):
         columns = "id, transaction_id::text as transaction_id, op, table_schema, table_name, record, old_record"
         port = self.source.server.environment["PGPORT"]
         return {
-            "format": self.format, "file_format": "delta", "location": str(self.landing / "audit"),
+            "format": self.format,
+            "file_format": "delta",
+            "location": str(self.landing / "audit"),
             "jdbc": {
                 "url": f"jdbc:postgresql://127.0.0.1:{port}/{self.source.name}",
                 "table": f"(select {columns}, {self._moment} as ts from audit.record_version)",
-                "serial": "id", "overlap": 100_000, "options": {"user": "reader", "password": "${DELTA_CDC_E2E_PASSWORD}"},
+                "serial": "id",
+                "overlap": 100_000,
+                "options": {"user": "reader", "password": "${DELTA_CDC_E2E_PASSWORD}"},
             },
         }
 

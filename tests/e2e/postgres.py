@@ -50,13 +50,29 @@ class Postgres:
 
     def start(self) -> None:
         data = self.folder / "data"
-        self._check([
-            *self._as_server, HOME / "bin" / "initdb", "-D", data, "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8",
-            "--no-sync", "--auth-local=trust", "--auth-host=scram-sha-256",
-        ])
+        self._check(
+            [
+                *self._as_server,
+                HOME / "bin" / "initdb",
+                "-D",
+                data,
+                "-U",
+                "postgres",
+                "-E",
+                "UTF8",
+                "--locale=C.UTF-8",
+                "--no-sync",
+                "--auth-local=trust",
+                "--auth-host=scram-sha-256",
+            ]
+        )
         settings = {
-            "wal_level": "logical", "listen_addresses": "127.0.0.1", "port": self.environment["PGPORT"],
-            "unix_socket_directories": self.folder, "fsync": "off", "deadlock_timeout": "50ms",
+            "wal_level": "logical",
+            "listen_addresses": "127.0.0.1",
+            "port": self.environment["PGPORT"],
+            "unix_socket_directories": self.folder,
+            "fsync": "off",
+            "deadlock_timeout": "50ms",
             "track_commit_timestamp": "on",
             # neither the server's nor the readers' zone may matter
             "timezone": "Asia/Kolkata",
@@ -67,7 +83,9 @@ class Postgres:
         with (self.folder / "log").open("wb") as log:
             self.process = subprocess.Popen(
                 [*self._as_server, HOME / "bin" / "postgres", "-D", data, *(f"--{k}={v}" for k, v in settings.items())],
-                stdout=log, stderr=log, cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
             )
         until = time.monotonic() + 60
         while subprocess.run([HOME / "bin" / "pg_isready", "-q"], env=self.environment).returncode:
@@ -93,7 +111,12 @@ class Postgres:
         """A session that takes statements from stdin and goes on after an error."""
         return subprocess.Popen(
             [HOME / "bin" / "psql", "-Xq", "-o", "/dev/null", "-v", "VERBOSITY=sqlstate", "-d", database],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, encoding="utf-8", env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            encoding="utf-8",
+            env=self.environment,
         )
 
     def _check(self, command: list[str | Path]) -> str:

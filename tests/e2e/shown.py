@@ -34,7 +34,8 @@ def main(folder: Path) -> None:
         (landing / table / "0001.jsonl").write_text("\n".join(lines) + "\n")
     settings = {"plain": SETTINGS, "moving": {**SETTINGS, "old_keys": {"id": "old_id"}}}
     project.configure(
-        "shop", settings={"format": "rows", "location": f"{landing}/{{table}}"},
+        "shop",
+        settings={"format": "rows", "location": f"{landing}/{{table}}"},
         tables=[{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in settings.items()],
     )
     project.generate()

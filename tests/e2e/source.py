@@ -25,7 +25,6 @@ ZONES = ("UTC", "America/St_Johns", "Asia/Kathmandu", "Pacific/Apia")
 STATEMENTS = {"insert": 30, "update": 45, "delete": 12, "replace": 3, "move": 5, "chain": 2, "swap": 3, "own": 4}
 
 
-
 @dataclass(frozen=True)
 class Table:
     """keys: key columns, of which key(n) makes the SQL of the nth key's values. columns: the others, with PostgreSQL's types.
@@ -48,30 +47,43 @@ class Table:
 
 TABLES = [
     Table(
-        "account", {"id": "int"}, lambda n: (str(n),),
+        "account",
+        {"id": "int"},
+        lambda n: (str(n),),
         {"owner": "text", "balance": "numeric(38,10)", "opened": "date", "active": "boolean", "seen": "timestamptz"},
         added={"note": "text"},
     ),
     Table(
-        "line", {"order_id": "int", "line_no": "smallint"}, lambda n: (str(n // 6), str(n % 6)),
+        "line",
+        {"order_id": "int", "line_no": "smallint"},
+        lambda n: (str(n // 6), str(n % 6)),
         {"qty": "bigint", "price": "numeric(12,4)", "changed": "timestamp", "ratio": "real"},
     ),
     Table(
-        "doc", {"id": "uuid"}, lambda n: (f"'{uuid.UUID(int=n)}'",),
-        {"title": "text", "body": "text", "meta": "json", "props": "jsonb", "raw": "bytea"}, toasted=("body", "raw"),
+        "doc",
+        {"id": "uuid"},
+        lambda n: (f"'{uuid.UUID(int=n)}'",),
+        {"title": "text", "body": "text", "meta": "json", "props": "jsonb", "raw": "bytea"},
+        toasted=("body", "raw"),
     ),
     # swaps and shifts in one statement
     Table(
-        "rank", {"place": "bigint"}, lambda n: (str(n),),
+        "rank",
+        {"place": "bigint"},
+        lambda n: (str(n),),
         {"who": "text", "story": "text", "score": "double precision", "tags": "text[]", "marks": "int[]", "at": "time"},
-        toasted=("story",), deferred=True,
+        toasted=("story",),
+        deferred=True,
         statements=(
             lambda a, b: f"update rank set place = case place when {a} then {b} else {a} end where place in ({a}, {b})",
             lambda a, b: f"update rank set place = place + 1 where place between {min(a, b)} and {min(a, b) + 3}",
         ),
     ),
     Table(
-        "setting", {"name": "text"}, lambda n: (_text(f"{TEXTS[n % len(TEXTS)]}{n}"),), {"value": "text", "enabled": "boolean"},
+        "setting",
+        {"name": "text"},
+        lambda n: (_text(f"{TEXTS[n % len(TEXTS)]}{n}"),),
+        {"value": "text", "enabled": "boolean"},
     ),
     Table("event", {"id": "bigint"}, lambda n: (str(2**53 + n),), {"kind": "text", "happened": "timestamptz", "code": "uuid"}),
 ]
@@ -236,7 +248,7 @@ def _value(type_: str, chance: Random, long: bool = False) -> str:
         "int": lambda: str(chance.randint(-(2**31), 2**31 - 1)),
         "bigint": lambda: str(chance.randint(-(2**63) + 1, 2**63 - 1)),
         "numeric(12,4)": lambda: f"{chance.randint(-(10**7), 10**7)}.{chance.randrange(10**4):04}",
-        "numeric(38,10)": lambda: f"{chance.randint(-(10**chance.randint(1, 28)) + 1, 10**27)}.{chance.randrange(10**10):010}",
+        "numeric(38,10)": lambda: f"{chance.randint(-(10 ** chance.randint(1, 28)) + 1, 10**27)}.{chance.randrange(10**10):010}",
         "real": lambda: f"{chance.uniform(-1, 1) * 10 ** chance.randint(-30, 30):.9e}",
         "double precision": lambda: f"{chance.uniform(-1, 1) * 10 ** chance.randint(-290, 290):.17e}",
         "boolean": lambda: chance.choice(("true", "false")),

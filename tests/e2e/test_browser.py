@@ -19,7 +19,8 @@ from tests.scenarios.project import PACKAGE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
-    pytest.mark.dbt, pytest.mark.spark,
+    pytest.mark.dbt,
+    pytest.mark.spark,
     pytest.mark.skipif(CHROMIUM is None, reason="There is no Chromium here; on Debian: sudo apt-get install chromium"),
 ]
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed; make setup does it")
@@ -142,9 +143,10 @@ def test_the_lineage_is_drawn_from_the_source_to_final(seen: Seen, docs: str) ->
     seen.page.goto(f"{docs}#!/model/model.user_project.final_moving?g_v=1&g_i=%2Bfinal_moving")
     seen.page.wait_for_function(f"({GRAPH})().nodes['model.user_project.final_moving']?.painted")
     graph = seen.page.evaluate(GRAPH)
-    way = ["source.user_project.shop.moving", *(
-        f"model.user_project.{name}" for name in ("stg_shop__moving", "int_shop__moving_keys", "final_moving")
-    )]
+    way = [
+        "source.user_project.shop.moving",
+        *(f"model.user_project.{name}" for name in ("stg_shop__moving", "int_shop__moving_keys", "final_moving")),
+    ]
     for here, there in pairwise(way):
         assert [here, there] in graph["edges"]
         assert graph["nodes"][here]["x2"] < graph["nodes"][there]["x1"]

@@ -69,11 +69,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def project(cluster: str, lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[UserProject]:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYSPARK_PYTHON", sys.executable)  # of the executors too
-        yield UserProject(tmp_path_factory.mktemp("cluster"), lake=lake, schema="cluster", spark_settings={
-            "spark.master": cluster, "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
-            "spark.executor.memory": "700m",
-            "spark.sql.shuffle.partitions": "2",  # so that rows pass from one worker to the other
-        })
+        yield UserProject(
+            tmp_path_factory.mktemp("cluster"),
+            lake=lake,
+            schema="cluster",
+            spark_settings={
+                "spark.master": cluster,
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                "spark.executor.memory": "700m",
+                "spark.sql.shuffle.partitions": "2",  # so that rows pass from one worker to the other
+            },
+        )
 
 
 def test_cases_give_their_rows_on_a_cluster(project: UserProject) -> None:

@@ -45,7 +45,10 @@ def test_every_row_of_the_audit_table_is_landed_once(server: Postgres, lake: Pat
     options = {"user": "reader", "password": "reader"}
     places = {
         way: {
-            "feed": "shop", "table": way, "location": f"file:{tmp_path}/landed/{way}", "change_table": table,
+            "feed": "shop",
+            "table": way,
+            "location": f"file:{tmp_path}/landed/{way}",
+            "change_table": table,
             "jdbc": {"url": url, "table": table, "serial": serial, "overlap": overlap, "options": options},
         }
         for way, (table, serial, overlap) in WAYS.items()

@@ -24,9 +24,19 @@ pytestmark = [pytest.mark.dbt, pytest.mark.spark]
 SECONDS = float(os.environ.get("DELTA_CDC_E2E_SECONDS", "60"))
 SPARK_SETTINGS = {"spark.jars.packages": JDBC_DRIVER}
 SPARK_TYPES = {
-    "text": "string", "bytea": "binary", "integer": "int", "numeric(38,10)": "decimal(38,10)", "numeric(12,4)": "decimal(12,4)",
-    "real": "float", "double precision": "double", "time": "string", "timestamp": "timestamp_ntz", "timestamptz": "timestamp",
-    "uuid": "string", "json": "string", "jsonb": "string",
+    "text": "string",
+    "bytea": "binary",
+    "integer": "int",
+    "numeric(38,10)": "decimal(38,10)",
+    "numeric(12,4)": "decimal(12,4)",
+    "real": "float",
+    "double precision": "double",
+    "time": "string",
+    "timestamp": "timestamp_ntz",
+    "timestamptz": "timestamp",
+    "uuid": "string",
+    "json": "string",
+    "jsonb": "string",
 }
 # wal2json writes an array as PostgreSQL does, {1,NULL}; to_jsonb as one of JSON
 ARRAYS = {
@@ -52,7 +62,8 @@ class Live:
                 {
                     "name": table.name,
                     "cdc": {
-                        "keys": list(table.keys), "full_images": table.deferred,
+                        "keys": list(table.keys),
+                        "full_images": table.deferred,
                         **({"sequence_by": list(kind.commit_order)} if table.deferred else {}),
                     },
                     "columns": {column: self.types.get(type_, type_) for column, type_ in table.types.items()},
@@ -128,7 +139,8 @@ class Live:
             "numeric(12,4)": lambda t: Decimal(t).normalize(),
             "double precision": float,
             "real": lambda t: struct.pack("f", float(t)),
-            "json": self._json, "jsonb": self._json,
+            "json": self._json,
+            "jsonb": self._json,
         }
         if self.types["int[]"] != "string":
             readers |= {"int[]": self._json, "text[]": self._json}
@@ -188,9 +200,9 @@ def _history(live: Live, table: Table) -> list[str]:
         "current versions that have an end": f"select * from {history} where is_current <> (valid_to is null)",
         "versions without length": f"select * from {history} where valid_from >= valid_to",
         **{
-            f"versions of a {what} that overlap":
-                f"select * from (select *, lead(valid_from) over (partition by {by} order by valid_from) as next from {history})"
-                " where next < coalesce(valid_to, timestamp '9999-12-31')"
+            f"versions of a {what} that overlap": "select * from (select *, lead(valid_from) over"
+            f" (partition by {by} order by valid_from) as next from {history})"
+            " where next < coalesce(valid_to, timestamp '9999-12-31')"
             for what, by in (("row", "_cdc_entity"), ("key", keys))
         },
     }

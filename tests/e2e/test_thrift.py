@@ -234,7 +234,7 @@ def test_feeds_are_refused_before_anything_runs(project: UserProject, built: obj
 def test_a_model_that_fails_says_why(project: UserProject, built: object) -> None:
     result = project.try_dbt("run", "--select", "path:models/wrong")
     said = {r.node.name: r.message for r in result.result.results}
-    assert "[CAST_INVALID_INPUT] The value 'x' of the type \"STRING\" cannot be cast to \"INT\"" in said["cast"]  # ANSI is on
+    assert '[CAST_INVALID_INPUT] The value \'x\' of the type "STRING" cannot be cast to "INT"' in said["cast"]  # ANSI is on
     assert "HiveSQLException" not in said["cast"]
     assert "\tat " not in said["cast"]
     for name in ("asks", "python"):

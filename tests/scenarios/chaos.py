@@ -40,7 +40,8 @@ TABLES: dict[str, dict[str, Any]] = {
 COLUMNS = {"op": "string", "lsn": "bigint", "id": "bigint", "old_id": "bigint", "part": "int", "name": "string"}
 # A process of one run, with the package's own choice of compiler; checkpoints are made, and may be broken, early.
 SPARK = {
-    "spark.driver.memory": "2g", "spark.driver.extraJavaOptions": "",
+    "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": "",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "2",
 }
 LAYERS = {"cdc_change_sets": "ledger", "stg": "staging", "int": "keys", "hist": "history", "final": "final", "cdc_runs": "record"}
@@ -293,8 +294,15 @@ class Lab:
         self.cdc = lambda *words: [str(Path(sys.executable).with_name("delta-cdc")), *map(str, words), *where]
 
     def configure(self, **settings: Any) -> None:
-        feed = {"format": "rows", "location": f"{self.landing}/{{table}}", "change_set_order": "name", "operation": "op",
-                "sequence_by": ["lsn"], "except_columns": ["op", "old_id"], **settings}
+        feed = {
+            "format": "rows",
+            "location": f"{self.landing}/{{table}}",
+            "change_set_order": "name",
+            "operation": "op",
+            "sequence_by": ["lsn"],
+            "except_columns": ["op", "old_id"],
+            **settings,
+        }
         self.project.configure(
             "source", settings=feed, tables=[{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in self.named.items()]
         )
@@ -431,8 +439,16 @@ FAULTS = [
 
 # Ten kills: stage, and the place of the commit that they come after; `any`: one of all but the last.
 ROUND: list[tuple[str, int | str]] = [
-    ("run", 1), ("compact", "any"), ("erase", "any"), ("replay", "any"), ("run", 2),
-    ("run", 0), ("run", 3), ("run", 4), ("run", "random"), ("run", "Ctrl-C"),
+    ("run", 1),
+    ("compact", "any"),
+    ("erase", "any"),
+    ("replay", "any"),
+    ("run", 2),
+    ("run", 0),
+    ("run", 3),
+    ("run", 4),
+    ("run", "random"),
+    ("run", "Ctrl-C"),
 ]
 
 

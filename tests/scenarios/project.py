@@ -72,8 +72,15 @@ class UserProject:
     manifest and results, which takes half a second a command."""
 
     def __init__(
-        self, path: Path, *, lake: Path, schema: str, threads: int = 3, package: Path = PACKAGE,
-        spark_settings: Mapping[str, str] | None = None, artifacts: bool = True,
+        self,
+        path: Path,
+        *,
+        lake: Path,
+        schema: str,
+        threads: int = 3,
+        package: Path = PACKAGE,
+        spark_settings: Mapping[str, str] | None = None,
+        artifacts: bool = True,
     ) -> None:
         self.spark_settings = {**SPARK_SETTINGS, **(spark_settings or {})}
         self.path = path
@@ -82,15 +89,35 @@ class UserProject:
         self._manifest: Any = None
         shutil.rmtree(path, ignore_errors=True)
         (path / "models").mkdir(parents=True)
-        self._write("dbt_project.yml", {
-            "name": "user_project", "version": "1.0.0", "config-version": 2, "profile": "user",
-            "flags": {"send_anonymous_usage_stats": False, "write_json": artifacts},
-        })
+        self._write(
+            "dbt_project.yml",
+            {
+                "name": "user_project",
+                "version": "1.0.0",
+                "config-version": 2,
+                "profile": "user",
+                "flags": {"send_anonymous_usage_stats": False, "write_json": artifacts},
+            },
+        )
         self._write("packages.yml", {"packages": [{"local": str(package)}]})
-        self._write("profiles.yml", {"user": {"target": "dev", "outputs": {"dev": {
-            "type": "sparkdelta", "method": "session", "schema": schema, "threads": threads,
-            "root": str(lake), "server_side_parameters": self.spark_settings,
-        }}}})
+        self._write(
+            "profiles.yml",
+            {
+                "user": {
+                    "target": "dev",
+                    "outputs": {
+                        "dev": {
+                            "type": "sparkdelta",
+                            "method": "session",
+                            "schema": schema,
+                            "threads": threads,
+                            "root": str(lake),
+                            "server_side_parameters": self.spark_settings,
+                        }
+                    },
+                }
+            },
+        )
         self.dbt("deps", quiet=True)
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:

@@ -19,7 +19,8 @@ MIXED = "mixed"
 FEEDS = {FEED: {"format": "rows", "location": "{table}"}, MIXED: {"format": "wal2json_v2", "location": MIXED}}
 # Settings that a file gives under their own names: all of a table, but those that it has fields of its own for.
 SETTINGS = [
-    name for name, setting in Settings.model_fields.items()
+    name
+    for name, setting in Settings.model_fields.items()
     if cast(dict[str, Any], setting.json_schema_extra)["level"] != "feed"
     and name not in ("keys", "sequence_by", "columns", "except_columns", "source_table", "final_name", "paused")
 ]
@@ -106,8 +107,8 @@ class RowsCase:
         """The names, in lower case, that columns had before a batch or have after it alone: a table lists a column once."""
         given = self.content.get("renamed_columns")
         renames = [each or {} for each in (given if isinstance(given, list) else [given])]
-        before = [old for each in renames[:batch + 1] for old in each.values()]
-        after = [new for each in renames[batch + 1:] for new in each]
+        before = [old for each in renames[: batch + 1] for old in each.values()]
+        after = [new for each in renames[batch + 1 :] for new in each]
         return {name.lower() for name in (*before, *after)} - {new.lower() for new in _of_batch(renames, batch)}
 
     def change_set(self, number: int) -> str | None:

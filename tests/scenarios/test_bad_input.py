@@ -35,8 +35,10 @@ class Feed:
         insert_only = {"insert_only": True, "operation": "op", "sequence_by": ["seq"], **(log or {})}
         tables = {"log": insert_only, "one": SETTINGS, "two": SETTINGS | self.two}
         self.project.configure(
-            "odd", settings={"format": "rows", "location": f"{self.folder}/{{table}}", "change_set_order": "name"},
-            tables=[{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in tables.items()])
+            "odd",
+            settings={"format": "rows", "location": f"{self.folder}/{{table}}", "change_set_order": "name"},
+            tables=[{"name": name, "cdc": cdc, "columns": COLUMNS} for name, cdc in tables.items()],
+        )
         self.project.generate()
 
     def row(self, id: int | None, op: str = "I", **values: Any) -> dict[str, Any]:

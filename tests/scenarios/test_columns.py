@@ -138,7 +138,8 @@ TABLES: dict[str, dict[str, Any]] = {
             "rows": ([{"id": 1, "a": 1, "b": value}, {"id": 2, "a": 1, "b": 8}, {"id": 2, "op": "D"}], []),
         }
         for name, value, settings in (
-            ("merged", 7, {}), ("parted", 7, {"apply": "replace_partitions", "partition_by": ["a"]}),
+            ("merged", 7, {}),
+            ("parted", 7, {"apply": "replace_partitions", "partition_by": ["a"]}),
             ("gone", None, {"apply": "replace_partitions", "partition_by": ["a"]}),
         )
     },
@@ -339,12 +340,23 @@ TABLES: dict[str, dict[str, Any]] = {
     },
 }
 REFUSED = (
-    "final_refuses", "final_remakes", "stg_cols__moves_no_more", "stg_cols__moves_no_more_by_insert",
-    "stg_cols__moves_no_more_by_halves", "stg_cols__reorders_otherwise", "stg_cols__renames_a_number",
+    "final_refuses",
+    "final_remakes",
+    "stg_cols__moves_no_more",
+    "stg_cols__moves_no_more_by_insert",
+    "stg_cols__moves_no_more_by_halves",
+    "stg_cols__reorders_otherwise",
+    "stg_cols__renames_a_number",
 )
 if not NIGHTLY:  # tables that only tests by night look at
     for name in (
-        "history_table", "history_view", "turns_keyed", "parts_anew", "renames_and_retypes", "ignores_and_renames", "turns_soft",
+        "history_table",
+        "history_view",
+        "turns_keyed",
+        "parts_anew",
+        "renames_and_retypes",
+        "ignores_and_renames",
+        "turns_soft",
     ):
         del TABLES[name]
 for case in TABLES.values():
@@ -388,7 +400,8 @@ class Columns:
         folder = self.project.path / "landing" / "copies"
         write_change_set(folder / f"copy-{number}.jsonl", [{"id": 1, column: 1}, {"id": 2, column: 2 + number}])
         self.project.configure(
-            "copied", settings={"format": "snapshots", "location": str(folder)},
+            "copied",
+            settings={"format": "snapshots", "location": str(folder)},
             tables=[{"name": "copies", "cdc": {"keys": ["id"], **settings}, "columns": {"id": "int", column: "int"}}],
         )
 
@@ -413,10 +426,16 @@ class Columns:
         tables = [
             {"name": "hidden", "cdc": {"keys": ["id"], "never_store": ["card"]}, "columns": {"id": "int", "card": "string"}},
             {"name": "open", "cdc": {"keys": ["id"]}, "columns": {"id": "int"}},
-            {"name": "whole", "cdc": {"keys": ["id"], "full_images": True},
-             "columns": {"id": "int", "a": "string", "document": "string"}},
-            {"name": "nulls", "cdc": {"keys": ["id"], "nullable_keys": ["id"], "full_images": True},
-             "columns": {"id": "int", "a": "string"}},
+            {
+                "name": "whole",
+                "cdc": {"keys": ["id"], "full_images": True},
+                "columns": {"id": "int", "a": "string", "document": "string"},
+            },
+            {
+                "name": "nulls",
+                "cdc": {"keys": ["id"], "nullable_keys": ["id"], "full_images": True},
+                "columns": {"id": "int", "a": "string"},
+            },
             {"name": "bag", "cdc": {"keyless": "multiset"}, "columns": {"id": "int", "a": "string"}},
         ]
         settings = {"format": "wal2json_v2", "location": str(folder), "max_delete_share": 0.9, "change_set_order": "name"}
@@ -424,23 +443,39 @@ class Columns:
 
     def told_in_full(self, message: dict[str, Any]) -> list[str]:
         """Updates with the whole row before, whose nulls are values: of a key that may be null, of a multiset."""
+
         def of(id: int | None, a: str | None) -> list[dict[str, Any]]:
             return [{"name": "id", "value": id}, {"name": "a", "value": a}]
 
         changes = [
-            ("nulls", "I", of(None, "x"), None), ("nulls", "U", of(7, "y"), of(None, "x")),
-            ("nulls", "I", of(8, "z"), None), ("nulls", "U", of(None, "z"), of(8, "z")),
-            ("bag", "I", of(1, None), None), ("bag", "U", of(1, "x"), of(1, None)), ("bag", "U", of(1, "x"), of(1, "x")),
+            ("nulls", "I", of(None, "x"), None),
+            ("nulls", "U", of(7, "y"), of(None, "x")),
+            ("nulls", "I", of(8, "z"), None),
+            ("nulls", "U", of(None, "z"), of(8, "z")),
+            ("bag", "I", of(1, None), None),
+            ("bag", "U", of(1, "x"), of(1, None)),
+            ("bag", "U", of(1, "x"), of(1, "x")),
             # an update without what did not change, and two that do not tell the whole row
-            ("bag", "I", of(2, "long"), None), ("bag", "U", of(3, None)[:1], of(2, "long")),
-            ("bag", "U", of(4, "long"), of(3, None)[:1]), ("bag", "U", of(4, None)[:1], None),
-            ("bag", "I", of(None, None), None), ("bag", "I", of(None, None), None), ("bag", "D", None, of(None, None)),
+            ("bag", "I", of(2, "long"), None),
+            ("bag", "U", of(3, None)[:1], of(2, "long")),
+            ("bag", "U", of(4, "long"), of(3, None)[:1]),
+            ("bag", "U", of(4, None)[:1], None),
+            ("bag", "I", of(None, None), None),
+            ("bag", "I", of(None, None), None),
+            ("bag", "D", None, of(None, None)),
         ]
         return [
-            json.dumps({
-                **message, "lsn": f"0/{number:X}", "timestamp": f"2026-01-01 00:00:{number}+00", "table": table, "action": action,
-                **({"columns": after} if after else {}), **({"identity": before} if before else {}),
-            })
+            json.dumps(
+                {
+                    **message,
+                    "lsn": f"0/{number:X}",
+                    "timestamp": f"2026-01-01 00:00:{number}+00",
+                    "table": table,
+                    "action": action,
+                    **({"columns": after} if after else {}),
+                    **({"identity": before} if before else {}),
+                }
+            )
             for number, (table, action, after, before) in enumerate(changes, 32)
         ]
 
@@ -503,7 +538,11 @@ def test_E4_E6_O4_values_are_compared_whatever_their_types(cols: Columns) -> Non
     ]
     versions = cols.rows("hist_cols__nested", "id, m, gone, valid_from", order="id, valid_from")
     assert [tuple(row.values()) for row in versions] == [
-        (1, {"k": 1}, {"k": 1}, 1), (1, {"k": 1}, None, 2), (1, {"k": 2}, None, 3), (2, {"k": 1}, None, 1)]
+        (1, {"k": 1}, {"k": 1}, 1),
+        (1, {"k": 1}, None, 2),
+        (1, {"k": 2}, None, 3),
+        (2, {"k": 1}, None, 1),
+    ]
 
 
 def test_values_of_any_type_are_reconciled(cols: Columns) -> None:
@@ -579,7 +618,11 @@ def test_E1_E3_E4_a_history_that_is_a_table_follows_as_the_view_does(cols: Colum
     kept = cols.rows(of_table, names, order="id, valid_from")
     assert kept == cols.rows(of_view, names, order="id, valid_from")
     assert [(row["id"], row["a"], row["gone"], row["b"]) for row in kept] == [
-        (1, 1, 1, None), (1, 5000000000, None, "x"), (2, 2, None, None), (3, 3, None, None), (4, 4, None, "y"),
+        (1, 1, 1, None),
+        (1, 5000000000, None, "x"),
+        (2, 2, None, None),
+        (3, 3, None, None),
+        (4, 4, None, "y"),
     ]
 
 
@@ -752,13 +795,17 @@ def test_E1_E2_a_renamed_column_is_no_new_one(cols: Columns) -> None:
 @pytest.mark.nightly  # soft deletes: test_rows, SHAPED; Q4: test_operations
 def test_A10_Q4_a_table_whose_deletes_become_soft_is_still_judged(cols: Columns) -> None:
     assert cols.rows("final_turns_soft", "id, a, _cdc_is_deleted") == [
-        {"id": 1, "a": 1, "_cdc_is_deleted": False}, {"id": 2, "a": 3, "_cdc_is_deleted": False}
+        {"id": 1, "a": 1, "_cdc_is_deleted": False},
+        {"id": 2, "a": 3, "_cdc_is_deleted": False},
     ]
 
 
 def test_N1_an_update_takes_away_the_row_that_it_tells(cols: Columns) -> None:
     assert cols.rows("final_bag", "id, a") == [
-        {"id": None, "a": None}, {"id": 1, "a": "x"}, {"id": 3, "a": "long"}, {"id": 9, "a": None}
+        {"id": None, "a": None},
+        {"id": 1, "a": "x"},
+        {"id": 3, "a": "long"},
+        {"id": 9, "a": None},
     ]
     errors = cols.project.rows("select error from {schema}.cdc_quarantine where source_table = 'bag'")
     assert [row["error"] for row in errors] == ["not_allowed", "not_allowed"]

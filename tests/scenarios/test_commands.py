@@ -236,7 +236,7 @@ def test_reconcile_finds_each_row_that_is_not_as_the_source_has_it(shop: Shop) -
         source.write_text("\n".join([heading, *lines]) + "\n")
         return shop.command("reconcile", "moving", "--against", "source.csv")
 
-    same = [f'{row["id"]},{row["n"]},{row["note"]},?' for row in rows]
+    same = [f"{row['id']},{row['n']},{row['note']},?" for row in rows]
     equal = reconciled(*same)
     assert (equal.exit_code, equal.output.splitlines()[-1]) == (0, "They are equal."), equal.output
     assert "Not compared, as one side lacks them: extra." in equal.output
@@ -259,8 +259,10 @@ def test_diff_tells_what_changed_between_two_moments_of_the_source(shop: Shop) -
     nothing = shop.command("diff", "moving", "--between", changes["last"], "now")
     assert nothing.exit_code == 0, nothing.output
     assert "0 added, 0 changed, 0 removed." in nothing.output
-    first = {row["id"]: row for row in shop.project.rows(
-        "select * from {schema}.hist_shop__moving where valid_from = '2026-01-01 00:01:00'")}
+    first = {
+        row["id"]: row
+        for row in shop.project.rows("select * from {schema}.hist_shop__moving where valid_from = '2026-01-01 00:01:00'")
+    }
     live = {row["id"]: row for row in shop.project.rows("select * from {schema}.final_moving")}
     assert "`2026-13-01` is no timestamp" in shop.command("diff", "moving", "--between", "2026-13-01", "now").output
     done = shop.command("diff", "moving", "--between", changes["first"], "now")

@@ -45,9 +45,16 @@ def test_all_of_it_builds_and_nothing_of_the_demo_does(consumer: Path, monkeypat
     results_of("deps")
     results = results_of("build", "--threads", "3")
     built = {each.node.unique_id for each in results}
-    assert {f"model.integration_tests.{name}" for name in (
-        "stg_crm__customer", "hist_crm__customer", "final_customer", "int_crm__customer_order_keys", "revenue_by_customer",
-    )} <= built
+    assert {
+        f"model.integration_tests.{name}"
+        for name in (
+            "stg_crm__customer",
+            "hist_crm__customer",
+            "final_customer",
+            "int_crm__customer_order_keys",
+            "revenue_by_customer",
+        )
+    } <= built
     assert {name for name in built if name.startswith("model.delta_cdc.")} == {"model.delta_cdc.cdc_change_sets"}
     tested = {each.node.name for each in results if each.node.resource_type == "test"}
     assert {"finals_are_what_the_feed_leaves", "the_row_that_does_not_cast_is_marked"} <= tested

@@ -54,6 +54,10 @@ def test_the_docs_show_the_lineage_and_describe_every_column(folder: Path) -> No
 
     (exposure,) = manifest["exposures"]
     assert {
-        "source.delta_cdc.demo.artist", "model.delta_cdc.cdc_change_sets", "model.delta_cdc.raw_demo",
-        "model.delta_cdc.stg_demo__artist", "model.delta_cdc.int_demo__artist_keys", "model.delta_cdc.final_demo_artist",
+        "source.delta_cdc.demo.artist",
+        "model.delta_cdc.cdc_change_sets",
+        "model.delta_cdc.raw_demo",
+        "model.delta_cdc.stg_demo__artist",
+        "model.delta_cdc.int_demo__artist_keys",
+        "model.delta_cdc.final_demo_artist",
     } <= ancestors(exposure)

@@ -159,11 +159,7 @@ def test_O2_P2_H1_random_histories_give_what_the_oracle_gives(
     project: UserProject, loaded: tuple[list[Delivered], list[RowsCase], list[RowsCase]], tmp_path: Path
 ) -> None:
     many, cases, _ = loaded
-    failing = [
-        (delivered, why)
-        for case, delivered in zip(cases, many, strict=True)
-        if (why := wrong(project, case, delivered))
-    ]
+    failing = [(delivered, why) for case, delivered in zip(cases, many, strict=True) if (why := wrong(project, case, delivered))]
     if failing:
         case, why = smallest(failing[0][0], tmp_path, project.lake)
         what = why or f"only with all of the others it fails: {failing[0][1]}"
@@ -177,9 +173,7 @@ def test_N1_N2_random_histories_without_a_key_give_what_the_oracle_gives(
     project: UserProject, loaded: tuple[list[Delivered], list[RowsCase], list[RowsCase]]
 ) -> None:
     failing = [
-        (case, why)
-        for case in loaded[2]
-        if (why := "\n".join(case.refusals) or case.difference(project.rows(case.query)))
+        (case, why) for case in loaded[2] if (why := "\n".join(case.refusals) or case.difference(project.rows(case.query)))
     ]
     if failing:
         case, why = min(failing, key=lambda each: sum(map(len, each[0].content["batches"])))

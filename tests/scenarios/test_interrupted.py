@@ -99,8 +99,13 @@ def test_S9_a_retraction_goes_on_with_its_number_until_all_tables_have_it(town: 
     assert (town.final("person"), town.final("pet")) == ({1: "Ada"}, {1: "Rex"})
     # the same name in the ledger, and another change set
     town.run("0002", ("person", 21, 1, "worse"), ("pet", 22, 2, "Tom"))
-    town.interrupted(2, "retract", town.project.rows(
-        "select max(batch_id) as b from {schema}.cdc_change_sets where change_set like '%/0002.jsonl' and unit = 'file'")[0]["b"])
+    town.interrupted(
+        2,
+        "retract",
+        town.project.rows(
+            "select max(batch_id) as b from {schema}.cdc_change_sets where change_set like '%/0002.jsonl' and unit = 'file'"
+        )[0]["b"],
+    )
     assert len(town.numbers("retract")) == 2
     retracted = town.project.rows("select batch_id from {schema}.cdc_change_sets where status = 'retracted'")
     assert len(retracted) == 2

@@ -152,7 +152,9 @@ def test_types_are_those_of_the_database_and_what_does_not_fit_is_told(shop: Sho
         "struct<ID:bigint,TS:timestamp_ntz,CODE:string,PRICE:decimal(10,2),line no:int,DATA:binary>"
     )
     assert [str(value) for value in frame.selectExpr("cast(ts as string)", "price", "hex(data)").collect()[0]] == [
-        "2026-03-29 02:30:00.123456", "1.10", "00FF",
+        "2026-03-29 02:30:00.123456",
+        "1.10",
+        "00FF",
     ]
     shop.one.run("alter table typed add column note varchar(2)", "insert into typed (id, note) values (2, 'x')").commit()
     assert shop.land(place)[0] == 1
@@ -215,18 +217,28 @@ def test_commands_land_each_table_and_hide_what_is_secret(shop: Shop, monkeypatc
     shop.insert("odd_name", 1)
     jdbc = {"url": "jdbc:derby:memory:${SHOP_DATABASE}", "table": "ct_{table}", "serial": "id", "overlap": 10}
     feed = {"format": "oracle_cdc", "location": "landing/cli/{table}", "file_format": "delta", "jdbc": jdbc}
-    shop.project.configure("shop", settings=feed, tables=[
-        AUDIT, {"name": "line", "cdc": {"keys": ["id"], "change_table": "odd_name"}, "columns": {"id": "int"}},
-    ])
+    shop.project.configure(
+        "shop",
+        settings=feed,
+        tables=[
+            AUDIT,
+            {"name": "line", "cdc": {"keys": ["id"], "change_table": "odd_name"}, "columns": {"id": "int"}},
+        ],
+    )
     gone = jdbc | {"url": "jdbc:derby:memory:${SHOP_SECRET}", "table": "audit"}
-    shop.project.configure("gone", settings=feed | {"format": "trigger_audit", "location": "landing/gone", "jdbc": gone}, tables=[
-        {**AUDIT, "name": "other"},
-    ])
+    shop.project.configure(
+        "gone",
+        settings=feed | {"format": "trigger_audit", "location": "landing/gone", "jdbc": gone},
+        tables=[
+            {**AUDIT, "name": "other"},
+        ],
+    )
     first = shop.command("land")
     assert first.exit_code == 1
     lines = [line for line in first.output.splitlines() if line]
     assert [line.split(";")[0] for line in lines if not line.startswith("feed gone")] == [
-        "shop.invoice: 2 rows landed", "shop.line: 1 row landed",
+        "shop.invoice: 2 rows landed",
+        "shop.line: 1 row landed",
     ]
     assert "feed gone: " in first.output
     assert "'memory:${SHOP_SECRET}' not found" in first.output
@@ -269,9 +281,16 @@ def test_init_takes_tables_keys_and_types_of_a_database(shop: Shop, monkeypatch:
     types = {t["name"]: {c["name"]: c["data_type"] for c in t["columns"]} for t in source["tables"]}
     assert {t["name"]: (t["config"]["meta"]["cdc"], types[t["name"]]) for t in source["tables"]} == {
         "DOCUMENT": ({"keys": ["ID"]}, {"ID": "string", "BODY": "string"}),
-        "LINE": ({"keys": ["INVOICE", "LINE_NO"], "final_name": "final_crm_LINE"}, {  # the feed shop has a final_line
-            "LINE_NO": "int", "INVOICE": "bigint", "unit price": "decimal(10,2)", "DAY": "date", "NOTE": "string",
-        }),
+        "LINE": (
+            {"keys": ["INVOICE", "LINE_NO"], "final_name": "final_crm_LINE"},
+            {  # the feed shop has a final_line
+                "LINE_NO": "int",
+                "INVOICE": "bigint",
+                "unit price": "decimal(10,2)",
+                "DAY": "date",
+                "NOTE": "string",
+            },
+        ),
         "VISIT": ({}, {"SEEN": "timestamp_ntz", "PAGE": "string", "BEGAN": "string"}),
     }
     assert "feed crm, table VISIT: `keys`" in done.output

@@ -100,22 +100,25 @@ def feed(project: UserProject) -> Iterator[Feed]:
     aliased = {"user_project": {"ops": {"staging": {"stg_ops__nested": {"+alias": "changes_of_nested"}}}}}
     file = project.path / "dbt_project.yml"
     file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "models": aliased}))
-    feed = Feed(project, {
-        "errors": {**MOVING, "max_errors": 0.5},
-        "twin": MOVING,
-        "folded": {**PLAIN, "truncated_when": "op = 'T'"},
-        "deletes": {**PLAIN, "max_delete_share": 0.5, "truncated_when": "op = 'T'"},
-        "emptied": PLAIN,
-        "made": {**PLAIN, "expressions": {"n": "n * 100"}},
-        "moments": {**PLAIN, "truncated_when": "op = 'T'", "occurred_at": "n"},
-        "waits": {**MOVING, "max_errors": 0.5},
-        "waits_too": {**PLAIN, "max_errors": 0.5, "history": "table", "partition_by": ["n"], "apply": "replace_partitions"},
-        "nested": {**PLAIN, "ignore_null_updates": ["s"]},
-        "stays": MOVING,
-        "vacated": {**MOVING, "partition_by": ["n"], "apply": "replace_partitions"},
-        **COMPACTED,
-        **{TWINS[name]: settings for name, settings in COMPACTED.items()},
-    })
+    feed = Feed(
+        project,
+        {
+            "errors": {**MOVING, "max_errors": 0.5},
+            "twin": MOVING,
+            "folded": {**PLAIN, "truncated_when": "op = 'T'"},
+            "deletes": {**PLAIN, "max_delete_share": 0.5, "truncated_when": "op = 'T'"},
+            "emptied": PLAIN,
+            "made": {**PLAIN, "expressions": {"n": "n * 100"}},
+            "moments": {**PLAIN, "truncated_when": "op = 'T'", "occurred_at": "n"},
+            "waits": {**MOVING, "max_errors": 0.5},
+            "waits_too": {**PLAIN, "max_errors": 0.5, "history": "table", "partition_by": ["n"], "apply": "replace_partitions"},
+            "nested": {**PLAIN, "ignore_null_updates": ["s"]},
+            "stays": MOVING,
+            "vacated": {**MOVING, "partition_by": ["n"], "apply": "replace_partitions"},
+            **COMPACTED,
+            **{TWINS[name]: settings for name, settings in COMPACTED.items()},
+        },
+    )
     for table in ("errors", "deletes", "folded"):
         feed.deliver(table, "0001", *(feed.row(id) for id in range(1, 5)))
     feed.deliver("twin", "0001", (feed.folder / "errors/0001.jsonl").read_text())
@@ -316,8 +319,18 @@ def test_R1_a_compacted_staging_gives_the_same_final(feed: Feed) -> None:
         return int(feed.project.rows("select count(*) as n from {schema}.stg_ops__folded where _cdc_error is null")[0]["n"])
 
     feed.sequence = 1000
-    feed.deliver("folded", "0010", feed.row(9), feed.row(None, op="T"), *(feed.row(id, n=id) for id in (1, 2, 3, 3)),
-                 absent(feed.row(1)), feed.row(2, op="D"), absent(feed.row(3)), feed.row(4, n=4), feed.row(4, op="D"))
+    feed.deliver(
+        "folded",
+        "0010",
+        feed.row(9),
+        feed.row(None, op="T"),
+        *(feed.row(id, n=id) for id in (1, 2, 3, 3)),
+        absent(feed.row(1)),
+        feed.row(2, op="D"),
+        absent(feed.row(3)),
+        feed.row(4, n=4),
+        feed.row(4, op="D"),
+    )
     run()
     feed.deliver("folded", "0011", feed.row(5, n=5))
     feed.sequence = 1100
@@ -333,7 +346,8 @@ def test_R1_a_compacted_staging_gives_the_same_final(feed: Feed) -> None:
     assert (staged(), feed.final("folded")) == (6, before)
     feed.tested("folded")
     assert [version for version in feed.history("folded") if version[3] is None] == [
-        (id, n, {1: 1007}.get(id, since), until) for id, n, since, until in versions if until is None]
+        (id, n, {1: 1007}.get(id, since), until) for id, n, since, until in versions if until is None
+    ]
 
     late, above = feed.row(1, n=77), absent(feed.row(3))
     feed.deliver("folded", "0013", {**late, "seq": 1001}, {**above, "seq": 1101}, feed.row(5, n=6))
@@ -430,9 +444,15 @@ def test_R1_S9_P1_fields_and_other_spellings_outlive_retraction_and_compaction(f
 @pytest.mark.nightly  # H4 of random changes: test_rows
 def test_H4_A8_a_truncate_counts_when_it_was_seen_as_in_history(feed: Feed) -> None:
     feed.deliver(
-        "moments", "0001",
-        feed.row(1, n=1), feed.row(2, n=5), feed.row(2, n=10), feed.row(None, n=8, op="T"), feed.row(1, n=8),
-        feed.row(None, n=20, op="T"), feed.row(1, n=18),
+        "moments",
+        "0001",
+        feed.row(1, n=1),
+        feed.row(2, n=5),
+        feed.row(2, n=10),
+        feed.row(None, n=8, op="T"),
+        feed.row(1, n=8),
+        feed.row(None, n=20, op="T"),
+        feed.row(1, n=18),
     )
     feed.run("moments")
     feed.project.generate()  # dbt keeps an inline query that failed in the manifest
@@ -461,15 +481,24 @@ class People:
         self.folder.mkdir()
         cdc = {"format": "wal2json_v2", "location": str(self.folder), "change_set_order": "name"}
         columns = {"id": "int", "name": "string"}
-        project.configure("people", settings=cdc, tables=[
-            {"name": name, "cdc": {"keys": ["id"]}, "columns": columns} for name in ("person", "pet")
-        ])
+        project.configure(
+            "people",
+            settings=cdc,
+            tables=[{"name": name, "cdc": {"keys": ["id"]}, "columns": columns} for name in ("person", "pet")],
+        )
         project.generate()
 
     def message(self, action: str, lsn: int, id: int, name: str | None, before: int | None = None, table: str = "person") -> str:
         columns = [{"name": "id", "value": id}, {"name": "name", "value": name}]
-        message = {"action": action, "schema": "public", "table": table, "lsn": f"0/{lsn:X}", "xid": lsn,
-                   "timestamp": "2026-01-01 00:00:00+00", "columns": columns}
+        message = {
+            "action": action,
+            "schema": "public",
+            "table": table,
+            "lsn": f"0/{lsn:X}",
+            "xid": lsn,
+            "timestamp": "2026-01-01 00:00:00+00",
+            "columns": columns,
+        }
         if before is not None or action == "D":
             message["identity"] = [{"name": "id", "value": before if before is not None else id}]
         return json.dumps({key: value for key, value in message.items() if key != "columns" or action != "D"}) + "\n"
@@ -514,7 +543,9 @@ def test_R2_an_erased_person_is_in_no_file_and_stays_erased(feed: Feed, people: 
     people.deliver("0002", *old[:2], message("U", 40, 5, SECRET + "!"), message("U", 50, 6, "Bea", before=2))
     feed.select("cdc_change_sets", "+final_person", "+final_pet")
     assert feed.project.rows("select id, name from {schema}.final_person order by id") == [
-        {"id": 5, "name": SECRET + "!"}, {"id": 6, "name": "Bea"}]
+        {"id": 5, "name": SECRET + "!"},
+        {"id": 6, "name": "Bea"},
+    ]
     places = {place.split("/")[0] for place in people.files_with(SECRET)}
     assert places == {"raw_people", "stg_people__person", "final_person"}
 
@@ -535,7 +566,10 @@ def test_R2_an_erased_person_is_in_no_file_and_stays_erased(feed: Feed, people: 
     people.deliver("0003", *old, message("U", 45, 5, "Cid"), message("I", 60, 1, "Dan"))
     feed.select("cdc_change_sets", "+final_person")
     assert feed.project.rows("select id, name from {schema}.final_person order by id") == [
-        {"id": 1, "name": "Dan"}, {"id": 5, "name": "Cid"}, {"id": 6, "name": "Bea"}]
+        {"id": 1, "name": "Dan"},
+        {"id": 5, "name": "Cid"},
+        {"id": 6, "name": "Bea"},
+    ]
     for table in ("raw_people", "stg_people__person"):
         assert SECRET not in str(feed.project.rows(f"select * from {{schema}}.{table}"))
     marked = feed.project.rows("select raw from {schema}.cdc_quarantine where source_table = 'person' and error = 'erased'")
@@ -574,8 +608,11 @@ def test_R2_K6_the_delete_that_is_half_of_a_key_change_is_erased_too(feed: Feed)
     feed.project.generate()
     was, now, other = ({"email": email, "name": "Ann"} for email in ("a@x", "b@x", "c@x"))
     (folder / "0001.jsonl").write_text(
-        message("c", 10, None, was) + message("d", 20, was, None) + message("c", 20, None, now)
-        + message("c", 30, None, other) + message("c", 40, None, {"email": "a@x", "name": "Bob"})
+        message("c", 10, None, was)
+        + message("d", 20, was, None)
+        + message("c", 20, None, now)
+        + message("c", 30, None, other)
+        + message("c", 40, None, {"email": "a@x", "name": "Bob"})
     )
     feed.select("cdc_change_sets", "+final_visitor")
     told = feed.done("explain", "visitor", "a@x")
@@ -634,8 +671,7 @@ def test_R2_K7_a_row_that_an_erased_person_displaced_stays_ended(feed: Feed, peo
     assert feed.project.rows(kept) == [{"id": 34, "name": "Gil"}]
     assert feed.project.rows(ended) == before
     staged = feed.project.rows("select * from {schema}.stg_people__person where id between 31 and 34 order by _cdc_sequence")
-    assert [(row["id"], row["name"], row["_cdc_op"]) for row in staged] == [
-        (32, "Flo", "I"), (34, "Gil", "I"), (32, None, "D")]
+    assert [(row["id"], row["name"], row["_cdc_op"]) for row in staged] == [(32, "Flo", "I"), (34, "Gil", "I"), (32, None, "D")]
     told = feed.done("explain", "person", 32)
     assert "last word: the row is gone" in told
     people.deliver("0042", message("I", 550, 32, "Ida"))

@@ -17,8 +17,14 @@ from tests.scenarios.project import PACKAGE, UserProject
 
 CASES = PACKAGE / "tests" / "cases" / "postgres"
 LEFT_OUT = {  # another table shows the same: named in the comment
-    "album", "employee", "genre", "playlist",  # only read at the beginning: playlist_track, invoice
-    "media_type", "track", "pgbench_branches", "pgbench_tellers",  # updates: customer, pgbench_accounts
+    "album",
+    "employee",
+    "genre",
+    "playlist",  # only read at the beginning: playlist_track, invoice
+    "media_type",
+    "track",
+    "pgbench_branches",
+    "pgbench_tellers",  # updates: customer, pgbench_accounts
     "invoice_line",  # deletes: invoice
 }
 TABLES = sorted({path.stem for path in (CASES / "final").glob("*.csv")} - (set() if NIGHTLY else LEFT_OUT))
@@ -51,16 +57,31 @@ def delivered(project: UserProject) -> Iterator[UserProject]:
     (landing / "shop").mkdir(parents=True)
     (landing / "debezium").mkdir()
     tables = _shop_tables()
-    project.configure("shop", settings={
-        "format": "wal2json_v2", "location": str(landing / "shop"), "change_set_order": "name", "key_changes": False,
-    }, tables=[t for t in tables if t["name"] in AS_WAL2JSON])
-    project.configure("connect", settings={
-        "format": "debezium", "location": str(landing / "debezium"), "change_set_order": "name", "key_changes": False,
-        "split_key_changes": True,
-    }, tables=[
-        {**t, "cdc": {**_without(t["cdc"], "partition_by", "apply"), "final_name": f"final_connect_{t['name']}"}}
-        for t in tables if t["name"] in TABLES
-    ])
+    project.configure(
+        "shop",
+        settings={
+            "format": "wal2json_v2",
+            "location": str(landing / "shop"),
+            "change_set_order": "name",
+            "key_changes": False,
+        },
+        tables=[t for t in tables if t["name"] in AS_WAL2JSON],
+    )
+    project.configure(
+        "connect",
+        settings={
+            "format": "debezium",
+            "location": str(landing / "debezium"),
+            "change_set_order": "name",
+            "key_changes": False,
+            "split_key_changes": True,
+        },
+        tables=[
+            {**t, "cdc": {**_without(t["cdc"], "partition_by", "apply"), "final_name": f"final_connect_{t['name']}"}}
+            for t in tables
+            if t["name"] in TABLES
+        ],
+    )
     project.generate()
 
     with gzip.open(CASES / "debezium.jsonl.gz", "rt") as file:

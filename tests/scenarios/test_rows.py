@@ -22,35 +22,64 @@ from tests.scenarios.rows_cases import FEED, RowsCase, difference, read_cases, r
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 LEFT_OUT = {  # another case or test shows the same: named in the comment
-    "column_masked", "column_retyped", "columns_come_and_go",  # test_columns: hides, casts, gains, drops
+    "column_masked",
+    "column_retyped",
+    "columns_come_and_go",  # test_columns: hides, casts, gains, drops
     "expression_of_another_type_than_its_column__history",  # test_columns: makes, remakes
-    "column_renamed", "values_with_a_surrogate_gain_a_column",  # test_columns: E2, N1
-    "keys_alternate", "multiset_late_inserts_meet_their_deletes", "quarantine",  # test_much has them
+    "column_renamed",
+    "values_with_a_surrogate_gain_a_column",  # test_columns: E2, N1
+    "keys_alternate",
+    "multiset_late_inserts_meet_their_deletes",
+    "quarantine",  # test_much has them
     "columns_in_another_case",  # columns_spelled_otherwise_in_the_feed
     "history_time_never_runs_backwards",  # test_histories: several transactions at one moment
-    "held_for_its_deletes", "held_for_its_errors",  # test_operations: Q2, Q4; held_for_rows_that_it_moves_and_deletes
-    "history_follows_a_key_change", "history_table_late_change",  # keys_0005 and plain_0024, the soft ones
+    "held_for_its_deletes",
+    "held_for_its_errors",  # test_operations: Q2, Q4; held_for_rows_that_it_moves_and_deletes
+    "history_follows_a_key_change",
+    "history_table_late_change",  # keys_0005 and plain_0024, the soft ones
     "insert_only",  # test_bad_input: N2
-    "keys_chain", "keys_reuse_of_a_vacated_key", "keys_swap_in_one_transaction",  # tests/spark/test_resolver.py
-    "keys_split_key_change_over_two_loads_with_ordinals", "reads_without_position_are_below_all",  # test_postgres: Debezium's
+    "keys_chain",
+    "keys_reuse_of_a_vacated_key",
+    "keys_swap_in_one_transaction",  # tests/spark/test_resolver.py
+    "keys_split_key_change_over_two_loads_with_ordinals",
+    "reads_without_position_are_below_all",  # test_postgres: Debezium's
     "keys_shift_in_one_transaction",  # random__shift_0007, the soft one
-    "pitfalls_duplicate_inserts", "pitfalls_replay_of_all",  # test_bad_input: A3
+    "pitfalls_duplicate_inserts",
+    "pitfalls_replay_of_all",  # test_bad_input: A3
     "keys_displaced_row_changes_once_more",  # tests/spark/test_resolver.py
-    "keys_late_key_change", "keys_split_key_change", "keys_swap_in_three_steps", "keys_update_delete_reinsert",  # keys_…
-    "life_created_and_updated", "life_on_time", "life_in_history", "life_begins_earlier_than_it_seemed",  # SHAPED
+    "keys_late_key_change",
+    "keys_split_key_change",
+    "keys_swap_in_three_steps",
+    "keys_update_delete_reinsert",  # keys_…
+    "life_created_and_updated",
+    "life_on_time",
+    "life_in_history",
+    "life_begins_earlier_than_it_seemed",  # SHAPED
     "not_held_for_a_delete_that_the_same_load_overrules",  # held_for_rows_that_it_moves_and_deletes
     "multiset_surrogate_late_inserts_meet_their_deletes",  # multiset_late_inserts_meet_their_deletes
-    "pitfalls_all_in_one_batch", "pitfalls_in_order", "pitfalls_replay_of_batch_2",  # pitfalls_delete_first
-    "pitfalls_two_updates_in_one_batch", "pitfalls_reverse_order", "partial_late_fills_only_what_is_open",  # random__…
-    "partial_does_not_fold_over_delete", "partial_null_means_absent",  # test_histories: ignore_null
+    "pitfalls_all_in_one_batch",
+    "pitfalls_in_order",
+    "pitfalls_replay_of_batch_2",  # pitfalls_delete_first
+    "pitfalls_two_updates_in_one_batch",
+    "pitfalls_reverse_order",
+    "partial_late_fills_only_what_is_open",  # random__…
+    "partial_does_not_fold_over_delete",
+    "partial_null_means_absent",  # test_histories: ignore_null
     "partial_nulls_inside_structs",  # its history
     "replace_partitions_soft_gains_a_column",  # SHAPED; test_columns: gains_partitioned
-    "soft_delete_and_revival", "soft_late_upsert_below_the_delete", "soft_delete_replaces_partitions",  # SHAPED
-    "soft_delete_all_in_one_batch", "soft_delete_and_key_changes", "soft_delete_of_a_row_that_displaced_another",  # soft_…
-    "soft_key_change_of_a_row_that_displaced_another", "soft_truncate_of_a_row_that_displaced_another",
+    "soft_delete_and_revival",
+    "soft_late_upsert_below_the_delete",
+    "soft_delete_replaces_partitions",  # SHAPED
+    "soft_delete_all_in_one_batch",
+    "soft_delete_and_key_changes",
+    "soft_delete_of_a_row_that_displaced_another",  # soft_…
+    "soft_key_change_of_a_row_that_displaced_another",
+    "soft_truncate_of_a_row_that_displaced_another",
     "soft_truncate_flags_all",
-    "ties_across_batches", "ties_later_arrival_wins_over_equal_value",  # test_histories: the wild ones
-    "truncate_keeps_what_comes_after", "truncate_late_insert_below_it",  # truncate_comes_late
+    "ties_across_batches",
+    "ties_later_arrival_wins_over_equal_value",  # test_histories: the wild ones
+    "truncate_keeps_what_comes_after",
+    "truncate_late_insert_below_it",  # truncate_comes_late
 }
 ROWS = [path for path in (CASES / "rows").glob("*.json") if not path.name.startswith("autocdc__") and path.stem not in LEFT_OUT]
 FILES = sorted([*ROWS, *sorted((CASES / "random").glob("*.json"))[::24]])
@@ -63,9 +92,14 @@ def shaped_cases(names: Mapping[str, str]) -> list[RowsCase]:
     for number, (name, apply) in enumerate(names.items()):
         path = CASES / "random" / f"random__{name}.json"
         content = json.loads(path.read_text()) | {
-            "history": "table", "delete_mode": "soft", "soft_delete_nulls": number % 3 == 2,
-            "created_at": "born", "updated_at": "touched",
-            "set_on_insert": ["a"], "apply": apply, "partition_by": ["b"] if apply == "replace_partitions" else [],
+            "history": "table",
+            "delete_mode": "soft",
+            "soft_delete_nulls": number % 3 == 2,
+            "created_at": "born",
+            "updated_at": "touched",
+            "set_on_insert": ["a"],
+            "apply": apply,
+            "partition_by": ["b"] if apply == "replace_partitions" else [],
         }
         cases.append(RowsCase(path.with_stem(f"{path.stem}__soft"), f"s{number:04d}", content | {"expected": expected(content)}))
     return cases

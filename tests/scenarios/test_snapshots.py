@@ -13,8 +13,11 @@ import pytest
 
 from tests.scenarios.project import UserProject, write_change_set
 
-TABLE = {"name": "t", "cdc": {"keys": ["id"], "except_columns": ["exported_at"]},
-         "columns": {"id": "int", "name": "string", "nick": "string", "amount": "decimal(10,2)", "exported_at": "timestamp"}}
+TABLE = {
+    "name": "t",
+    "cdc": {"keys": ["id"], "except_columns": ["exported_at"]},
+    "columns": {"id": "int", "name": "string", "nick": "string", "amount": "decimal(10,2)", "exported_at": "timestamp"},
+}
 Copy = Sequence[Mapping[str, Any]]
 
 COPIES: list[Copy] = [
@@ -22,9 +25,14 @@ COPIES: list[Copy] = [
     # 1 differs only in what is not published, 2 changed, 3 is gone, 4 is new
     [{"id": 1, "name": "a", "amount": "1.00"}, {"id": 2, "name": "b", "amount": "2.00"}, {"id": 4, "name": None, "amount": None}],
     # 2 is there twice and differs only in where a value stands, 4 twice and equal; 3 is back as it was
-    [{"id": 1, "name": "a", "amount": "1.00"}, {"id": 2, "name": "x", "nick": None, "amount": "2.00"},
-     {"id": 2, "name": None, "nick": "x", "amount": "2.00"},
-     {"id": 4, "name": None, "amount": None}, {"id": 4, "name": None, "amount": None}, {"id": 3, "name": "c", "amount": "3.00"}],
+    [
+        {"id": 1, "name": "a", "amount": "1.00"},
+        {"id": 2, "name": "x", "nick": None, "amount": "2.00"},
+        {"id": 2, "name": None, "nick": "x", "amount": "2.00"},
+        {"id": 4, "name": None, "amount": None},
+        {"id": 4, "name": None, "amount": None},
+        {"id": 3, "name": "c", "amount": "3.00"},
+    ],
     # 1 does not cast: it stays; a row without a key: nothing is deleted, though 3 and 4 are not there
     [{"id": 1, "name": "a", "amount": "much"}, {"id": 2, "name": "z", "amount": "2.00"}, {"name": "nobody"}],
     # now 3 is known to be gone; 4 was never away
@@ -46,13 +54,23 @@ FINALS: list[dict[int, tuple[str | None, str | None]]] = [
 RUNS = [(1,), (2,), (3,), (4,), (5, 6), (7, 8)]  # the copies that each brings
 # (copy, key, operation, error) of every row that staging takes
 STAGED = {
-    (1, 1, "U", None), (1, 2, "U", None), (1, 3, "U", None),
-    (2, 2, "U", None), (2, 3, "D", None), (2, 4, "U", None),
-    (3, 2, "U", "duplicate_key"), (3, 3, "U", None),
-    (4, 1, "U", "cast:amount"), (4, 2, "U", None), (4, None, "U", "null_key"),
-    (5, 1, "U", "cast:amount"), (5, 3, "D", None),
+    (1, 1, "U", None),
+    (1, 2, "U", None),
+    (1, 3, "U", None),
+    (2, 2, "U", None),
+    (2, 3, "D", None),
+    (2, 4, "U", None),
+    (3, 2, "U", "duplicate_key"),
+    (3, 3, "U", None),
+    (4, 1, "U", "cast:amount"),
+    (4, 2, "U", None),
+    (4, None, "U", "null_key"),
+    (5, 1, "U", "cast:amount"),
+    (5, 3, "D", None),
     (6, 1, "U", None),  # equal to what it was before the bad rows: told again, for nobody knew
-    (7, 1, "D", None), (7, 2, "D", None), (7, 4, "D", None),
+    (7, 1, "D", None),
+    (7, 2, "D", None),
+    (7, 4, "D", None),
     (8, 2, "U", None),
 }
 

@@ -75,4 +75,13 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path, lake: Path, monkeypatch:
                 assert sorted(alike(said.output.splitlines())) == sorted(alike(says)), f"$ {command}\n{said.output}"
             done.append(command)
     assert [command.split()[1] for command in done] == [
-        "deps", "init", "validate", "generate", "run", "run", "history", "explain", "status"]
+        "deps",
+        "init",
+        "validate",
+        "generate",
+        "run",
+        "run",
+        "history",
+        "explain",
+        "status",
+    ]

@@ -75,15 +75,20 @@ def test_land_brings_each_message_as_it_is_and_makes_no_commit_when_nothing_came
     monkeypatch.setenv("BROKERS", shop.broker.address)
     shop.topics.create("shop.invoice", 2)
     shop.topics.produce(
-        "shop.invoice", ("a", '{"x": "ä"}', [("h", b"1"), ("h", b"2"), ("__debezium.oldkey", b'{"id": 1}'), ("n", None)], 0),
-        ("a", None, None, 0), (None, "v", [], 1), ('\0\0\0\0\1{"id": 1}', '\0\0\0\0\2{"x": 2}', [], 1),
+        "shop.invoice",
+        ("a", '{"x": "ä"}', [("h", b"1"), ("h", b"2"), ("__debezium.oldkey", b'{"id": 1}'), ("n", None)], 0),
+        ("a", None, None, 0),
+        (None, "v", [], 1),
+        ('\0\0\0\0\1{"id": 1}', '\0\0\0\0\2{"x": 2}', [], 1),
     )
     kafka = {"bootstrap_servers": "${BROKERS}", "topics": ["shop.invoice"]}
     feed = {"format": "debezium", "location": "landing/cli", "file_format": "delta"}
     shop.project.configure("shop", settings=feed | {"kafka": kafka}, tables=[TABLE])
-    shop.project.configure("gone", settings=feed | {"kafka": kafka | {"topics": ["shop.invoce"]}}, tables=[
-        TABLE | {"cdc": TABLE["cdc"] | {"final_name": "final_gone"}}
-    ])
+    shop.project.configure(
+        "gone",
+        settings=feed | {"kafka": kafka | {"topics": ["shop.invoce"]}},
+        tables=[TABLE | {"cdc": TABLE["cdc"] | {"final_name": "final_gone"}}],
+    )
     result = shop.command("land")
     assert result.exit_code == 1
     told = sorted(line for line in result.output.splitlines() if line)
@@ -135,7 +140,9 @@ def test_run_lands_the_topic_and_loads_its_tables(shop: Shop, monkeypatch: pytes
     shop.project.configure(
         "crm",
         settings={
-            "format": "debezium", "file_format": "delta", "location": "landing/crm",
+            "format": "debezium",
+            "file_format": "delta",
+            "location": "landing/crm",
             "kafka": {"bootstrap_servers": "${BROKERS}", "topics": ["crm.client"]},
         },
         tables=[{"name": "client", "cdc": CLIENT, "columns": {"id": "int", "name": "string"}}],
@@ -154,8 +161,10 @@ def test_run_lands_the_topic_and_loads_its_tables(shop: Shop, monkeypatch: pytes
     oldkey, newkey = ("__debezium.oldkey", b'{"id": 1}'), ("__debezium.newkey", b'{"id": 3}')
     shop.topics.produce(
         "crm.client",
-        ('{"id": 2}', envelope("d", 3, {"id": 2}, None), None, 0), ('{"id": 2}', None, None, 0),
-        ('{"id": 1}', envelope("d", 4, {"id": 1}, None), [newkey], 0), ('{"id": 1}', None, None, 0),
+        ('{"id": 2}', envelope("d", 3, {"id": 2}, None), None, 0),
+        ('{"id": 2}', None, None, 0),
+        ('{"id": 1}', envelope("d", 4, {"id": 1}, None), [newkey], 0),
+        ('{"id": 1}', None, None, 0),
         ('{"id": 3}', envelope("c", 4, None, {"id": 3, "name": "three"}), [oldkey], 0),
     )
     assert "crm: 5 rows landed; " in shop.command("run", *client).output
@@ -207,7 +216,7 @@ def test_a_batch_that_is_in_the_table_but_not_noted_in_the_checkpoint_comes_once
     for first in (0, 3):
         shop.topics.produce("unnoted", *numbered(first, first + 3))
         assert shop.land(place) == 3
-    folder, = Path(place["location"].removeprefix("file:")).glob("_checkpoints/*/commits")
+    (folder,) = Path(place["location"].removeprefix("file:")).glob("_checkpoints/*/commits")
     for noted in (folder / "1", folder / ".1.crc"):
         noted.unlink()
     version = shop.version(place)
@@ -231,7 +240,7 @@ def test_other_topics_a_lost_checkpoint_and_vacuum_double_nothing(shop: Shop) ->
     unchecked = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
     upkeep._vacuum(shop.project.spark(), f"delta.`{both['location']}`", "retain 0 hours", unchecked)
     folder = Path(both["location"].removeprefix("file:")) / "_checkpoints"
-    state, = folder.iterdir()
+    (state,) = folder.iterdir()
     assert (state / "metadata").exists()
     (state / "metadata").rename(state / "metadata.gone")
     assert shop.land(both | {"topics": [], "topic_pattern": "(one|two)"}) == 0

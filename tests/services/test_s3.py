@@ -25,6 +25,7 @@ from tests.scenarios.project import UserProject
 pytestmark = [pytest.mark.dbt, pytest.mark.spark]
 
 BUCKET = "lake"
+CREDENTIALS = "software.amazon.awssdk.auth.credentials"
 HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.5.0"
 COLUMNS = {"op": "string", "seq": "int", "id": "int", "old_id": "int", "n": "int", "at": "timestamp"}
 CDC = {"keys": ["id"], "sequence_by": ["seq"], "operation": "op", "occurred_at": "at"}
@@ -61,8 +62,10 @@ def s3() -> Iterator[Bucket]:
     """The server, with credentials that are in the environment and nowhere else."""
     (port,) = free_ports(1)
     given = {
-        "AWS_ACCESS_KEY_ID": f"key{secrets.token_hex(8)}", "AWS_SECRET_ACCESS_KEY": secrets.token_hex(20),
-        "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_ACCESS_KEY_ID": f"key{secrets.token_hex(8)}",
+        "AWS_SECRET_ACCESS_KEY": secrets.token_hex(20),
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
     }
     with pytest.MonkeyPatch.context() as environment:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
@@ -91,21 +94,26 @@ def project(s3: Bucket, lake: Path, tmp_path_factory: pytest.TempPathFactory) ->
         jar_paths([HADOOP_AWS])
     except DbtRuntimeError as error:
         pytest.skip(f"700 MB of jars could not be fetched: {error.msg}")
-    project = UserProject(tmp_path_factory.mktemp("s3"), lake=lake, schema="s3", spark_settings={
-        "spark.driver.extraJavaOptions": "",  # a few runs: the second compiler does not pay
-        "spark.jars.packages": HADOOP_AWS,
-        "spark.sql.warehouse.dir": f"s3a://{BUCKET}/warehouse",
-        "spark.hadoop.fs.s3a.endpoint": s3.address,
-        "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
-        "spark.hadoop.fs.s3a.path.style.access": "true",
-        "spark.hadoop.fs.s3a.aws.credentials.provider":
-            "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider",
-    })
+    project = UserProject(
+        tmp_path_factory.mktemp("s3"),
+        lake=lake,
+        schema="s3",
+        spark_settings={
+            "spark.driver.extraJavaOptions": "",  # a few runs: the second compiler does not pay
+            "spark.jars.packages": HADOOP_AWS,
+            "spark.sql.warehouse.dir": f"s3a://{BUCKET}/warehouse",
+            "spark.hadoop.fs.s3a.endpoint": s3.address,
+            "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.aws.credentials.provider": f"{CREDENTIALS}.EnvironmentVariableCredentialsProvider",
+        },
+    )
     for feed, (settings, of_table) in FEEDS.items():
         cdc = {**CDC, **of_table, "final_name": f"final_{feed}"}
         where = f"s3a://{BUCKET}/landing/{feed}/{{table}}"
         project.configure(
-            feed, settings={"format": "rows", "location": where, "change_set_order": "name", **settings},
+            feed,
+            settings={"format": "rows", "location": where, "change_set_order": "name", **settings},
             tables=[{"name": "t", "cdc": cdc, "columns": COLUMNS}],
         )
     (project.path / "seeds").mkdir()
@@ -179,7 +187,8 @@ def test_the_commands_tell_of_tables_in_s3(project: UserProject) -> None:
 
 def test_a_bucket_that_is_not_there_is_named_and_holds_up_its_own_feed_only(project: UserProject) -> None:
     project.configure(
-        "lost", settings={"format": "rows", "location": "s3a://no-such-bucket/{table}"},
+        "lost",
+        settings={"format": "rows", "location": "s3a://no-such-bucket/{table}"},
         tables=[{"name": "t", "cdc": {**CDC, "final_name": "final_lost"}, "columns": COLUMNS}],
     )
     project.generate()

@@ -365,7 +365,8 @@ def test_an_envelope_of_debezium_may_be_the_columns_of_a_file(spark, tmp_path, k
             {"name": "id", "type": "int"},
             {"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 9}},
             {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
-            {"name": "day", "type": {"type": "int", "logicalType": "date"}}, {"name": "raw", "type": "bytes"},
+            {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+            {"name": "raw", "type": "bytes"},
             {"name": "tags", "type": {"type": "array", "items": "string"}},
         ]
         texts = [{"name": name, "type": "string"} for name in ("schema", "table")]

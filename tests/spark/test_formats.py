@@ -816,23 +816,48 @@ def test_debezium_a_schema_says_what_a_number_is(spark):
     years and parts of seconds in columns of any of these types."""
     time = "io.debezium.time."
     fields = {
-        "id": ("int64", None), "bits": ("bytes", "io.debezium.data.Bits"),
+        "id": ("int64", None),
+        "bits": ("bytes", "io.debezium.data.Bits"),
         "exact": ("bytes", "org.apache.kafka.connect.data.Decimal"),
-        "born": ("int32", f"{time}Date"), "local": ("int32", f"{time}Date"), "day": ("int64", f"{time}Timestamp"),
+        "born": ("int32", f"{time}Date"),
+        "local": ("int32", f"{time}Date"),
+        "day": ("int64", f"{time}Timestamp"),
         "year": ("int32", f"{time}Year"),
     }
     schema = [{"field": name, "type": kind, **({"name": title} if title else {})} for name, (kind, title) in fields.items()]
-    row = {"id": 1234, "bits": "AQAAAAAAAAA=", "exact": "BNI=", "born": 19439, "local": 19439, "day": 1_679_529_600_000,
-           "year": None}
-    message = {"schema": {"fields": [{"field": "before"}, {"field": "after", "fields": schema}]},
-               "payload": {"op": "c", "before": None, "after": row, "source": {"schema": "p", "table": "t", "lsn": 7}}}
+    row = {
+        "id": 1234,
+        "bits": "AQAAAAAAAAA=",
+        "exact": "BNI=",
+        "born": 19439,
+        "local": 19439,
+        "day": 1_679_529_600_000,
+        "year": None,
+    }
+    message = {
+        "schema": {"fields": [{"field": "before"}, {"field": "after", "fields": schema}]},
+        "payload": {"op": "c", "before": None, "after": row, "source": {"schema": "p", "table": "t", "lsn": 7}},
+    }
     years = json.loads(json.dumps(message).replace('"year": null', '"year": 2023'))
-    columns = {"id": "decimal(20,0)", "bits": "decimal(20,0)", "exact": "decimal(10,0)", "born": "timestamp",
-               "local": "timestamp_ntz", "day": "date", "year": "date"}
+    columns = {
+        "id": "decimal(20,0)",
+        "bits": "decimal(20,0)",
+        "exact": "decimal(10,0)",
+        "born": "timestamp",
+        "local": "timestamp_ntz",
+        "day": "date",
+        "year": "date",
+    }
     found, refused = staged(spark, "debezium", [message, years], columns)
     assert found["_cdc_error"] is None
     assert [str(found[name]) for name in columns] == [
-        "1234", "1", "1234", "2023-03-23 00:00:00", "2023-03-23 00:00:00", "2023-03-23", "None",
+        "1234",
+        "1",
+        "1234",
+        "2023-03-23 00:00:00",
+        "2023-03-23 00:00:00",
+        "2023-03-23",
+        "None",
     ]
     assert refused["_cdc_error"] == "cast:year"
     message["schema"]["fields"] = [{"field": "after", "fields": schema}, {"field": "source"}]  # a producer without `before`
@@ -1106,8 +1131,7 @@ TYPES: list[tuple[str, Any, str, Any]] = [
     ("io.debezium.data.VariableScaleDecimal", {"scale": 5, "value": "/w=="}, "string", "-0.00001"),
     ("io.debezium.data.VariableScaleDecimal", {"scale": 3, "value": "AA=="}, "string", "0.000"),
     ("io.debezium.data.VariableScaleDecimal", {"scale": -2, "value": "AQ=="}, "string", "100"),
-    ("io.debezium.data.VariableScaleDecimal", {"scale": 30, "value": unscaled(10**64 + 7)}, "string",
-     f"1{34 * '0'}.{29 * '0'}7"),
+    ("io.debezium.data.VariableScaleDecimal", {"scale": 30, "value": unscaled(10**64 + 7)}, "string", f"1{34 * '0'}.{29 * '0'}7"),
     ("io.debezium.data.VariableScaleDecimal", {"scale": 0, "value": unscaled(-(2**200))}, "string", str(-(2**200))),
     ("io.debezium.data.VariableScaleDecimal", {"scale": 0, "value": unscaled(10**63)}, "string", str(10**63)),
     ("io.debezium.data.VariableScaleDecimal", {"scale": 2, "value": "/3Y="}, "double", -1.38),
@@ -1174,7 +1198,9 @@ def test_debezium_a_number_in_a_decimal_column_is_one(spark):
     with_schema = [{"schema": schema, "payload": message} for message in messages[:3]]  # the converter's decimal.format: NUMERIC
     found = staged(spark, "debezium", with_schema, {"id": "decimal(10,0)", "v": "decimal(10,2)"})
     assert [(row["id"], row["v"]) for row in found] == [
-        (Decimal(1), Decimal("1234.00")), (Decimal(2), Decimal("12.50")), (Decimal(3), Decimal("2.49")),
+        (Decimal(1), Decimal("1234.00")),
+        (Decimal(2), Decimal("12.50")),
+        (Decimal(3), Decimal("2.49")),
     ]
 
 
@@ -1201,10 +1227,20 @@ def test_debezium_what_is_no_number_of_a_row_or_no_time_stops_nothing(spark):
     assert (row["_cdc_error"], row["_cdc_occurred_at"]) == (None, dt.datetime(1970, 1, 1, 0, 0, 2))
 
 
-@pytest.mark.parametrize(("lsn", "position"), [
-    ("0/16B3748", 0x16B3748), ("1/0", 2**32), ("7FFFFFFF/FFFFFFFF", 2**63 - 1), ("FFFFFFFF/FFFFFFFF", None), ("x/y", None),
-    ("123456789/0", None), ("/", None), ("1", None), ("", None),
-])
+@pytest.mark.parametrize(
+    ("lsn", "position"),
+    [
+        ("0/16B3748", 0x16B3748),
+        ("1/0", 2**32),
+        ("7FFFFFFF/FFFFFFFF", 2**63 - 1),
+        ("FFFFFFFF/FFFFFFFF", None),
+        ("x/y", None),
+        ("123456789/0", None),
+        ("/", None),
+        ("1", None),
+        ("", None),
+    ],
+)
 @pytest.mark.parametrize("format_", ["wal2json_v1", "wal2json_v2"])
 def test_Q2_a_position_that_is_none_stops_nothing(spark, format_, lsn, position):
     message = {"action": "I", "lsn": lsn, "columns": [{"name": "id", "value": 1}]}
@@ -1388,8 +1424,10 @@ def test_powerexchange_records(spark):
     tokens = ("1Ag76zYw9gAB", "1Ag76zYw9gA0", "0xd5", "d5!")  # in base64 a digit is above a letter
     found = staged(spark, "powerexchange", [{**messages[0], "DTL__CAPXRESTART1": each} for each in tokens], {"id": "int"})
     assert values(found, "_cdc_sequence", "_cdc_error") == [
-        ({"_sequence_token": "D4083BEB3630F60001"}, None), ({"_sequence_token": "D4083BEB3630F60034"}, None),
-        ({"_sequence_token": "0XD5"}, None), (None, "null_sequence"),
+        ({"_sequence_token": "D4083BEB3630F60001"}, None),
+        ({"_sequence_token": "D4083BEB3630F60034"}, None),
+        ({"_sequence_token": "0XD5"}, None),
+        (None, "null_sequence"),
     ]
 
 
@@ -1397,14 +1435,19 @@ def test_Q2_of_two_spellings_of_a_control_column_the_one_in_upper_case_counts_el
     oracle = {"RSID$": 1, "CSCN$": 567, "cscn$": 5, "XIDUSN$": 6, "XIDSLT$": 28, "XIDSEQ$": 807, "ID": 1}
     oracle_messages = [{**oracle, "operation$": "D ", "OPERATION$": "I "}, {**oracle, "operation$": "D ", "Operation$": "I "}]
     px = {"DTL__CAPXRESTART1": "d5", "DTL__CAPXUOW": "c1", "DTL__CAPXTIMESTAMP": "20080102030405000006", "ID": 1}
-    px_messages = [{**px, "dtl__capxaction": "D", "DTL__CAPXACTION": "I"}, {**px, "dtl__capxaction": "D", "Dtl__CapxAction": "I"},
-                   {**px, "DTL__CAPXACTION": "U", "ID": 2, "DTL__BI_ID": 1, "dtl__bi_id": 7}]
+    px_messages = [
+        {**px, "dtl__capxaction": "D", "DTL__CAPXACTION": "I"},
+        {**px, "dtl__capxaction": "D", "Dtl__CapxAction": "I"},
+        {**px, "DTL__CAPXACTION": "U", "ID": 2, "DTL__BI_ID": 1, "dtl__bi_id": 7},
+    ]
     found = staged(spark, "oracle_cdc", oracle_messages, {"id": "int"})
     assert values(found, "_cdc_op", "id", "_cdc_error") == [("I", 1, None)] * 2
     assert values(found[:1], "_cdc_sequence") == [({"_commit_scn": 567},)]
     found = staged(spark, "powerexchange", px_messages, {"id": "int"})
     assert values(found, "_cdc_op", "id", "_cdc_key_before", "_cdc_error") == [
-        ("I", 1, None, None), ("I", 1, None, None), ("U", 2, {"id": 1}, None),
+        ("I", 1, None, None),
+        ("I", 1, None, None),
+        ("U", 2, {"id": 1}, None),
     ]
 
 
@@ -1426,9 +1469,16 @@ def test_Q1_of_a_delete_only_what_it_needs_has_to_fit(spark):
 
 
 def test_P1_a_null_that_says_nothing_is_as_it_was_before(spark):
-    message = {"action": "U", "schema": "p", "table": "t", "lsn": "0/1", "xid": 1, "timestamp": "2026-01-01 00:00:00+00",
-               "columns": [{"name": "id", "value": 1}, {"name": "b", "value": None}, {"name": "c", "value": 2}],
-               "identity": [{"name": "id", "value": 1}, {"name": "b", "value": "x"}, {"name": "c", "value": 1}]}
+    message = {
+        "action": "U",
+        "schema": "p",
+        "table": "t",
+        "lsn": "0/1",
+        "xid": 1,
+        "timestamp": "2026-01-01 00:00:00+00",
+        "columns": [{"name": "id", "value": 1}, {"name": "b", "value": None}, {"name": "c", "value": 2}],
+        "identity": [{"name": "id", "value": 1}, {"name": "b", "value": "x"}, {"name": "c", "value": 1}],
+    }
     columns = {"id": "int", "b": "string", "c": "int"}
     (found,) = staged(spark, "wal2json_v2", [message], columns, full_images=True, ignore_null_updates=True)
     assert (found["b"], found["c"], found["_cdc_missing"]) == ("x", 2, [])
@@ -1441,9 +1491,7 @@ def test_a_variant_holds_the_object_that_a_message_has(spark):
     messages = [{**about, "data": {"id": 1, "j": j}} for j in ({"a": 1}, '{"a": 1}', "no json")]
     sql = MACROS["_staging_sql"](settings("maxwell", {"id": "int", "j": "variant"}), lines(spark, "maxwell", messages))
     rows = spark.sql(f"select try_variant_get(j, '$.a', 'int') as a, to_json(j) as j, _cdc_error from ({sql}) order by _cdc_row")
-    assert [tuple(row) for row in rows.collect()] == [
-        (1, '{"a":1}', None), (1, '{"a":1}', None), (None, '"no json"', None)
-    ]
+    assert [tuple(row) for row in rows.collect()] == [(1, '{"a":1}', None), (1, '{"a":1}', None), (None, '"no json"', None)]
 
 
 def test_trigger_audit_rows(spark):

@@ -55,9 +55,7 @@ def test_only_what_sorts_above_a_name_is_listed(spark, folder: Path, pattern: st
     system, path = listing.file_system(spark, f"{folder}{pattern}")
     everything = [each["path"] for each in listing._found_files(spark, system.globStatus(path))]
     nested = pattern == "/*/*"
-    assert found == {
-        each.removeprefix(f"file:{folder}/") for each in everything if listing._is_after(each, nested, after)
-    }
+    assert found == {each.removeprefix(f"file:{folder}/") for each in everything if listing._is_after(each, nested, after)}
     assert found
     assert min(found) > "one [1]"
     assert len(found) < len(everything)

@@ -25,9 +25,7 @@ def test_O1_a_noted_position_is_read_back_exactly(spark):
     session.conf.set("spark.sql.session.timeZone", "Europe/Amsterdam")
     sequence = ", ".join(f"{value} as {name}" for name, value in FIELDS.items())
     position = f"struct(struct({sequence}) as _cdc_sequence, cast(5 as bigint) as _cdc_ordinal)"
-    noted = session.sql(
-        f"select {MACROS['json_of'](position)} as json, typeof({position}) as type"
-    ).first()
+    noted = session.sql(f"select {MACROS['json_of'](position)} as json, typeof({position}) as type").first()
     assert MACROS["can_be_noted"](noted.type, noted.json)
     read_back = MACROS["position_of"](noted.json, noted.type)
     assert session.sql(f"select {read_back} <=> {position}, {read_back} <= {position}").first() == (True, True)
@@ -41,8 +39,13 @@ def test_O1_a_moment_that_json_cannot_hold_is_not_noted(spark):
 
 
 def test_O4_a_late_change_that_a_load_has_twice_is_repeated(spark):
-    settings = {"column_types": {"id": "int", "seq": "int"}, "sequence_by": ["seq"], "split_key_changes": False,
-                "keys": ["id"], "keyless": "none"}
+    settings = {
+        "column_types": {"id": "int", "seq": "int"},
+        "sequence_by": ["seq"],
+        "split_key_changes": False,
+        "keys": ["id"],
+        "keyless": "none",
+    }
     spark.sql(
         """create or replace temporary view loaded as select *, 'U' as _cdc_op, cast(null as string) as _cdc_key_before,
           struct(seq) as _cdc_sequence, cast(null as bigint) as _cdc_ordinal, cast(null as string) as _cdc_error,

@@ -48,25 +48,17 @@ class Resolved:
     @property
     def displaced(self):
         """{displaced entity: name of the key change that did it}"""
-        return {
-            row.displaced_entity: name for name, row in self.rows.items() if row.displaced_entity is not None
-        }
+        return {row.displaced_entity: name for name, row in self.rows.items() if row.displaced_entity is not None}
 
     @property
     def final(self):
         """Live rows by key: the last state of each entity that no delete, truncate or collision ended."""
         order = [identity(change) for change in oracle.in_order(self.changes.values())]
-        truncated = max(
-            (order.index(n) for n, change in self.changes.items() if change["op"] == "T"), default=-1
-        )
+        truncated = max((order.index(n) for n, change in self.changes.items() if change["op"] == "T"), default=-1)
         live, displaced = {}, self.displaced
         for entity, changes in self.members.items():
             last = self.rows[identity(changes[-1])]
-            if (
-                last.key_after is None
-                or entity in displaced
-                or order.index(identity(changes[-1])) < truncated
-            ):
+            if last.key_after is None or entity in displaced or order.index(identity(changes[-1])) < truncated:
                 continue
             key = (last.key_after.id,)
             assert key not in live, f"two rows with key {key}"
@@ -90,9 +82,7 @@ def frame(spark, many):
     for number, changes in enumerate(many):
         for change in changes:
             sequence = change["sequence"] or ()
-            key, before = (
-                None if change[name] is None else (number, *change[name]) for name in ("key", "key_before")
-            )
+            key, before = (None if change[name] is None else (number, *change[name]) for name in ("key", "key_before"))
             rows.append(
                 (
                     change["op"],
@@ -124,9 +114,7 @@ def resolved(spark, many, **options):
 
 
 def longest_chain(changes):
-    return max(
-        (sum(map(oracle.is_key_change, entity.changes)) for entity in oracle.entities(changes)[0]), default=0
-    )
+    return max((sum(map(oracle.is_key_change, entity.changes)) for entity in oracle.entities(changes)[0]), default=0)
 
 
 def assert_as_the_oracle_says(found, changes):
@@ -198,9 +186,7 @@ def test_O2_random_histories_resolve_as_the_oracle_replays_them(spark, feeds, pa
     # What was delivered in full ends with what the source held.
     for (history, changes), each in zip(chosen, found, strict=False):
         if len(changes) == len(history.changes):
-            assert {key: row["id"] for key, row in each.final.items()} == {
-                key: key[0] for key in history.source
-            }
+            assert {key: row["id"] for key, row in each.final.items()} == {key: key[0] for key in history.source}
 
     origins = Counter(row.origin for history in found for row in history.rows.values())
     longest = max(map(longest_chain, as_read))
@@ -245,16 +231,12 @@ def change(op, key, sequence, *, before=None, row=None, batch=0, **others):
 
 def numbered(*changes):
     """In the order in which they arrive, all in one change set."""
-    return [
-        {**each, "row": row, "values": {"row": row, **each["values"]}} for row, each in enumerate(changes)
-    ]
+    return [{**each, "row": row, "values": {"row": row, **each["values"]}} for row, each in enumerate(changes)]
 
 
 THREE = [change("I", 1, 1), change("I", 2, 1), change("I", 3, 1)]
 DIRECTED = {
-    "chain": numbered(
-        change("I", 1, 1), change("U", 2, 2, before=1), change("U", 3, 3, before=2), change("U", 3, 4)
-    ),
+    "chain": numbered(change("I", 1, 1), change("U", 2, 2, before=1), change("U", 3, 3, before=2), change("U", 3, 4)),
     "cycle": numbered(
         change("I", 1, 1),
         change("I", 2, 1),
@@ -274,14 +256,8 @@ DIRECTED = {
     "shift down": numbered(*THREE, *(change("U", key - 1, 5, before=key) for key in (3, 2, 1))),
     "shift twice": numbered(
         *THREE,
-        *(
-            change("U", key + 1, (5, place), before=key, transaction="t")
-            for place, key in enumerate((1, 2, 3))
-        ),
-        *(
-            change("U", key + 1, (6, place), before=key, transaction="t")
-            for place, key in enumerate((2, 3, 4))
-        ),
+        *(change("U", key + 1, (5, place), before=key, transaction="t") for place, key in enumerate((1, 2, 3))),
+        *(change("U", key + 1, (6, place), before=key, transaction="t") for place, key in enumerate((2, 3, 4))),
     ),
     "swap": numbered(*THREE, change("U", 2, 5, before=1), change("U", 1, 5, before=2)),
     "not one transaction": numbered(
@@ -316,9 +292,7 @@ DIRECTED = {
     "again and again": numbered(
         *(change("R", 1, place) for place in range(1, 40)), change("U", 2, 50, before=1), change("I", 2, 51)
     ),
-    "truncate": numbered(
-        *THREE, change("T", None, 5), change("U", 9, 6, before=1), change("U", 2, 6), change("I", 4, 4)
-    ),
+    "truncate": numbered(*THREE, change("T", None, 5), change("U", 9, 6, before=1), change("U", 2, 6), change("I", 4, 4)),
     "same place": numbered(*(change(op, 1, 5) for op in "IDIDI"), change("T", None, 5), change("I", 1, 5)),
     "tie": [
         change("I", 1, 1, row=0, values={"row": 0}),
@@ -334,12 +308,8 @@ PAIRS = {
         *numbered(change("I", 1, 1), change("I", 2, 5)),
         change("D", 1, 5, batch=1, row=0),
     ],
-    "other transaction": numbered(
-        change("I", 1, 1), change("D", 1, 5, transaction="t"), change("I", 2, 5, transaction="u")
-    ),
-    "two of each": numbered(
-        *THREE[:2], change("D", 1, 5), change("D", 2, 5), change("I", 3, 5), change("I", 4, 5)
-    ),
+    "other transaction": numbered(change("I", 1, 1), change("D", 1, 5, transaction="t"), change("I", 2, 5, transaction="u")),
+    "two of each": numbered(*THREE[:2], change("D", 1, 5), change("D", 2, 5), change("I", 3, 5), change("I", 4, 5)),
     "one told, one not": numbered(
         *THREE[:2], change("D", 1, 5), change("I", 3, 5, before=1), change("D", 2, 5), change("I", 4, 5)
     ),
@@ -360,9 +330,7 @@ def pair(spark):
     return dict(zip(names, found, strict=True))
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in DIRECTED if name != "tie"]
-)  # the oracle knows sets by order only
+@pytest.mark.parametrize("name", [name for name in DIRECTED if name != "tie"])  # the oracle knows sets by order only
 def test_directed_cases_are_as_the_oracle_says(case, name):
     assert_as_the_oracle_says(case[name], DIRECTED[name])
 
@@ -497,9 +465,7 @@ def test_O5_a_read_without_position_is_below_every_truncate(spark):
     rows = frame(spark, [[*changes, change("T", None, 3, row=8), change("U", 2, 6, row=9)]])
     from pyspark.sql import functions as F
 
-    nulled = rows.withColumn(
-        "_cdc_sequence", F.when(F.col("_cdc_sequence.lsn").isNotNull(), F.col("_cdc_sequence"))
-    )
+    nulled = rows.withColumn("_cdc_sequence", F.when(F.col("_cdc_sequence.lsn").isNotNull(), F.col("_cdc_sequence")))
     found = {row._cdc_row: row for row in resolve(nulled).rows.collect()}
     assert found[2].origin == found[3].origin == "insert"
     assert found[0].origin == "known_insert"
@@ -519,9 +485,7 @@ def chain(spark, length):
         F.when(place == 0, "I").otherwise("U").alias("_cdc_op"),
         key(place).alias("_cdc_key"),
         key(place - 1).alias("_cdc_key_before"),
-        F.struct(F.lit(0).alias("history"), place.alias("lsn"), F.lit(0).cast("bigint").alias("place")).alias(
-            "_cdc_sequence"
-        ),
+        F.struct(F.lit(0).alias("history"), place.alias("lsn"), F.lit(0).cast("bigint").alias("place")).alias("_cdc_sequence"),
         F.lit(None).cast("bigint").alias("_cdc_ordinal"),
         F.lit(None).cast("string").alias("_cdc_transaction"),
         (F.lit(99) - place % 7).alias("_cdc_batch_id"),
@@ -548,9 +512,7 @@ def test_O2_ids_of_entities_do_not_depend_on_arrival(spark):
         found = resolved(spark, [shuffled])[1][0]
         return {(*row._cdc_sequence, row._cdc_ordinal): row.entity for row in found.rows.values()}
 
-    once = next(
-        example for example in drawn(histories(styles=("ordinal",)), 20) if "late" in example.features
-    )
+    once = next(example for example in drawn(histories(styles=("ordinal",)), 20) if "late" in example.features)
     in_order = [{**each, "batch": 0, "set": 0, "row": row} for row, each in enumerate(once.changes)]
     assert ids(oracle.without_duplicates(once.delivered)) == ids(in_order)
 

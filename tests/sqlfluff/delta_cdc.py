@@ -15,8 +15,10 @@ FOLDER = Path(__file__).parents[2] / "macros"
 def _stub(macro: jinja2.nodes.Macro) -> Callable[..., str]:
     defaults = [Parameter.empty] * (len(macro.args) - len(macro.defaults)) + [None] * len(macro.defaults)
     signature = Signature(
-        [Parameter(each.name, Parameter.POSITIONAL_OR_KEYWORD, default=default)
-         for each, default in zip(macro.args, defaults, strict=True)]
+        [
+            Parameter(each.name, Parameter.POSITIONAL_OR_KEYWORD, default=default)
+            for each, default in zip(macro.args, defaults, strict=True)
+        ]
     )
 
     def call(*args: object, **kwargs: object) -> str:

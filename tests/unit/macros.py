@@ -63,12 +63,20 @@ def load(made: Mapping[str, Callable[..., Any]] = MappingProxyType({}), **contex
         if not hasattr(adapter, name):
             setattr(adapter, name, lambda *_: None)
     environment.globals.update(
-        {"return": _return, "modules": SimpleNamespace(re=re, datetime=datetime),
-         "fromjson": json.loads, "tojson": json.dumps, "execute": True,
-         "delta_cdc": namespace, "env_var": lambda name, default: default,
-         "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
-         "target": {"method": "session"}, "project_name": "user_project",
-         "exceptions": SimpleNamespace(raise_compiler_error=_refuse), **context}
+        {
+            "return": _return,
+            "modules": SimpleNamespace(re=re, datetime=datetime),
+            "fromjson": json.loads,
+            "tojson": json.dumps,
+            "execute": True,
+            "delta_cdc": namespace,
+            "env_var": lambda name, default: default,
+            "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
+            "target": {"method": "session"},
+            "project_name": "user_project",
+            "exceptions": SimpleNamespace(raise_compiler_error=_refuse),
+            **context,
+        }
     )
     macros: dict[str, Callable[..., Any]] = {}
     environment.globals["context"] = {"delta_cdc": macros}
@@ -97,8 +105,13 @@ def load_adapter(**context: Any) -> Mapping[str, Callable[..., Any]]:
     names = [re.match(r"\{%-? macro (\w+)", text)[1] for text in texts]  # type: ignore[index]
     environment.globals.update({name: partial(lambda of, *args, **kwargs: macros[of](*args, **kwargs), name) for name in names})
     environment.globals.update(
-        {"return": _return, "modules": SimpleNamespace(re=re), "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
-         "exceptions": SimpleNamespace(raise_compiler_error=_refuse), **context}
+        {
+            "return": _return,
+            "modules": SimpleNamespace(re=re),
+            "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
+            "exceptions": SimpleNamespace(raise_compiler_error=_refuse),
+            **context,
+        }
     )
     for name, text in zip(names, texts, strict=True):  # each alone: what it calls is to be a callable of ours
         macros[name] = _callable_of(getattr(environment.from_string(text).module, name))

@@ -39,8 +39,12 @@ def statements_of(macro: str, *arguments: Any, config: Config, answers: dict[str
         return ""
 
     load_adapter(
-        config=config, run_query=run_query, statement=statement, adapter=SimpleNamespace(quote=lambda name: f"`{name}`"),
-        validate_doc_columns=lambda relation, told, there: told, **context,
+        config=config,
+        run_query=run_query,
+        statement=statement,
+        adapter=SimpleNamespace(quote=lambda name: f"`{name}`"),
+        validate_doc_columns=lambda relation, told, there: told,
+        **context,
     )[macro](*arguments)
     return done
 
@@ -65,7 +69,8 @@ def test_a_snapshot_knows_a_column_whatever_the_case_of_its_name(asked: Any, wan
     """It was new in every run, and every row a new version."""
     there = [SparkdeltaColumn(column=name, dtype="int") for name in ("Amount", "a b", "dbt_scd_id")]
     adapter = SimpleNamespace(
-        get_relation=lambda **_: "s.t", get_columns_in_relation=lambda _: there,
+        get_relation=lambda **_: "s.t",
+        get_columns_in_relation=lambda _: there,
         columns_within=lambda columns, others: SparkdeltaAdapter.columns_within(None, columns, others),  # type: ignore[arg-type]
     )
     queries = {"select 1": ["amount", "A B"], "select amount, word from (\nselect 1\n) subq": ["amount", "word"]}
@@ -159,9 +164,13 @@ def test_a_view_that_is_kept_has_the_descriptions_of_its_model(
     there = [
         ("customerId", "int", "the key"), ("n", "int", None), ("", "", ""), ("# Detailed", "", ""), ("Comment", "a view", ""),
     ]  # fmt: skip
-    model = SimpleNamespace(description=description, columns={
-        name: SimpleNamespace(name=name, description=text) for name, text in (("customerid", column), ("n", ""), ("gone", "x"))
-    })
+    model = SimpleNamespace(
+        description=description,
+        columns={
+            name: SimpleNamespace(name=name, description=text)
+            for name, text in (("customerid", column), ("n", ""), ("gone", "x"))
+        },
+    )
     relation_docs, column_docs = persist
     config = SimpleNamespace(persist_relation_docs=lambda: relation_docs, persist_column_docs=lambda: column_docs)
     macros = load_adapter(config=config, run_query=lambda _: there)
@@ -220,8 +229,11 @@ def altered(there: dict[str, str], *of_the_model: dict[str, Any], **of_columns: 
     columns = {name: {"name": name, "constraints": given} for name, given in of_columns.items()}
     properties = [("delta.minReaderVersion", "1"), *((f"delta.constraints.{name}", check) for name, check in there.items())]
     return statements_of(
-        "sparkdelta__persist_constraints", "s.t", {"constraints": of_the_model, "columns": columns},
-        config=Config(contract=SimpleNamespace(enforced=True)), answers={"show tblproperties": properties},
+        "sparkdelta__persist_constraints",
+        "s.t",
+        {"constraints": of_the_model, "columns": columns},
+        config=Config(contract=SimpleNamespace(enforced=True)),
+        answers={"show tblproperties": properties},
         exceptions=SimpleNamespace(warn=WARNED.append, raise_compiler_error=refuse),
     )
 

@@ -86,18 +86,31 @@ def result(value: float) -> dict[str, Any]:
     return {
         "tables": [{"head": ["rows", "wall, s"], "rows": [["1,000", [2.0, 1.0, 4.5]], ["2,000", 3]]}],
         "targets": [{"what": "B1 to (a)", "value": value, "most": 1.3}],
-        "plots": [{"title": "a & b", "x": "rows", "y": "s", "log": True, "lines": {"wall": [[1000, 2.0], [2000, 3]]}},
-                  {"title": "whole runs", "x": "s", "bars": {"delta_cdc": 2.0, "(a) <loop>": 1}}],
+        "plots": [
+            {"title": "a & b", "x": "rows", "y": "s", "log": True, "lines": {"wall": [[1000, 2.0], [2000, 3]]}},
+            {"title": "whole runs", "x": "s", "bars": {"delta_cdc": 2.0, "(a) <loop>": 1}},
+        ],
         "compared": "All were equal.",
     }
 
 
 def entry(value: float, disturbed: bool = False) -> dict[str, Any]:
     return {
-        "command": "make bench ONLY=B1", "size": "small", "about": "B1: whole runs\n\nWhat is measured.\n", "at": "2026-01-01",
-        "commit": "0" * 40, "uncommitted_changes": False, "versions": {"pyspark": "4.2.0"},
-        "machine": {"cpu": "some", "cores": 2, "memory_gb": 8.0, "kernel": "6"}, "sizes": {"rows": [1000, 2000], "kind": "json"},
-        "seed": 1, "seconds": 90, "peak_mb": 5000, "other_cpu_seconds": 1, "disturbed": disturbed, "result": result(value),
+        "command": "make bench ONLY=B1",
+        "size": "small",
+        "about": "B1: whole runs\n\nWhat is measured.\n",
+        "at": "2026-01-01",
+        "commit": "0" * 40,
+        "uncommitted_changes": False,
+        "versions": {"pyspark": "4.2.0"},
+        "machine": {"cpu": "some", "cores": 2, "memory_gb": 8.0, "kernel": "6"},
+        "sizes": {"rows": [1000, 2000], "kind": "json"},
+        "seed": 1,
+        "seconds": 90,
+        "peak_mb": 5000,
+        "other_cpu_seconds": 1,
+        "disturbed": disturbed,
+        "result": result(value),
     }
 
 

@@ -75,17 +75,13 @@ def test_validate_tells_of_a_folder_that_it_may_not_look_into(tmp_path: Path, mo
 
 
 def test_validate_shows_every_problem_on_a_line_of_stderr(tmp_path: Path) -> None:
-    long = source(
-        tables={"invoice": {"keyz": ["id"], "sequence_by": ["seq"]}, "b": TABLE | {"keys": ["[red]x"]}}
-    )
+    long = source(tables={"invoice": {"keyz": ["id"], "sequence_by": ["seq"]}, "b": TABLE | {"keys": ["[red]x"]}})
     result = run("validate", "--project-dir", project(tmp_path, long))
     assert result.exit_code == 2
     assert result.stdout == ""
     lines = result.stderr.splitlines()
     assert len(lines) == 3
-    assert lines[0].startswith(
-        "feed shop, table invoice: setting `keyz` is not known. Did you mean `keys`? (models/"
-    )
+    assert lines[0].startswith("feed shop, table invoice: setting `keyz` is not known. Did you mean `keys`? (models/")
     assert "`keys` names `[red]x`" in lines[1]
     assert lines[2] == "2 problems found, nothing was run."
 

@@ -159,7 +159,6 @@ def test_P1_a_field_of_a_struct_keeps_what_was_last_said_of_it() -> None:
     sql = folded("`s`", struct, "unsaid", "life")
     nothing = "`s`.`a` is null and `s`.`in`.`b c` is null"
 
-
     def last(value: str, nothing: str) -> str:
         return f"last_value(if((unsaid or (_cdc_op = 'U' and {nothing})), null, struct({value} as value)), true) over life.value"
 

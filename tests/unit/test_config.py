@@ -192,9 +192,7 @@ def test_published_columns(tmp_path: Path) -> None:
         "few": TABLE | {"columns": ["id", "created"]},
         "less": TABLE | {"except_columns": ["created"], "operation": "op"},
     }
-    published = {
-        t.name: [c.name for c in t.published_columns] for t in loaded(tmp_path, source(tables=tables)).tables
-    }
+    published = {t.name: [c.name for c in t.published_columns] for t in loaded(tmp_path, source(tables=tables)).tables}
     assert published == {
         "all": ["id", "seq", "created", "total amount"],
         "few": ["id", "created"],
@@ -256,8 +254,7 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ({"insert_only": "yes"}, "`insert_only` is 'yes'. It takes true or false."),
         (
             {"apply": "replace_partition", "partition_by": ["created"]},
-            "`apply` is 'replace_partition'. It takes `merge` or `replace_partitions`. "
-            "Did you mean `replace_partitions`?",
+            "`apply` is 'replace_partition'. It takes `merge` or `replace_partitions`. Did you mean `replace_partitions`?",
         ),
         ({"sequence_by": []}, "`sequence_by` is missing. Give the columns that order the source's changes"),
         ({"sequence_by": ["sek"]}, "`sequence_by` names `sek`, which is no column. Did you mean `seq`?"),
@@ -404,10 +401,14 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ({"keyless": "append"}, "`keyless` is append, and `keys` are given. Take one of them out."),
         ({"keyless": "multiset"}, "`keyless` is multiset, and `keys` are given. Take one of them out."),
         ({"surrogate": "hash"}, "`surrogate` is for a table without a key. Say `keyless: append`"),
-        ({"keys": [], "keyless": "multiset", "columns": ["x"], "expressions": {"x": "upper(op)"}},
-         "`keyless` is multiset, by which rows are their values, and final has none of these"),
-        ({"keys": [], "keyless": "append", "surrogate": "hash", "columns": ["id"], "deleted_when": "id < 0"},
-         "`surrogate` is hash, by which rows are their values, and final has none of these"),
+        (
+            {"keys": [], "keyless": "multiset", "columns": ["x"], "expressions": {"x": "upper(op)"}},
+            "`keyless` is multiset, by which rows are their values, and final has none of these",
+        ),
+        (
+            {"keys": [], "keyless": "append", "surrogate": "hash", "columns": ["id"], "deleted_when": "id < 0"},
+            "`surrogate` is hash, by which rows are their values, and final has none of these",
+        ),
         ({"keys": [], "keyless": "multiset", "track_columns": ["op"]}, "has no meaning with `keyless: multiset`"),
         ({"never_store": ["op"], "mask": {"op": "1"}}, "`mask` names `op`, which `never_store` keeps out."),
         ({"never_store": ["ID"]}, "`keys` names `id`, which `never_store` keeps out."),
@@ -464,12 +465,27 @@ def test_Q5_a_mistake_in_a_table(tmp_path: Path, settings: dict[str, Any], expec
 @pytest.mark.parametrize(
     ("expression", "found"),
     [
-        ("year(created)", None), ("Year (`created`)", None), ("cast(op as date)", "op"), ("cast(d as date)", None),
-        ("date(d)", None), ("extract(month from d)", None), ("date_format(d, 'op')", None), ('date_format(d, "op")', None),
-        ("a div `op`", "op"), ("month + 1", "month"), ("extract(month from op)", "op"), ("opp", None),
-        ("ts::date", None), ("op :: date", "op"), ("address.month", None),
-        ("d + interval 1 month", None), ("d - Interval '1-2' year to month", None), ("d + interval op month", "month"),
-        ("timestampadd(month, 1, d)", None), ("timestampdiff(year, op, d)", "op"), ("d - interval -1 day * op", "op"),
+        ("year(created)", None),
+        ("Year (`created`)", None),
+        ("cast(op as date)", "op"),
+        ("cast(d as date)", None),
+        ("date(d)", None),
+        ("extract(month from d)", None),
+        ("date_format(d, 'op')", None),
+        ('date_format(d, "op")', None),
+        ("a div `op`", "op"),
+        ("month + 1", "month"),
+        ("extract(month from op)", "op"),
+        ("opp", None),
+        ("ts::date", None),
+        ("op :: date", "op"),
+        ("address.month", None),
+        ("d + interval 1 month", None),
+        ("d - Interval '1-2' year to month", None),
+        ("d + interval op month", "month"),
+        ("timestampadd(month, 1, d)", None),
+        ("timestampdiff(year, op, d)", "op"),
+        ("d - interval -1 day * op", "op"),
     ],
 )
 def test_E7_the_columns_that_an_expression_names(expression: str, found: str | None) -> None:
@@ -529,7 +545,7 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
         ({"keep_versions_days": 10**23}, "It takes a whole number of days, 1 or more (36500 at most), e.g. 14."),
         ({"test_buckets": 10**23}, "It takes a whole number of buckets, 1 or more (36500 at most), e.g. 7."),
         ({"start_from": 20260101}, "`start_from` is 20260101. It takes a name or a path, as text (quote it"),
-        ({"file_format": "delta", "start_from": "118"}, "Give the name of one: \"00000000000000000118.json\"."),
+        ({"file_format": "delta", "start_from": "118"}, 'Give the name of one: "00000000000000000118.json".'),
         ({"file_format": "delta", "start_from": "2026-11-27"}, "`start_from` is '2026-11-27', above or below all commits of the"),
         ({"expect_contiguous": "no"}, "`expect_contiguous` is 'no'. It takes true or false."),
         ({"sub_folders": True, "unit": "folder"}, "`sub_folders` is for change sets that are files. Take it out."),
@@ -645,8 +661,9 @@ def test_two_equal_mistakes_of_one_table_are_those_of_one_table(tmp_path: Path) 
 
 def test_copies_of_a_table_are_compared_by_its_keys(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, source(feed=FEED | {"format": "snapshots"}, tables={"t": {}}))
-    assert problem.endswith("`keys` is missing. Give the columns that identify a row, e.g. [id]: the copies of a table are "
-                            "compared by them.")
+    assert problem.endswith(
+        "`keys` is missing. Give the columns that identify a row, e.g. [id]: the copies of a table are compared by them."
+    )
 
 
 def test_fields_may_be_parted_by_a_tab_or_a_blank(tmp_path: Path) -> None:
@@ -708,7 +725,8 @@ def test_none_is_a_default_of_a_variable(tmp_path: Path) -> None:
 def test_what_is_landed_may_hold_variables_of_the_environment(tmp_path: Path) -> None:
     landed = {"format": "debezium", "location": "landing", "file_format": "delta"}
     jaas = {
-        "kafka.sasl.jaas.config": 'org.x.Module required password="${PASSWORD}";', "maxOffsetsPerTrigger": 5,
+        "kafka.sasl.jaas.config": 'org.x.Module required password="${PASSWORD}";',
+        "maxOffsetsPerTrigger": 5,
         "kafka.sasl.oauthbearer.token.endpoint.url": "https://x",
     }
     for named in ({"kafka": KAFKA | {"options": jaas}}, {"jdbc": JDBC | {"url": "jdbc:x://h?password=${P}"}}):
@@ -771,10 +789,7 @@ def test_csv_without_a_header_does_not_mix_tables(tmp_path: Path) -> None:
 def test_a_location_is_a_folder(tmp_path: Path) -> None:
     (tmp_path / "landing").touch()
     (problem,) = problems(tmp_path, source(feed={"format": "wal2json_v2", "location": "landing"}))
-    assert (
-        problem
-        == "feed shop: `location` is 'landing', a file. It takes the folder that holds the change sets."
-    )
+    assert problem == "feed shop: `location` is 'landing', a file. It takes the folder that holds the change sets."
 
 
 @pytest.mark.parametrize("setting", [{"operation": "op"}, {"old_keys": {"id": "old_id"}}])
@@ -879,9 +894,7 @@ def test_Q5_a_mistake_in_a_column(tmp_path: Path, column: Any, expected: str) ->
 
 def test_columns_must_be_listed(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, source(columns=[]))
-    assert problem.endswith(
-        "it has no columns. List them under `columns:`, each with `name` and `data_type`."
-    )
+    assert problem.endswith("it has no columns. List them under `columns:`, each with `name` and `data_type`.")
 
 
 def test_column_names_may_hold_anything_else(tmp_path: Path) -> None:
@@ -895,8 +908,7 @@ def test_column_names_may_hold_anything_else(tmp_path: Path) -> None:
 def test_names_of_feeds_and_tables(tmp_path: Path) -> None:
     found = problems(tmp_path, source("my shop", tables={"in.voice": TABLE}))
     assert found == [
-        "feed my shop: a feed's name is made of letters, digits and underscores, not beginning with a digit; "
-        "`my shop` is not.",
+        "feed my shop: a feed's name is made of letters, digits and underscores, not beginning with a digit; `my shop` is not.",
         "feed my shop, table in.voice: a table's name is made of letters, digits and underscores; "
         "`in.voice` is not. Choose one, and give the name in the feed as `source_table`.",
     ]
@@ -916,10 +928,7 @@ def test_the_identifier_of_a_table_is_not_what_a_feed_calls_it(tmp_path: Path) -
 
 def test_a_table_or_feed_listed_twice(tmp_path: Path) -> None:
     feed = source(tables={"invoice": TABLE, "Invoice": TABLE})
-    assert (
-        "feed shop, table Invoice: the table is listed twice (names that differ only in case"
-        in problems(tmp_path, feed)[0]
-    )
+    assert "feed shop, table Invoice: the table is listed twice (names that differ only in case" in problems(tmp_path, feed)[0]
     other = source("SHOP", tables={"other": TABLE})
     (problem,) = problems(tmp_path, source(), other)
     assert problem == "feed SHOP: the feed is already in models/shop/_sources.yml. Give each feed one source."
@@ -931,9 +940,7 @@ def test_final_tables_of_one_name(tmp_path: Path) -> None:
         "feed b, table invoice: its model final_invoice is also a model of feed a, table invoice. "
         "Give one of them another `final_name`, e.g. final_b_invoice."
     )
-    assert loaded(
-        tmp_path, source("a"), source("b", tables={"invoice": TABLE | {"final_name": "final_b_invoice"}})
-    )
+    assert loaded(tmp_path, source("a"), source("b", tables={"invoice": TABLE | {"final_name": "final_b_invoice"}}))
 
 
 def test_a_name_without_schema_beside_another_tables_full_name(tmp_path: Path) -> None:
@@ -986,18 +993,12 @@ def test_settings_given_twice(tmp_path: Path) -> None:
     both = source()
     both["meta"] = {"cdc": FEED}
     (problem,) = problems(tmp_path, both)
-    assert (
-        problem == "feed shop: `cdc` is given twice, under `meta` and under `config: meta`. Keep the second."
-    )
+    assert problem == "feed shop: `cdc` is given twice, under `meta` and under `config: meta`. Keep the second."
 
     project(tmp_path, source())
     file = tmp_path / "models" / "shop" / "_sources.yml"
-    file.write_text(
-        file.read_text().replace("        format: rows\n", "        format: rows\n        format: debezium\n")
-    )
-    with pytest.raises(
-        ConfigError, match=r"feed shop: `format` is given twice\. Keep one\. \(models/shop/_sources.yml:8\)"
-    ):
+    file.write_text(file.read_text().replace("        format: rows\n", "        format: rows\n        format: debezium\n"))
+    with pytest.raises(ConfigError, match=r"feed shop: `format` is given twice\. Keep one\. \(models/shop/_sources.yml:8\)"):
         load_project(tmp_path)
 
 
@@ -1057,10 +1058,18 @@ def test_what_yml_reads_otherwise_than_it_was_meant(tmp_path: Path, setting: str
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("compact", "compact_after_days"), ("retention", "keep_versions_days"), ("order_column", "sequence_by"),
-        ("key_columns", "keys"), ("append_only", "insert_only"), ("op_column", "operation"), ("table_name", "source_table"),
-        ("apply_as_truncates", "truncated_when"), ("track_history_except_column_list", "track_columns"), ("merge_key", "keys"),
-        ("hard_deletes", "delete_mode"), ("cursor_path", "sequence_by"),
+        ("compact", "compact_after_days"),
+        ("retention", "keep_versions_days"),
+        ("order_column", "sequence_by"),
+        ("key_columns", "keys"),
+        ("append_only", "insert_only"),
+        ("op_column", "operation"),
+        ("table_name", "source_table"),
+        ("apply_as_truncates", "truncated_when"),
+        ("track_history_except_column_list", "track_columns"),
+        ("merge_key", "keys"),
+        ("hard_deletes", "delete_mode"),
+        ("cursor_path", "sequence_by"),
     ],
 )
 def test_a_setting_by_the_name_that_others_give_it(tmp_path: Path, name: str, meant: str) -> None:
@@ -1117,7 +1126,7 @@ def test_what_a_column_says_twice(tmp_path: Path) -> None:
         ("sources:\n  - name: @a\n", r"A text that begins with it wants quotes\. \(models/shop/_sources.yml:2\)"),
         ("---\nsources: []\n---\n", r"A file holds one document: take out the `---` between them\. \(.*_sources.yml:3\)"),
         (
-            "sources:\n  - {location: \"{table}\", ready: 2026-02-30}\n",
+            'sources:\n  - {location: "{table}", ready: 2026-02-30}\n',
             r"day is out of range for month: 2026-02-30\. Quote it, if it is text\. \(models/shop/_sources.yml:2\)",
         ),
         ("sources:\n  - {name: a: b}\n", r"this is not valid yml: .* \(models/shop/_sources.yml:2\)"),
@@ -1437,8 +1446,8 @@ def test_E7_a_column_never_to_store_that_is_misspelled(tmp_path: Path) -> None:
         ({"sequence_by": ["id", "ID"]}, "`sequence_by` names `ID` twice"),
         ({"sequence_by": ["id desc"]}, "write an expression that rises with time"),
         ({"sequence_by": ["id, seq"]}, "Write each by itself: [id, seq]"),
-        ({"sequence_by": ["coalesce(seq", "0)", "id"]}, '`sequence_by` has `coalesce(seq, 0)` in parts, for between brackets'),
-        ({"partition_by": ["trunc(created", "'month') as m"]}, 'Put it in quotes: ["trunc(created, \'month\') as m"].'),
+        ({"sequence_by": ["coalesce(seq", "0)", "id"]}, "`sequence_by` has `coalesce(seq, 0)` in parts, for between brackets"),
+        ({"partition_by": ["trunc(created", "'month') as m"]}, "Put it in quotes: [\"trunc(created, 'month') as m\"]."),
         ({"partition_by": ["created as _CDC_is_gone"]}, "makes a column `_CDC_is_gone`: names that begin with _cdc_ are taken."),
         ({"created_at": "_CDC_is_deleted"}, "`created_at` is '_CDC_is_deleted'. It takes a name of letters"),
         ({"partition_by": ["id, created"]}, "has `id, created` as one expression. Write each by itself: [id, created]."),
@@ -1484,8 +1493,11 @@ def test_a_comma_in_the_wrong_place_is_one_mistake(tmp_path: Path, settings: dic
 @pytest.mark.parametrize(
     "settings",
     [
-        {"deleted_when": "op in ('D', 'it\\'s, gone')"}, {"deleted_when": "op = 'it\\'s, gone'"},
-        {"deleted_when": "op = 'D' /* X, Y */"}, {"expressions": {"both": "id, op"}}, {"partition_by": ["concat(op, ',') as o"]},
+        {"deleted_when": "op in ('D', 'it\\'s, gone')"},
+        {"deleted_when": "op = 'it\\'s, gone'"},
+        {"deleted_when": "op = 'D' /* X, Y */"},
+        {"expressions": {"both": "id, op"}},
+        {"partition_by": ["concat(op, ',') as o"]},
     ],
 )
 def test_commas_that_part_nothing(tmp_path: Path, settings: dict[str, Any]) -> None:
@@ -1677,11 +1689,25 @@ def test_templates_make_values_as_dbt_does(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("text", "better"),
     [
-        ("datetime2", "timestamp"), ("number(10)", "decimal(10,0)"), ("NUMBER(12, 2)", "decimal(12,2)"), ("longtext", "string"),
-        ("double precision", "double"), ("timestamp(3) with time zone", "timestamp"), ("timestamp(6)", "timestamp"),
-        ("varchar(max)", "string"), ("character varying(20)", "string"), ("bigint unsigned", "decimal(20,0)"),
-        ("float64", "double"), ("Float32", "float"), ("int(11)", "int"), ("tinyint(1)", "tinyint"), ("double(10, 2)", "double"),
-        ("float(24)", "float"), ("float(53)", "double"), ("float(7,4)", "float"), ("string(20)", "string"),
+        ("datetime2", "timestamp"),
+        ("number(10)", "decimal(10,0)"),
+        ("NUMBER(12, 2)", "decimal(12,2)"),
+        ("longtext", "string"),
+        ("double precision", "double"),
+        ("timestamp(3) with time zone", "timestamp"),
+        ("timestamp(6)", "timestamp"),
+        ("varchar(max)", "string"),
+        ("character varying(20)", "string"),
+        ("bigint unsigned", "decimal(20,0)"),
+        ("float64", "double"),
+        ("Float32", "float"),
+        ("int(11)", "int"),
+        ("tinyint(1)", "tinyint"),
+        ("double(10, 2)", "double"),
+        ("float(24)", "float"),
+        ("float(53)", "double"),
+        ("float(7,4)", "float"),
+        ("string(20)", "string"),
     ],
 )
 def test_types_of_other_databases(text: str, better: str) -> None:

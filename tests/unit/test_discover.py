@@ -166,8 +166,12 @@ def test_a_decimal_without_limits_is_text() -> None:
 
 def test_a_column_of_few_or_no_decimal_places_is_a_decimal() -> None:
     """Oracle's NUMBER(3,5) holds hundredths of thousandths, NUMBER(5,-2) hundreds."""
-    assert source_types.connect_type({"name": "org.apache.kafka.connect.data.Decimal",
-                                   "parameters": {"scale": "5", "connect.decimal.precision": "3"}}) == "decimal(5,5)"
+    assert (
+        source_types.connect_type(
+            {"name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "5", "connect.decimal.precision": "3"}}
+        )
+        == "decimal(5,5)"
+    )
     assert source_types.postgres_type("numeric(5,-2)") == "decimal(7,0)"
     assert source_types.mysql_type("decimal(65,30)") == "string"
 
@@ -526,7 +530,12 @@ def test_init_proposes_names_of_finals_that_no_other_model_has(new_project):
     assert init(new_project, "two", "wal2json_v2").exit_code == 0
     finals = sorted(path.name for path in new_project.rglob("final_*.sql"))
     assert finals == [
-        "final_a.sql", "final_c.sql", "final_one_b.sql", "final_two_a.sql", "final_two_b.sql", "final_two_c.sql",
+        "final_a.sql",
+        "final_c.sql",
+        "final_one_b.sql",
+        "final_two_a.sql",
+        "final_two_b.sql",
+        "final_two_c.sql",
         "final_two_c_2.sql",
     ]
     assert "2 feeds, 6 tables: no problems" in CliRunner().invoke(main, ["validate", "--project-dir", str(new_project)]).output
@@ -735,8 +744,10 @@ def test_init_does_not_take_folders_of_change_sets_for_those_of_tables(new_proje
 @pytest.mark.parametrize(
     ("days", "marker", "setting"),
     [
-        (["2026-11-27"], False, {"sub_folders": True}), (["20261127", "20261128"], False, {"sub_folders": True}),
-        (["dt=2026-11-27"], True, {"unit": "folder"}), (["hour=09", "hour=10"], True, {"unit": "folder"}),
+        (["2026-11-27"], False, {"sub_folders": True}),
+        (["20261127", "20261128"], False, {"sub_folders": True}),
+        (["dt=2026-11-27"], True, {"unit": "folder"}),
+        (["hour=09", "hour=10"], True, {"unit": "folder"}),
     ],
 )
 def test_init_does_not_take_folders_of_a_time_for_those_of_tables(new_project, days, marker, setting):
@@ -768,7 +779,7 @@ def test_S10_init_takes_no_part_of_a_whole_copy_for_one(new_project, files, sett
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("1.jsonl", "{\"a\": \"\xfc\"}\n".encode("latin-1")), ("1.gz", b"plain"), ("1.gz", gzip.compress(b'{"a": 1}\n' * 99)[:-12])],
+    [("1.jsonl", '{"a": "\xfc"}\n'.encode("latin-1")), ("1.gz", b"plain"), ("1.gz", gzip.compress(b'{"a": 1}\n' * 99)[:-12])],
     # by name: gzip writes the time, and pytest's processes must collect the same tests
     ids=["latin-1", "not gzip", "cut gzip"],
 )
@@ -914,7 +925,9 @@ def test_a_decimal_leaves_room():
 @pytest.mark.parametrize(
     ("message", "message_format", "given"),
     [
-        (DEBEZIUM, "debezium", "wal2json_v2"), (MAXWELL, "maxwell", "canal"), (CANAL, "canal", "maxwell"),
+        (DEBEZIUM, "debezium", "wal2json_v2"),
+        (MAXWELL, "maxwell", "canal"),
+        (CANAL, "canal", "maxwell"),
         ({"table": "O.T", "op_type": "I", "after": {"ID": 1}, "pos": "1"}, "goldengate", "maxwell"),
         ({"__$operation": 4, "__$start_lsn": "0x01", "id": 1}, "sqlserver_ct", "debezium"),
     ],
@@ -1151,7 +1164,7 @@ def test_init_takes_settings_from_a_csv_file_with_a_row_a_table(new_project):
     sheet = new_project / "tables.csv"
     sheet.write_text(
         "table,keys,sequence_by,partition_by,insert_only,operation,max_errors\n"
-        "invoice,id,\"at, pos\",\"date_trunc('month', day) as month\",,op,0.1\n"
+        'invoice,id,"at, pos","date_trunc(\'month\', day) as month",,op,0.1\n'
         "event,,at,,true,,\n"
     )
     done = init(new_project, "f", "rows", "landing", "--from-csv", str(sheet))
@@ -1159,7 +1172,10 @@ def test_init_takes_settings_from_a_csv_file_with_a_row_a_table(new_project):
     assert f"not in {sheet}, so not configured: scratch" in done.output
     event, invoice = yaml.safe_load((new_project / "models/f/_sources.yml").read_text())["sources"][0]["tables"]
     assert invoice["config"]["meta"]["cdc"] == {
-        "keys": ["id"], "sequence_by": ["at", "pos"], "partition_by": ["date_trunc('month', day) as month"], "operation": "op",
+        "keys": ["id"],
+        "sequence_by": ["at", "pos"],
+        "partition_by": ["date_trunc('month', day) as month"],
+        "operation": "op",
         "max_errors": 0.1,
     }
     assert event["config"]["meta"]["cdc"] == {"sequence_by": ["at"], "insert_only": True}

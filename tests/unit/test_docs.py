@@ -30,6 +30,7 @@ EXAMPLES = [path for path in (ROOT / "python_helpers").rglob("*.py") if ">>>" in
 MODULES = sorted(".".join(path.relative_to(ROOT / "python_helpers").with_suffix("").parts) for path in EXAMPLES)
 PAGES = sorted([*FIRST, *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests/cases").glob("*.md")])
 
+
 def blocks(language: str) -> list[object]:
     found = []
     for page in PAGES:

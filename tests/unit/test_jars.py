@@ -47,7 +47,9 @@ def test_ivy_goes_through_the_proxy_that_pip_goes_through(tmp_path: Path, monkey
     monkeypatch.setenv("NO_PROXY", "localhost, .corp")
     options = fetched(tmp_path, monkeypatch, jar(tmp_path / "ivy").as_uri())["conf"]["spark.driver.extraJavaOptions"]
     assert options.split() == [
-        "-Dhttps.proxyHost=proxy.corp", "-Dhttps.proxyPort=3128", "-Dhttp.nonProxyHosts=localhost|127.*|*.localhost|corp|*.corp",
+        "-Dhttps.proxyHost=proxy.corp",
+        "-Dhttps.proxyPort=3128",
+        "-Dhttp.nonProxyHosts=localhost|127.*|*.localhost|corp|*.corp",
     ]
 
 

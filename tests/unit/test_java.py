@@ -106,10 +106,15 @@ def test_no_secret_is_on_the_command_line_where_any_user_can_read_it(tmp_path: P
     monkeypatch.setattr(pyspark.java_gateway, "launch_gateway", lambda conf, _: told.update(java=dict(conf.getAll())))
     monkeypatch.setattr(pyspark, "SparkContext", lambda conf, **_: told.update(spark=dict(conf.getAll())))
     open_ = {"spark.master": "local[1]", "spark.hadoop.javax.jdo.option.ConnectionUserName": "shop"}
-    secret = {"spark.hadoop.javax.jdo.option.ConnectionPassword": "a", "spark.hadoop.fs.s3a.secret.key": "b",
-              "spark.hadoop.fs.s3a.access.key": "c", "spark.authenticate.secret": "d", "spark.hadoop.fs.s3a.session.token": "e",
-              "spark.hadoop.fs.azure.account.key.shop.dfs.core.windows.net": "f",
-              "spark.hadoop.fs.gs.auth.service.account.private.key": "g"}
+    secret = {
+        "spark.hadoop.javax.jdo.option.ConnectionPassword": "a",
+        "spark.hadoop.fs.s3a.secret.key": "b",
+        "spark.hadoop.fs.s3a.access.key": "c",
+        "spark.authenticate.secret": "d",
+        "spark.hadoop.fs.s3a.session.token": "e",
+        "spark.hadoop.fs.azure.account.key.shop.dfs.core.windows.net": "f",
+        "spark.hadoop.fs.gs.auth.service.account.private.key": "g",
+    }
     start_java(open_ | secret, tmp_path)
     assert told == {"java": open_, "spark": open_ | secret}
 

@@ -93,13 +93,18 @@ def test_times_of_day_are_read_as_text() -> None:
         return Mock(load=lambda: frame)
 
     session.read.format("jdbc").options = given
-    frame.schema = T.StructType([
-        T.StructField("id", T.IntegerType()), T.StructField("began at", T.TimestampNTZType(), metadata=time_of_day),
-        T.StructField("seen", T.TimestampNTZType()), T.StructField("told", T.StringType(), metadata=time_of_day),
-    ])
+    frame.schema = T.StructType(
+        [
+            T.StructField("id", T.IntegerType()),
+            T.StructField("began at", T.TimestampNTZType(), metadata=time_of_day),
+            T.StructField("seen", T.TimestampNTZType()),
+            T.StructField("told", T.StringType(), metadata=time_of_day),
+        ]
+    )
     database.read(session, {"dbtable": "t", "customSchema": "told string"})
     assert read == [
-        {"dbtable": "t", "customSchema": "told string"}, {"dbtable": "t", "customSchema": "`began at` string, told string"},
+        {"dbtable": "t", "customSchema": "told string"},
+        {"dbtable": "t", "customSchema": "`began at` string, told string"},
     ]
     frame.schema = T.StructType([T.StructField("seen", T.TimestampNTZType())])
     read.clear()
@@ -152,10 +157,13 @@ def test_only_feeds_that_are_landed_can_be(tmp_path: Path) -> None:
         land.landed_feeds(none, ["shop"])
 
 
-@pytest.mark.parametrize(("said", "told"), [
-    (["Runtime Error\n  the metastore is locked", "more"], "the metastore is locked"),
-    ([], "dbt failed and did not say why; see logs/dbt.log"),
-])
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (["Runtime Error\n  the metastore is locked", "more"], "the metastore is locked"),
+        ([], "dbt failed and did not say why; see logs/dbt.log"),
+    ],
+)
 def test_why_nothing_could_be_landed_is_told(said: list[str], told: str) -> None:
     class Dbt(WarmDbt):
         def run(self, *_: Any, complain: Callable[[str], None], **__: Any) -> SimpleNamespace:

@@ -26,12 +26,33 @@ from delta_cdc.project import sequence_name
 
 MACROS = load()
 SETTINGS = {
-    "format": "rows", "operation": "op", "operation_codes": {"remove": "D"}, "old_keys": {"id": "old_id"}, "keys": ["id"],
-    "columns": None, "except_columns": [], "track_columns": None, "sequence_by": ["seq", "a + 1"], "renamed_columns": {},
-    "insert_only": False, "keyless": "none", "key_changes": True, "ordinal": None, "transaction": None, "occurred_at": None,
-    "partition_by": ["region", "year(created) as y", "month(created)"], "deleted_when": None, "truncated_when": None,
+    "format": "rows",
+    "operation": "op",
+    "operation_codes": {"remove": "D"},
+    "old_keys": {"id": "old_id"},
+    "keys": ["id"],
+    "columns": None,
+    "except_columns": [],
+    "track_columns": None,
+    "sequence_by": ["seq", "a + 1"],
+    "renamed_columns": {},
+    "insert_only": False,
+    "keyless": "none",
+    "key_changes": True,
+    "ordinal": None,
+    "transaction": None,
+    "occurred_at": None,
+    "partition_by": ["region", "year(created) as y", "month(created)"],
+    "deleted_when": None,
+    "truncated_when": None,
     "column_types": {
-        "id": "int", "seq": "bigint", "a": "int", "op": "string", "old_id": "int", "region": "string", "created": "date",
+        "id": "int",
+        "seq": "bigint",
+        "a": "int",
+        "op": "string",
+        "old_id": "int",
+        "region": "string",
+        "created": "date",
     },
 }
 
@@ -297,15 +318,23 @@ def test_P1_which_nulls_of_an_update_mean_absent() -> None:
 def test_settings_name_columns_as_the_table_spells_them() -> None:
     given = {"keys": ["ID"], "old_keys": {"Id": "OLD_ID"}, "track_columns": {"except": ["A"]}, "operation": "Op", "columns": None}
     assert MACROS["_as_spelled"](given, SETTINGS["column_types"]) == {
-        "keys": ["id"], "old_keys": {"id": "old_id"}, "track_columns": {"except": ["a"]}, "operation": "op",
+        "keys": ["id"],
+        "old_keys": {"id": "old_id"},
+        "track_columns": {"except": ["a"]},
+        "operation": "op",
     }
 
 
 @pytest.mark.parametrize(
     ("sequence", "noted"),
     [
-        ("lsn:bigint", True), ("at:timestamp,n:decimal(20,0)", True), ("x:double", False), ("a b:int", False),
-        ("p:struct<log:string,offset:decimal(38,0)>,n:int", True), ("p:struct<x:double>", False), ("p:struct<a b:int>", False),
+        ("lsn:bigint", True),
+        ("at:timestamp,n:decimal(20,0)", True),
+        ("x:double", False),
+        ("a b:int", False),
+        ("p:struct<log:string,offset:decimal(38,0)>,n:int", True),
+        ("p:struct<x:double>", False),
+        ("p:struct<a b:int>", False),
     ],
 )
 def test_a_position_is_noted_only_where_its_text_is_exact(sequence: str, noted: bool) -> None:
@@ -466,8 +495,11 @@ def test_K8_events_are_named_by_alternate_keys_only_where_there_are_some() -> No
     assert "nameless" not in MACROS["_staging_ctes"](SETTINGS, "lines_view")
     asked: list[dict] = []
     nameless = [{"found": 1}]
-    macros = load(adapter=SimpleNamespace(
-        create_view_from_python=lambda name, function, given: asked.append(given), query_rows=lambda sql: nameless))
+    macros = load(
+        adapter=SimpleNamespace(
+            create_view_from_python=lambda name, function, given: asked.append(given), query_rows=lambda sql: nameless
+        )
+    )
     named = {**SETTINGS, "feed": "f", "table": "t", "alternate_keys": [["a", "region"], ["seq"]], "past": "s.stg"}
     sql = macros["_staging_ctes"](named, "lines_view")
     assert "from s.stg where _cdc_error is null" in sql
@@ -500,8 +532,14 @@ def feed_table(feed: str, table: str) -> SimpleNamespace:
 def test_H4_as_of_finds_what_final_is_made_from() -> None:
     def model(name: str, *parents: str) -> SimpleNamespace:
         return SimpleNamespace(
-            name=name, alias=name, database=None, schema="s", resource_type="model", relation_name=f"s.{name}",
-            depends_on=SimpleNamespace(nodes=list(parents)))
+            name=name,
+            alias=name,
+            database=None,
+            schema="s",
+            resource_type="model",
+            relation_name=f"s.{name}",
+            depends_on=SimpleNamespace(nodes=list(parents)),
+        )
 
     source = feed_table("shop", "t")
     graph = SimpleNamespace(
@@ -554,7 +592,8 @@ def test_reconcile_refuses_a_key_that_is_a_number_on_one_side_and_a_moment_on_th
     columns = [SimpleNamespace(name="id", dtype="int"), SimpleNamespace(name="at", dtype="timestamp")]
     fakes = {"_staging_table": table, "_final_of": "s.final_t", "_columns_of_final": ["id", "at"], "_live_rows": ""}
     adapter = SimpleNamespace(
-        create_other_view=lambda *_: {"id": "int", "AT": "bigint"}, get_columns_in_relation=lambda _: columns)
+        create_other_view=lambda *_: {"id": "int", "AT": "bigint"}, get_columns_in_relation=lambda _: columns
+    )
     made = giving(fakes) | {"_differences": lambda _, compared, ours, theirs, *__: views.append(theirs) or {}}
     macros = load(made, adapter=adapter, print=lambda _: None)
     said = "table f.t: at, by which its rows are told, is a bigint in export and a timestamp in s.final_t: what the numbers count"
@@ -627,8 +666,11 @@ def test_N2_where_rows_are_only_added_each_row_at_a_key_is_compared(insert_only:
     """Else one of the other side stood for all of them, and a table differed from itself."""
     views: dict[str, str] = {}
     asked: list[str] = []
-    macros = load(adapter=SimpleNamespace(
-        create_kept_view=lambda name, sql: views.update({name: sql}), query_rows=lambda sql: asked.append(sql) or [{}]))
+    macros = load(
+        adapter=SimpleNamespace(
+            create_kept_view=lambda name, sql: views.update({name: sql}), query_rows=lambda sql: asked.append(sql) or [{}]
+        )
+    )
     macros["_differences"]({**SETTINGS, "insert_only": insert_only}, ["a"], "final", "other", 10)
     copy = f"row_number() over (partition by `id` order by {'`a`' if insert_only else '`id`'}) as _cdc_copy"
     sql = " ".join(views["cdc_differing"].split())
@@ -668,8 +710,12 @@ def test_E7_what_is_made_in_place_of_a_column_that_is_no_longer_listed_is_what_o
 
 def test_E2_a_column_is_read_under_all_the_names_that_it_had() -> None:
     types = dict.fromkeys(["id", "a", "b", "c"], "int")
-    settings = {"staged_types": types, "column_types": {"id": "int", "c": "int"}, "renamed_in_staging": {"c": "b"},
-                "renamed_before": {"b": "a", "a": "b"}}  # renamed there and back
+    settings = {
+        "staged_types": types,
+        "column_types": {"id": "int", "c": "int"},
+        "renamed_in_staging": {"c": "b"},
+        "renamed_before": {"b": "a", "a": "b"},
+    }  # renamed there and back
     sql = MACROS["staged_rows"](settings, "s")
     assert "coalesce(`c`, `b`, `a`) as `c`" in sql
     assert "except (_cdc_missing, `c`, `b`, `a`)" in sql
@@ -695,14 +741,18 @@ def test_E1_E2_a_renamed_column_is_as_old_as_the_oldest_of_its_names(
 
 def test_P1_structs_are_filled_by_field_as_long_as_staging_has_them_as_structs() -> None:
     types = {"id": "int", "s": {"type": "struct", "fields": []}, "l": {"type": "array"}, "t": "string"}
-    settings = {**SETTINGS, "ignore_null_updates": True,
-                "column_types": {"id": "int", "s": "string", "l": "string", "t": "struct<a:int>", "new": "STRUCT<a:int>"}}
+    settings = {
+        **SETTINGS,
+        "ignore_null_updates": True,
+        "column_types": {"id": "int", "s": "string", "l": "string", "t": "struct<a:int>", "new": "STRUCT<a:int>"},
+    }
     MACROS["note_columns"](settings, SimpleNamespace(columns=types, properties={}))
     assert settings["filled_by_field"] == ["s", "new"]
 
 
 def test_S1_a_model_has_the_settings_of_the_feed_that_it_reads() -> None:
     """Two feeds may have tables of one name in one schema."""
+
     def source(feed: str) -> SimpleNamespace:
         cdc = {"format": "rows", "location": feed, "keys": ["id"], "sequence_by": ["id"]}
         return SimpleNamespace(
@@ -768,7 +818,14 @@ def test_status_tells_the_newest_moment_as_json_does() -> None:
     moment = datetime.datetime(2026, 1, 2, 3, 4, 5, 6)
     moments = (None, "a", 7, 2.5, Decimal(10**30), Decimal("2.50"), moment.date(), moment)
     assert [told(moment) for moment in moments] == [
-        None, "a", 7, 2.5, 10**30, 2.5, "2026-01-02T00:00:00.000000Z", "2026-01-02T03:04:05.000006Z",
+        None,
+        "a",
+        7,
+        2.5,
+        10**30,
+        2.5,
+        "2026-01-02T00:00:00.000000Z",
+        "2026-01-02T03:04:05.000006Z",
     ]
 
 
@@ -777,7 +834,8 @@ def test_status_takes_no_run_that_failed_for_a_load() -> None:
     made = giving({"_ledger": "ledger", "holds_relation": "cdc_holds", "_runs_relation": "cdc_runs", "_control_relation": "q"})
     made |= {"_loading_tables": lambda: [], "_of_models": lambda sql: asked.append(sql) or []}
     load(
-        made, graph=SimpleNamespace(sources={}),
+        made,
+        graph=SimpleNamespace(sources={}),
         adapter=SimpleNamespace(table_state=lambda relation: {**no_state(), "exists": relation == "cdc_runs"}),
     )["_status"]()
     (sql,) = (each.replace("`", '"') for each in asked)
@@ -804,13 +862,28 @@ def test_Q1_status_knows_of_bad_rows_that_no_run_has_counted_and_takes_none_for_
 
     state = SimpleNamespace(exists=True, batch_id=1, properties={}, columns=["_cdc_occurred_at"], notes={"quarantined": marked})
     view = Relation(schema="s", identifier="q")
-    fakes = {"_ledger": "ledger", "holds_relation": "cdc_holds", "_runs_relation": "cdc_runs", "_control_relation": view,
-             "_loading_tables": [], "_of_models": [], "_cdc_meta": {}, "_table_settings": {"feed": "f", "table": "t"},
-             "_model_of": "stg", "_has_model": True, "_names_in_holds": [], "progress": state, "qualified_folder": "file:/l/t"}
+    fakes = {
+        "_ledger": "ledger",
+        "holds_relation": "cdc_holds",
+        "_runs_relation": "cdc_runs",
+        "_control_relation": view,
+        "_loading_tables": [],
+        "_of_models": [],
+        "_cdc_meta": {},
+        "_table_settings": {"feed": "f", "table": "t"},
+        "_model_of": "stg",
+        "_has_model": True,
+        "_names_in_holds": [],
+        "progress": state,
+        "qualified_folder": "file:/l/t",
+    }
     told = load(
-        giving(fakes), graph=SimpleNamespace(sources={"f.t": SimpleNamespace()}),
+        giving(fakes),
+        graph=SimpleNamespace(sources={"f.t": SimpleNamespace()}),
         adapter=SimpleNamespace(
-            query_rows=rows, get_relation=lambda *_: "q", table_statistics=lambda *_: {"rows": 2, "highest": "2999-01-01"},
+            query_rows=rows,
+            get_relation=lambda *_: "q",
+            table_statistics=lambda *_: {"rows": 2, "highest": "2999-01-01"},
             table_state=lambda relation: {**no_state(), "exists": relation == "cdc_runs"},
         ),
     )["_status"]()
@@ -823,15 +896,21 @@ def test_Q1_status_knows_of_bad_rows_that_no_run_has_counted_and_takes_none_for_
     ("type_", "at", "told"),
     [
         ("timestamp", ("timestamp '2026-01-01 00:00:30'", "timestamp '2026-01-01 00:00:10'"), [20.0, 20.0, 20.0]),
-        ("timestamp", ("timestamp '2026-01-01 00:00:30'", "null"), None), ("bigint", ("30", "10"), None),
+        ("timestamp", ("timestamp '2026-01-01 00:00:30'", "null"), None),
+        ("bigint", ("30", "10"), None),
     ],
 )
 def test_how_late_changes_come_is_told_where_times_tell_it(type_: str, at: tuple[str, str], told: Any) -> None:
     state = SimpleNamespace(columns={"_cdc_occurred_at": type_})
     sql = load(adapter=SimpleNamespace(table_state=lambda _: state))["_lateness"](SimpleNamespace(staging="stg", name="f.t"))
     for ours, duckdb_s in (
-        ("struct(", "row("), ("percentile(", "quantile_cont("), ("array(", "list_value("), ("unix_micros(", "epoch_us("),
-        ("make_dt_interval(0, 0, 0, ", "to_seconds("), ("date_format(", "strftime("), ("yyyy-MM-dd HH:mm:ss", "%Y-%m-%d"),
+        ("struct(", "row("),
+        ("percentile(", "quantile_cont("),
+        ("array(", "list_value("),
+        ("unix_micros(", "epoch_us("),
+        ("make_dt_interval(0, 0, 0, ", "to_seconds("),
+        ("date_format(", "strftime("),
+        ("yyyy-MM-dd HH:mm:ss", "%Y-%m-%d"),
     ):
         sql = sql.replace(ours, duckdb_s)
     with duckdb.connect() as connection:
@@ -870,11 +949,19 @@ def test_H4_E1_as_of_before_a_run_that_brings_staging_its_new_columns() -> None:
     }  # fmt: skip
     staged = dict.fromkeys(["id", "a", "gone", "_cdc_occurred_at"], "integer")
     macros = load(
-        giving({
-            "_parents_of_final": {"source": "f.t", "staging": "s.stg", "staging_table": "s.stg", "keys": None},
-            "_table_settings": settings, "follow_staging": "", "_refuse_below_horizon": "", "_refuse_no_moment": "",
-            "_final_as_of": "", "_final_rows": "", "may_be_held": False, "has_entities": True,
-        }),
+        giving(
+            {
+                "_parents_of_final": {"source": "f.t", "staging": "s.stg", "staging_table": "s.stg", "keys": None},
+                "_table_settings": settings,
+                "follow_staging": "",
+                "_refuse_below_horizon": "",
+                "_refuse_no_moment": "",
+                "_final_as_of": "",
+                "_final_rows": "",
+                "may_be_held": False,
+                "has_entities": True,
+            }
+        ),
         adapter=SimpleNamespace(table_state=lambda _: {"exists": True, "columns": staged, "notes": {}}),
     )
     macros["as_of"]("s.final", "2026-01-01")
@@ -1030,7 +1117,9 @@ def test_S7_what_runs_noted_is_read_once_a_run() -> None:
         {"noted_runs": lambda: asked.append(1) or {"done": {"t": 6}}},
         adapter=SimpleNamespace(
             table_state=lambda _: {**no_state(), "exists": True, "version": 9, "app_id": "t@0", "txn_version": 4},
-            recall=kept.get, remember=kept.__setitem__),
+            recall=kept.get,
+            remember=kept.__setitem__,
+        ),
     )
     for name in ("t", "u", "t"):
         assert macros["progress"](SimpleNamespace(schema="s", identifier=name))["batch_id"] == (6 if name == "t" else 4)
@@ -1046,8 +1135,11 @@ def test_S7_a_run_notes_where_it_found_nothing_and_what_failed() -> None:
         ("a", "success", 5, 0),  # mended, and nothing there up to 5
         ("b", "held", 6, 0),
         ("c", "error", None, 0),
-        ("d", "success", 7, 0), ("d", "success", 7, 2),  # replayed: the table itself knows
-        ("e", "success", 7, 0), ("e", "success", None, 1), ("e", "success", 6, 0),
+        ("d", "success", 7, 0),
+        ("d", "success", 7, 2),  # replayed: the table itself knows
+        ("e", "success", 7, 0),
+        ("e", "success", None, 1),
+        ("e", "success", 6, 0),
     ):
         macros["_note_end"](noted, table, status, batch, written)
     assert noted == {"done": {"a": 5, "e": 7}, "failed": {"c": True}}
@@ -1085,8 +1177,19 @@ def test_S7_what_was_found_of_a_table_that_is_gone_says_nothing_of_the_one_made_
 
 def test_S8_a_table_that_somebody_replaced_is_not_continued() -> None:
     assert progress(None, noted=6) == {
-        "exists": False, "batch_id": -1, "committed": -1, "rows": None, "rebuild": False, "version": None, "notes": {},
-        "columns": {}, "properties": {}, "id": None, "app_id": "t@0", "next_app_id": "t@0", "resolved": -1,
+        "exists": False,
+        "batch_id": -1,
+        "committed": -1,
+        "rows": None,
+        "rebuild": False,
+        "version": None,
+        "notes": {},
+        "columns": {},
+        "properties": {},
+        "id": None,
+        "app_id": "t@0",
+        "next_app_id": "t@0",
+        "resolved": -1,
     }
     found = progress({"app_id": "t@0", "txn_version": 4, "replaced": True}, noted=6)
     assert (found["batch_id"], found["rebuild"], found["app_id"], found["notes"]) == (-1, True, "t@10", {})
@@ -1384,7 +1487,7 @@ def test_E2_E4_an_expression_of_a_column_that_staging_has_under_its_old_name_giv
         ({"sequence_by": ["cast(seq as date)"]}, ["n", "date", "a b", "at"]),
         ({"sequence_by": ["date(seq)", "`a b`"]}, ["n", "date", "at"]),
         ({"sequence_by": ["seq", "`a b`", "`n (utc)`"]}, ["n", "date", "at"]),
-        ({"sequence_by": ["extract(date from seq)", 'concat("n", \'a\\\'s at\')']}, ["n", "date", "a b", "at"]),
+        ({"sequence_by": ["extract(date from seq)", "concat(\"n\", 'a\\'s at')"]}, ["n", "date", "a b", "at"]),
         ({"sequence_by": ["timestampadd(date, 1, seq) + interval '1' n"]}, ["n", "date", "a b", "at"]),
         ({"sequence_by": ["seq"], "deleted_when": "n = 0 and date <> 'at'"}, ["a b", "at"]),
         ({"sequence_by": ["seq"], "operation": "n", "occurred_at": "at.date"}, ["date", "a b"]),
@@ -1454,7 +1557,8 @@ def test_N1_a_column_that_the_feed_had_before_becomes_no_value(
         connection.execute(
             "create table stg as select null as _cdc_error, $1[1] as _cdc_op, if($1 = 'U', 1, null) as _cdc_key_before, "
             "if($1 = 'D whole', 1, null) as new, case when $2 is not null then map([$2::text], ['x']) end as _cdc_undeclared",
-            [staged, undeclared])
+            [staged, undeclared],
+        )
 
         def rows(sql: str) -> list:
             told = r"exists\(map_keys\((\w+)\), name -> (.*?= '\w+')\)"
@@ -1569,8 +1673,13 @@ def test_E4_a_text_that_is_listed_as_another_type_is_looked_at_as_that() -> None
 
 @pytest.mark.parametrize(
     "telling",
-    [{"keys": ["a"]}, {"alternate_keys": [["a"]]}, {"sequence_by": ["seq", "a"]},
-     {"occurred_at": "a"}, {"keys": [], "values": ["a"]}],
+    [
+        {"keys": ["a"]},
+        {"alternate_keys": [["a"]]},
+        {"sequence_by": ["seq", "a"]},
+        {"occurred_at": "a"},
+        {"keys": [], "values": ["a"]},
+    ],
 )
 def test_E4_a_text_that_tells_rows_apart_or_orders_them_stays_as_it_comes(telling: dict) -> None:
     settings = {**SETTINGS, "sequence_by": ["seq"], "column_types": {"id": "int", "seq": "bigint", "a": "string"}}
@@ -1595,7 +1704,8 @@ def test_P1_updates_of_scylla_have_what_they_changed_where_the_row_before_is_not
 
 def test_the_key_of_scylla_may_be_in_the_payload_alone() -> None:
     sql = MACROS["debezium_changes"](
-        "lines", {**SETTINGS, "unavailable_value": "x", "decimal_handling": "string", "column_types": {"id": "int"}})
+        "lines", {**SETTINGS, "unavailable_value": "x", "decimal_handling": "string", "column_types": {"id": "int"}}
+    )
     assert "if(event.source.connector = 'scylla', coalesce(event.`key`, record_key), record_key) as record_key" in sql
 
 
@@ -1628,8 +1738,13 @@ def test_E2_a_column_that_is_renamed_may_have_any_other_type(was: str, type_: st
     fields = [{"name": "a", "type": "integer", "nullable": True, "metadata": {}}]
     staged: Any = {"type": "struct", "fields": fields} if was == "struct" else was
     macros = load(adapter=SimpleNamespace(evolved=evolved))
-    settings = {"format": "debezium", "column_types": {"t": type_}, "staged_types": {"s": staged},
-                "renamed_in_staging": {"t": "s"}, "renamed_before": {}}
+    settings = {
+        "format": "debezium",
+        "column_types": {"t": type_},
+        "staged_types": {"s": staged},
+        "renamed_in_staging": {"t": "s"},
+        "renamed_before": {},
+    }
     found = macros["_staged_value"](settings, "t")
     assert sql in found
     assert "try_cast(`s` as struct" not in found
@@ -1698,7 +1813,8 @@ def test_E2_a_renamed_column_stays_one_where_its_entry_is_taken_out(listed: list
 def test_E2_a_column_with_an_expression_in_its_place_is_compared_with_what_it_was_as_it_came() -> None:
     asked: list[str] = []
     macros = load(
-        giving({"note_property": ""}), this="s.stg", adapter=SimpleNamespace(query_rows=asked.append), run_query=lambda _: None)
+        giving({"note_property": ""}), this="s.stg", adapter=SimpleNamespace(query_rows=asked.append), run_query=lambda _: None
+    )
     staged = SimpleNamespace(columns={"a": "string", "b": "string"}, properties={})
     settings = {"staged_types": staged.columns, "renamed_in_staging": {"b": "a"}, "expressions": {"b": "upper(b)"}}
     macros["_note_renaming"](settings, staged)
@@ -1737,7 +1853,8 @@ def test_Q3_N1_what_is_replayed_without_a_key_is_no_copy_of_a_row_of_its_own_cha
             connection.execute(
                 f"""create table {relation} as select *, {row} as _cdc_row, 1.0 as n, 'R' as _cdc_op, null as _cdc_key_before,
                 null::int as _cdc_ordinal, null as _cdc_error, null as _cdc_raw, []::text[] as _cdc_missing
-                from (values (1, 7), (2, null), (3, 7)) as s (_cdc_batch_id, _cdc_sequence)""")
+                from (values (1, 7), (2, null), (3, 7)) as s (_cdc_batch_id, _cdc_sequence)"""
+            )
 
         def kept(_: str, sql: str) -> None:
             sql = sql.replace("<=>", "is not distinct from").replace("`", '"').replace("sort_array(", "list_sort(")
@@ -1747,7 +1864,8 @@ def test_Q3_N1_what_is_replayed_without_a_key_is_no_copy_of_a_row_of_its_own_cha
         table = {"name": "f.t", "staging": before, "grows": [], "settings": settings}
         made = {"_ledger": lambda: "", "_staging_tables": lambda **_: [table], "_staging_sql": lambda *_: "select * from again"}
         adapter = SimpleNamespace(
-            create_kept_view=kept, query_rows=lambda sql: [{"n": 0}] if "count(*) as n from cdc" in sql else [])
+            create_kept_view=kept, query_rows=lambda sql: [{"n": 0}] if "count(*) as n from cdc" in sql else []
+        )
         load(made, adapter=adapter, print=lambda _: None)["replay"](["stg_f__t"])
     assert found == replayed
 
@@ -1759,7 +1877,8 @@ def test_Q3_N2_E1_a_replayed_row_is_known_again_by_what_it_told_of_a_column(inse
     types = {"staged_types": SETTINGS["column_types"], "joined_after": {"a": 7}, "insert_only": insert_only}
     table = {"name": "f.t", "staging": "s.stg", "grows": [], "settings": {**SETTINGS, **types}}
     adapter = SimpleNamespace(
-        create_kept_view=lambda _, sql: kept.append(sql), query_rows=lambda sql: [{"n": 0}] if " as n from cdc_" in sql else [])
+        create_kept_view=lambda _, sql: kept.append(sql), query_rows=lambda sql: [{"n": 0}] if " as n from cdc_" in sql else []
+    )
     fakes = giving({"_ledger": "", "_staging_tables": [table], "_staging_sql": "read"})
     load(fakes, adapter=adapter, print=lambda _: None)["replay"](["stg_f__t"])
     assert ("coalesce(`a`, " in kept[0] and "map_filter(_cdc_undeclared, " in kept[0]) == is_told
@@ -1930,8 +2049,13 @@ def test_R2_a_table_that_a_person_was_erased_from_keeps_its_keys() -> None:
     after_it = ("_note_renaming", "_note_joining", "_grow_rows_before", "_widen_parts", "_grow_structs")
     quiet = giving(dict.fromkeys(("refuse_sample", *before_it, *after_it), ""))
     paused = {**SETTINGS, "feed": "f", "table": "t", "paused": "it moves"}
-    made = {**quiet, "settings": lambda _: paused, "_staged_columns": lambda *_: SimpleNamespace(rewrite=["a"]),
-            "progress": lambda _: SimpleNamespace(exists=True, notes={}, properties=erased), "_staging_idle": lambda *_: "anew"}
+    made = {
+        **quiet,
+        "settings": lambda _: paused,
+        "_staged_columns": lambda *_: SimpleNamespace(rewrite=["a"]),
+        "progress": lambda _: SimpleNamespace(exists=True, notes={}, properties=erased),
+        "_staging_idle": lambda *_: "anew",
+    }
     with pytest.raises(CompilerError, match="or a person was erased from it"):
         load(made, this="s.staging")["staging"]("source", "s.ledger")
     state = SimpleNamespace(properties=erased)
@@ -1980,13 +2104,16 @@ def log_asks(found: int, state: dict, noted: list) -> LogAdapter:
     nodes = [
         SimpleNamespace(name=name, alias=name, resource_type="model", database=None, schema="s", config=config)
         for name, config in (
-            ("cdc_change_sets", incremental), ("cdc_table_log", incremental), ("stg_f__t", incremental),
+            ("cdc_change_sets", incremental),
+            ("cdc_table_log", incremental),
+            ("stg_f__t", incremental),
             ("stg_mine__t", incremental),  # a name that the package would give; none of its feeds has it
             ("hist_f__t", SimpleNamespace(materialized="view")),
         )
     ]
     macros = load(
-        adapter=adapter, this=Relation(schema="s", identifier="cdc_table_log"),
+        adapter=adapter,
+        this=Relation(schema="s", identifier="cdc_table_log"),
         graph=SimpleNamespace(nodes={node.name: node for node in nodes}, sources={"source.p.f.t": feed_table("f", "t")}),
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
     )
@@ -1997,16 +2124,23 @@ def log_asks(found: int, state: dict, noted: list) -> LogAdapter:
 def test_a_plan_leaves_out_a_model_that_is_named_as_a_feed_and_not_the_feed() -> None:
     def model(name: str, folder: str) -> SimpleNamespace:
         return SimpleNamespace(
-            name=name, resource_type="model", fqn=["p", *folder.split("/")[1:], name], is_versioned=False,
-            original_file_path=f"{folder}/{name}.sql", config=SimpleNamespace(materialized="view"))
+            name=name,
+            resource_type="model",
+            fqn=["p", *folder.split("/")[1:], name],
+            is_versioned=False,
+            original_file_path=f"{folder}/{name}.sql",
+            config=SimpleNamespace(materialized="view"),
+        )
 
     nodes = {"shop": model("shop", "models"), "staging": model("stg_shop__t", "models/shop/staging")}
     said: list[str] = []
     relations = SimpleNamespace(create=lambda **parts: Relation(**parts))
     fakes = {name: Relation(schema="s", identifier=name) for name in ("_runs_relation", "holds_relation")}
     macros = load(
-        giving(fakes), graph=SimpleNamespace(sources={"f.t": feed_table("shop", "t")}, nodes=nodes),
-        api=SimpleNamespace(Relation=relations), print=said.append,
+        giving(fakes),
+        graph=SimpleNamespace(sources={"f.t": feed_table("shop", "t")}, nodes=nodes),
+        api=SimpleNamespace(Relation=relations),
+        print=said.append,
     )
     macros["plan_tables"]()
     (other,) = json.loads(said[0])["others"]
@@ -2020,8 +2154,10 @@ def test_the_log_of_all_tables_asks_for_what_is_newer_than_it_has_and_leaves_its
     noted = [{"schema": "s", "table": "stg_f__t", "newest": {"version": 4, "commit_id": "x"}}]
     adapter = log_asks(3, {"txn_version": 8}, noted)
     assert adapter.asked == [
-        {"schema": "s", "table": "cdc_change_sets"}, {"schema": "s", "table": "stg_f__t", "version": 4, "commit_id": "x"},
-        {"schema": "s", "table": "cdc_runs"}, {"schema": "s", "table": "cdc_holds"},
+        {"schema": "s", "table": "cdc_change_sets"},
+        {"schema": "s", "table": "stg_f__t", "version": 4, "commit_id": "x"},
+        {"schema": "s", "table": "cdc_runs"},
+        {"schema": "s", "table": "cdc_holds"},
     ]
     assert adapter.plan == {"skip": False, "txn": {"app_id": "cdc_table_log@0", "version": 9}}
     assert log_asks(0, {}, []).plan == {"skip": True, "txn": {"app_id": "cdc_table_log@0", "version": 1}}
@@ -2029,20 +2165,29 @@ def test_the_log_of_all_tables_asks_for_what_is_newer_than_it_has_and_leaves_its
 
 def test_Q1_the_view_of_bad_rows_fits_the_metastore_however_many_tables() -> None:
     """Derby keeps 32,700 characters of a view."""
+
     def made(tables: int) -> list[str]:
         names = [f"a_table_with_a_name_of_some_length_{number}" for number in range(tables)]
         nodes = [
-            SimpleNamespace(name=name, alias=name, database=None, schema="a_schema_of_some_length", resource_type="model",
-                            config=SimpleNamespace(materialized="incremental"))
+            SimpleNamespace(
+                name=name,
+                alias=name,
+                database=None,
+                schema="a_schema_of_some_length",
+                resource_type="model",
+                config=SimpleNamespace(materialized="incremental"),
+            )
             for name in ["cdc_change_sets", *(f"stg_feed_of_tables__{name}" for name in names)]
         ]
         there = SimpleNamespace(exists=True)
         adapter = SimpleNamespace(table_state=lambda relation: there, view_is=lambda view, sql: False)
         ran: list[str] = []
         load(
-            adapter=adapter, run_query=ran.append,
-            graph=SimpleNamespace(nodes={node.name: node for node in nodes},
-                                  sources={name: feed_table("feed_of_tables", name) for name in names}),
+            adapter=adapter,
+            run_query=ran.append,
+            graph=SimpleNamespace(
+                nodes={node.name: node for node in nodes}, sources={name: feed_table("feed_of_tables", name) for name in names}
+            ),
             api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
         )["quarantine_view"]()
         assert all(any(f"stg_feed_of_tables__{name} where" in sql for sql in ran) for name in names)
@@ -2061,8 +2206,14 @@ def test_maintain_looks_at_the_log_of_tables_also_where_its_variable_is_not_give
     looked_at: list[str] = []
     names = ["cdc_change_sets", "stg_f__t", "final_t", *(["cdc_table_log"] if is_on else [])]
     nodes = [
-        SimpleNamespace(name=name, alias=name, resource_type="model", database=None, schema="s",
-                        config=SimpleNamespace(materialized="incremental"))
+        SimpleNamespace(
+            name=name,
+            alias=name,
+            resource_type="model",
+            database=None,
+            schema="s",
+            config=SimpleNamespace(materialized="incremental"),
+        )
         for name in names
     ]
     adapter = SimpleNamespace(
@@ -2073,9 +2224,12 @@ def test_maintain_looks_at_the_log_of_tables_also_where_its_variable_is_not_give
     )
     policy = SimpleNamespace(get=lambda *_: SimpleNamespace(properties={}, order=""))
     macros = load(
-        giving({"_tables_to_look_at": [], "_policies": policy}), adapter=adapter, print=lambda text: None,
-        graph=SimpleNamespace(nodes={f"model.delta_cdc.{node.name}": node for node in nodes},
-                              sources={"source.p.f.t": feed_table("f", "t")}),
+        giving({"_tables_to_look_at": [], "_policies": policy}),
+        adapter=adapter,
+        print=lambda text: None,
+        graph=SimpleNamespace(
+            nodes={f"model.delta_cdc.{node.name}": node for node in nodes}, sources={"source.p.f.t": feed_table("f", "t")}
+        ),
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
     )
     macros["maintain"](vacuum=False)
@@ -2115,8 +2269,11 @@ def test_maintain_goes_on_where_a_table_fails_and_ends_with_its_error() -> None:
         return True
 
     adapter = SimpleNamespace(
-        table_state=lambda _: SimpleNamespace(exists=True), table_statistics=lambda _: SimpleNamespace(files=96, bytes=96),
-        optimize=optimize, refusal_of=lambda *given: FilesMixin.refusal_of(None, *given), vacuum=lambda _: 3,
+        table_state=lambda _: SimpleNamespace(exists=True),
+        table_statistics=lambda _: SimpleNamespace(files=96, bytes=96),
+        optimize=optimize,
+        refusal_of=lambda *given: FilesMixin.refusal_of(None, *given),
+        vacuum=lambda _: 3,
         query_rows=lambda _: [SimpleNamespace(horizon="2026-01-01")],
     )
     settings = [{**SETTINGS, "feed": "f", "table": name, "compact_after_days": 30} for name in "ab"]
@@ -2129,7 +2286,9 @@ def test_maintain_goes_on_where_a_table_fails_and_ends_with_its_error() -> None:
     with pytest.raises(CompilerError) as refused:
         load(made, adapter=adapter, print=said.append)["maintain"]()
     assert str(refused.value).splitlines() == [
-        "table f.a is not compacted: stg_f__a was restored", "table s.final_a is not maintained: part-1.parquet is gone"]
+        "table f.a is not compacted: stg_f__a was restored",
+        "table s.final_a is not maintained: part-1.parquet is gone",
+    ]
     assert folded == ["f.b"]
     assert said == ["table s.final_b: 96 files, now 96, 3 old files removed", "2 tables looked at, 1 had something to be done."]
 
@@ -2137,14 +2296,24 @@ def test_maintain_goes_on_where_a_table_fails_and_ends_with_its_error() -> None:
 @pytest.mark.parametrize(
     ("feed", "is_raw"),
     [
-        ({"format": "rows", "location": "landing/{table}"}, False), ({"format": "rows", "location": "landing"}, False),
-        ({"format": "maxwell", "location": "landing/{table}"}, False), ({"format": "maxwell", "location": "landing"}, True),
+        ({"format": "rows", "location": "landing/{table}"}, False),
+        ({"format": "rows", "location": "landing"}, False),
+        ({"format": "maxwell", "location": "landing/{table}"}, False),
+        ({"format": "maxwell", "location": "landing"}, True),
     ],
 )
 def test_Q1_a_model_called_raw_is_somebody_else_s_where_tables_have_files_of_their_own(feed: dict, is_raw: bool) -> None:
     nodes = [
-        SimpleNamespace(name=name, alias=name, database=None, schema="s", resource_type="model", unique_id=name,
-                        depends_on=SimpleNamespace(nodes=[]), config=SimpleNamespace(materialized="incremental"))
+        SimpleNamespace(
+            name=name,
+            alias=name,
+            database=None,
+            schema="s",
+            resource_type="model",
+            unique_id=name,
+            depends_on=SimpleNamespace(nodes=[]),
+            config=SimpleNamespace(materialized="incremental"),
+        )
         for name in ("cdc_change_sets", "stg_shop__t", "raw_shop")
     ]
     source = feed_table("shop", "t")
@@ -2152,9 +2321,11 @@ def test_Q1_a_model_called_raw_is_somebody_else_s_where_tables_have_files_of_the
     purged: list[str] = []
     settings = {"feed": "shop", "table": "t"}
     macros = load(
-        giving({"_staging_table": SimpleNamespace(settings=settings)}), print=lambda _: "",
+        giving({"_staging_table": SimpleNamespace(settings=settings)}),
+        print=lambda _: "",
         adapter=SimpleNamespace(
-            table_state=lambda relation: SimpleNamespace(exists=True), purge=lambda relation: purged.append(str(relation))),
+            table_state=lambda relation: SimpleNamespace(exists=True), purge=lambda relation: purged.append(str(relation))
+        ),
         graph=SimpleNamespace(nodes={node.name: node for node in nodes}, sources={"shop.t": source}),
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
     )
@@ -2168,9 +2339,17 @@ def test_Q1_a_model_called_raw_is_somebody_else_s_where_tables_have_files_of_the
 
 def test_R2_erase_names_the_tables_that_other_models_make_of_what_it_erased() -> None:
     made_of = {
-        "stg_shop__t": [], "final_t": ["stg_shop__t"], "contacts": ["letters"], "letters": ["final_t"], "seen": ["final_t"],
-        "other": ["somebody_else_s"], "raw_shop": [], "stg_shop__u": ["raw_shop"], "final_u": ["stg_shop__u"],
-        "of_u": ["final_u"], "messages": ["raw_shop"],
+        "stg_shop__t": [],
+        "final_t": ["stg_shop__t"],
+        "contacts": ["letters"],
+        "letters": ["final_t"],
+        "seen": ["final_t"],
+        "other": ["somebody_else_s"],
+        "raw_shop": [],
+        "stg_shop__u": ["raw_shop"],
+        "final_u": ["stg_shop__u"],
+        "of_u": ["final_u"],
+        "messages": ["raw_shop"],
     }
     nodes = {
         name: SimpleNamespace(name=name, alias=name, database=None, schema="s", resource_type="model", unique_id=name,
@@ -2189,12 +2368,23 @@ def test_R2_erase_names_the_tables_that_other_models_make_of_what_it_erased() ->
     macros["purge_erased"]("stg_shop__t")
     assert [line.partition(", which")[0] for line in said] == [
         "old files and log entries removed of s.stg_shop__t, s.final_t, s.raw_shop",
-        "out of reach: s.contacts, s.letters, s.messages"]  # of a feed that mixes tables the others' are not the person's
+        "out of reach: s.contacts, s.letters, s.messages",
+    ]  # of a feed that mixes tables the others' are not the person's
 
 
 def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
-    feed = {"feed": "f", "format": "rows", "unit": "file", "order": "name", "settle_seconds": 60, "list_after": False,
-            "start_from": None, "expect_contiguous": False, "ready": None, "tables": ["t"]}
+    feed = {
+        "feed": "f",
+        "format": "rows",
+        "unit": "file",
+        "order": "name",
+        "settle_seconds": 60,
+        "list_after": False,
+        "start_from": None,
+        "expect_contiguous": False,
+        "ready": None,
+        "tables": ["t"],
+    }
     sql = load()["_new_change_sets"]({"f": feed}, "select 1", 7, "timestamp'2026-01-01 00:00:00+00:00'")
     assert "modified_at <= timestamp'2026-01-01 00:00:00+00:00' - interval 60 seconds" in sql
     assert "current_timestamp() -" not in sql
@@ -2204,8 +2394,18 @@ def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
     ("format", "above", "looked_at"), [("snapshots", None, True), ("snapshots", 3, False), ("rows", None, False)]
 )
 def test_S5_S10_a_ledger_that_is_completed_tells_old_copies(format: str, above: int | None, looked_at: bool) -> None:
-    feed = {"feed": "f", "format": format, "unit": "file", "order": "name", "settle_seconds": 0, "list_after": False,
-            "start_from": None, "expect_contiguous": False, "ready": None, "tables": ["t"]}
+    feed = {
+        "feed": "f",
+        "format": format,
+        "unit": "file",
+        "order": "name",
+        "settle_seconds": 0,
+        "list_after": False,
+        "start_from": None,
+        "expect_contiguous": False,
+        "ready": None,
+        "tables": ["t"],
+    }
     sql = load()["_new_change_sets"]({"f": feed}, "select 1", 7, "now", above)
     assert ("if(is_new and feed in ('f') and struct(found_order, change_set)" in sql) is looked_at
     assert ("\nfrom compared\nwhere" if looked_at else "\nfrom met\nwhere") in sql
@@ -2270,25 +2470,46 @@ def recorded_first(names: list[str], known: str | None = None, **settings: Any) 
 
 def met_first(names: list[str], known: str | None = None, **settings: Any) -> tuple[list[tuple[str, int, int]], list[dict]]:
     """The same, and what is told of those that wait."""
-    feed = {"feed": "f", "format": "rows", "unit": "file", "order": "name", "settle_seconds": 0, "list_after": False,
-            "start_from": None, "expect_contiguous": False, "ready": "_SUCCESS", "tables": ["t"], **settings}
+    feed = {
+        "feed": "f",
+        "format": "rows",
+        "unit": "file",
+        "order": "name",
+        "settle_seconds": 0,
+        "list_after": False,
+        "start_from": None,
+        "expect_contiguous": False,
+        "ready": "_SUCCESS",
+        "tables": ["t"],
+        **settings,
+    }
     sql = load()["_new_change_sets"]({"f": feed}, "select * from known_sets", 0, "now()")
     for of_spark, of_duckdb in {
-        " except (": " exclude (", "\\\\": "\\", "(?=\\.|$)": "", "startswith(": "starts_with(", "endswith(": "ends_with(",
+        " except (": " exclude (",
+        "\\\\": "\\",
+        "(?=\\.|$)": "",
+        "startswith(": "starts_with(",
+        "endswith(": "ends_with(",
         "current_timestamp()": "now()::timestamp",
     }.items():
         sql = sql.replace(of_spark, of_duckdb)
     with duckdb.connect() as connection:
         connection.execute("set default_null_order = 'nulls_first'")  # as Spark
         connection.execute("create macro element_at(list, place) as list[place]")
-        connection.execute("create table known_sets (feed text, change_set text, unit text, size bigint, modified_at timestamp, "
-                           "batch_id bigint, discovered_at timestamp, status text, retracted_at timestamp)")
+        connection.execute(
+            "create table known_sets (feed text, change_set text, unit text, size bigint, modified_at timestamp, "
+            "batch_id bigint, discovered_at timestamp, status text, retracted_at timestamp)"
+        )
         if known:
             connection.execute(f"insert into known_sets {known}")
-        connection.execute("create table cdc_listing as select 'f' as feed, '/l/t/' || unnest($1) as path, 1::bigint as size, "
-                           "timestamp '2025-12-31' + interval 1 day * unnest(range(1, len($1) + 1)) as modified_at", [names])
+        connection.execute(
+            "create table cdc_listing as select 'f' as feed, '/l/t/' || unnest($1) as path, 1::bigint as size, "
+            "timestamp '2025-12-31' + interval 1 day * unnest(range(1, len($1) + 1)) as modified_at",
+            [names],
+        )
         found = connection.execute(
-            f"select change_set, size::int, day(modified_at) from ({sql}) where is_new order by batch_id").fetchall()
+            f"select change_set, size::int, day(modified_at) from ({sql}) where is_new order by batch_id"
+        ).fetchall()
         waiting = []
         if settings.get("expect_contiguous"):
             told = connection.execute(f"select * from ({sql}) where waits")
@@ -2312,8 +2533,9 @@ def test_S4_a_gap_in_the_numbers_is_told(names: list[str], known: int | None, sa
     row = f"select 'f', '/l/t/s-{known:02}', 'file', 1, timestamp '2026-01-01', 1, now(), 'recorded', null" if known else None
     new, waiting = met_first(names, row, expect_contiguous=True)
     assert len(new) == len(names) - sum(each["waiting"] for each in waiting)
-    assert [MACROS["_says_gap"](SimpleNamespace(**each)).partition(" Deliver")[0].startswith(f"feed f: {said}")
-            for each in waiting] == [True] * bool(said)
+    assert [
+        MACROS["_says_gap"](SimpleNamespace(**each)).partition(" Deliver")[0].startswith(f"feed f: {said}") for each in waiting
+    ] == [True] * bool(said)
 
 
 def test_S4_change_sets_of_one_number_come_together() -> None:
@@ -2349,10 +2571,13 @@ class Ledger:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return {
-            "table_state": lambda relation: self.state, "newest_notes": lambda relation: {"done": self.done},
+            "table_state": lambda relation: self.state,
+            "newest_notes": lambda relation: {"done": self.done},
             "create_listing_view": lambda name, patterns: {},
-            "query_rows": lambda sql: self.rows, "cached_query": lambda relation, sql: [{"batch_id": 5, "change_set": "asked"}],
-            "remember": self.kept.__setitem__, "recall": self.kept.get,
+            "query_rows": lambda sql: self.rows,
+            "cached_query": lambda relation, sql: [{"batch_id": 5, "change_set": "asked"}],
+            "remember": self.kept.__setitem__,
+            "recall": self.kept.get,
             "plan_write": lambda relation, plan: self.plan.update(plan),
         }.get(name, lambda *args, **kwargs: None)
 
@@ -2360,11 +2585,17 @@ class Ledger:
 def recorded(state: dict, rows: list[dict], done: dict[str, int] | None = None) -> tuple[Ledger, Mapping[str, Any]]:
     adapter = Ledger(state, rows, done or {})
     ledger = SimpleNamespace(
-        name="cdc_change_sets", alias="cdc_change_sets", resource_type="model", database=None, schema="s",
+        name="cdc_change_sets",
+        alias="cdc_change_sets",
+        resource_type="model",
+        database=None,
+        schema="s",
         config=SimpleNamespace(materialized="incremental"),
     )
     macros = load(
-        adapter=adapter, this=SimpleNamespace(identifier="cdc_change_sets"), invocation_id="me",
+        adapter=adapter,
+        this=SimpleNamespace(identifier="cdc_change_sets"),
+        invocation_id="me",
         graph=SimpleNamespace(nodes={"ledger": ledger}, sources={}),
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: SimpleNamespace(**parts))),
         modules=SimpleNamespace(re=re, datetime=datetime, pytz=SimpleNamespace(utc=datetime.timezone.utc)),
@@ -2375,8 +2606,13 @@ def recorded(state: dict, rows: list[dict], done: dict[str, int] | None = None) 
 
 def test_S5_of_two_runs_that_find_change_sets_at_once_one_numbers_them() -> None:
     """Delta ignores a transaction whose number is there: the first batch's is the same for both, however many each found."""
-    state = {"exists": True, "version": 3, "app_id": "cdc_change_sets@0", "txn_version": 7,
-             "notes": {"last_batch_id": 9, "run": "other"}}
+    state = {
+        "exists": True,
+        "version": 3,
+        "app_id": "cdc_change_sets@0",
+        "txn_version": 7,
+        "notes": {"last_batch_id": 9, "run": "other"},
+    }
     rows = [{"batch_id": number, "is_new": number > 9} for number in (9, 10, 11)]
     adapter, macros = recorded(state, rows)
     assert adapter.plan["txn"] == {"app_id": "cdc_change_sets@0", "version": 10}
@@ -2396,8 +2632,11 @@ def test_E3_explain_tells_a_column_that_final_goes_on_to_show(wish: str, shown: 
     table = SimpleNamespace(settings=settings, staging="s.stg")
     columns = {"id": "integer", "a": "integer", "was_key": "string", "_cdc_op": "string"}
     fakes = {"_named_row": table, "progress": SimpleNamespace(columns=columns), "_model_of": "s.final", "_rows_at_keys": []}
-    adapter = SimpleNamespace(query_rows=lambda sql: asked.append(sql) or [], create_kept_view=lambda *_: None,
-                              table_state=lambda _: SimpleNamespace(exists=True))
+    adapter = SimpleNamespace(
+        query_rows=lambda sql: asked.append(sql) or [],
+        create_kept_view=lambda *_: None,
+        table_state=lambda _: SimpleNamespace(exists=True),
+    )
     load(giving(fakes), adapter=adapter, print=lambda _: "")["explain"]("stg_f__t")
     assert ("struct(`a`, `was_key`)" in asked[0], "struct(`a`)" in asked[0]) == (shown, not shown)
 
@@ -2411,9 +2650,14 @@ def test_S4_what_waits_behind_a_gap_is_told_by_the_run_and_not_recorded() -> Non
     feed = {"feed": "f", "expect_contiguous": True, "location": "/l", "file_format": "json", "unit": "file", "sub_folders": False}
     made = giving({"_feeds": {"f": feed}, "_newest_names": {}, "_new_change_sets": "", "_highest_batch_of_tables": 9,
                    "_folder_of_change_sets": "/l"})  # fmt: skip
-    load(made, adapter=adapter, this=SimpleNamespace(identifier="cdc_change_sets"), invocation_id="me",
-         exceptions=SimpleNamespace(warn=warned.append),
-         modules=SimpleNamespace(re=re, datetime=datetime, pytz=SimpleNamespace(utc=datetime.timezone.utc)))["change_sets"]()
+    load(
+        made,
+        adapter=adapter,
+        this=SimpleNamespace(identifier="cdc_change_sets"),
+        invocation_id="me",
+        exceptions=SimpleNamespace(warn=warned.append),
+        modules=SimpleNamespace(re=re, datetime=datetime, pytz=SimpleNamespace(utc=datetime.timezone.utc)),
+    )["change_sets"]()
     assert adapter.plan["notes"]["last_batch_id"] == 10
     assert warned == [MACROS["_says_gap"](SimpleNamespace(**first))]
     assert adapter.plan["report"]["held"] == warned[0]  # the ledger's row in cdc_runs, by which `delta-cdc status` goes
@@ -2430,8 +2674,11 @@ def test_S4_what_lies_in_folders_in_a_tables_folder_is_its_own_where_the_feed_sa
     ledger = SimpleNamespace(identifier="cdc_change_sets")
     met = {"ledger": str(ledger), "version": 1, "run": None, "above": above, "rows": rows}
     adapter = SimpleNamespace(
-        recall={"recorded": met}.get, table_state=lambda _: SimpleNamespace(exists=True, version=1, notes={}),
-        qualified_path=lambda path: f"file:{path}", changed_files=lambda pending, ready: [], cached_query=lambda *_: rows,
+        recall={"recorded": met}.get,
+        table_state=lambda _: SimpleNamespace(exists=True, version=1, notes={}),
+        qualified_path=lambda path: f"file:{path}",
+        changed_files=lambda pending, ready: [],
+        cached_query=lambda *_: rows,
         query_rows=lambda _: ["asked"],
     )
     settings = {"feed": "f", "location": "/l/{table}", "source_table": "t", "file_format": "json", "sub_folders": sub_folders}
@@ -2466,8 +2713,15 @@ def test_S4_what_goes_on_without_a_change_set_is_told_where_it_is_gone(found: st
 def test_S4_E7_that_a_retraction_takes_from_other_tables_too_is_told(location: str, mask: dict, told: bool) -> None:
     """Of a table that was private too, which reads the change sets up to where raw left it out; raw itself is before them all."""
     gone = {"change_set": "/l/1", "batch_id": 1, "size": 7, "modified_at": "then", "found": "it is gone"}
-    settings = {"feed": "f", "list_after": False, "sub_folders": False, "format": "debezium", "location": location, "mask": mask,
-                "source_table": "t"}
+    settings = {
+        "feed": "f",
+        "list_after": False,
+        "sub_folders": False,
+        "format": "debezium",
+        "location": location,
+        "mask": mask,
+        "source_table": "t",
+    }
     raw = SimpleNamespace(batch_id=7, notes={"withheld": {"t": 7}})
     recently = SimpleNamespace(above=-1, rows=[{**gone, "feed": "f", "folder": "/l", "status": "recorded"}])
     macros = load(
@@ -2492,8 +2746,11 @@ def test_S9_a_change_set_is_named_by_path_name_or_batch(given: str, found: int |
     paths = ["file:/l/t/2", "file:/l/t/1", "file:/l/t/day", "file:/l/t/set", "file:/l/u/set"]
     with duckdb.connect() as connection:
         connection.execute("create macro element_at(list, place) as list[place]")
-        connection.execute("create table ledger as select unnest($1) as change_set, unnest([1, 2, 3, 4, 5]) as batch_id, "
-                           "'folder' as unit, 'recorded' as status", [paths])
+        connection.execute(
+            "create table ledger as select unnest($1) as change_set, unnest([1, 2, 3, 4, 5]) as batch_id, "
+            "'folder' as unit, 'recorded' as status",
+            [paths],
+        )
 
         def query_rows(sql: str) -> list[dict[str, Any]]:
             asked = connection.execute(sql.replace("endswith(", "ends_with("))
@@ -2516,11 +2773,14 @@ def test_S4_O1_a_delta_table_that_counts_anew_is_not_taken_for_late_changes(
 ) -> None:
     commit = "/l/t/_delta_log/00000000000000000000.json"
     with duckdb.connect() as connection:
-        connection.execute("create table ledger as select 'f' as feed, $1 as change_set, unnest($2) as size, "
-                           "unnest([1, 3]) as batch_id, 'recorded' as status", [commit, sizes])
+        connection.execute(
+            "create table ledger as select 'f' as feed, $1 as change_set, unnest($2) as size, "
+            "unnest([1, 3]) as batch_id, 'recorded' as status",
+            [commit, sizes],
+        )
 
         def asked(_: str, sql: str) -> list[dict[str, Any]]:
-            return [{"change_set": change_set} for change_set, in connection.execute(sql).fetchall()]
+            return [{"change_set": change_set} for (change_set,) in connection.execute(sql).fetchall()]
 
         refuse = load(adapter=SimpleNamespace(cached_query=asked))["_refuse_versions_anew"]
         settings = {"feed": "f", "table": "t", "format": "delta_cdf", "sequence_by": [order]}
@@ -2552,8 +2812,14 @@ def test_S5_S7_a_batch_that_held_nothing_for_a_table_is_not_numbered_again() -> 
 
 @pytest.mark.parametrize(
     ("noted", "reached", "may_move", "found"),
-    [(10, 11, True, True), (11, 11, True, False), (-1, 11, True, True), (-1, None, True, False), (None, 11, True, False),
-     (10, 11, False, False)],
+    [
+        (10, 11, True, True),
+        (11, 11, True, False),
+        (-1, 11, True, True),
+        (-1, None, True, False),
+        (None, 11, True, False),
+        (10, 11, False, False),
+    ],
 )
 def test_K2_what_was_made_before_keys_were_resolved_is_made_good(
     noted: int | None, reached: int | None, may_move: bool, found: bool
@@ -2571,7 +2837,8 @@ def _needs(method: str, selected: list[str]) -> str:
     nodes = [SimpleNamespace(name=name, unique_id=name, package_name="p", resource_type="model") for name in names]
     log = SimpleNamespace(name="cdc_table_log", unique_id="cdc_table_log", package_name="delta_cdc", resource_type="model")
     return load(
-        target={"name": "prod", "method": method}, selected_resources=selected,
+        target={"name": "prod", "method": method},
+        selected_resources=selected,
         graph=SimpleNamespace(nodes={node.name: node for node in [*nodes, log]}, sources={"a": feed_table("shop", "a")}),
     )["need_session"]()
 
@@ -2666,8 +2933,15 @@ def test_R2_what_erase_looks_at_before_it_asks_is_only_read(batches: list[int], 
 
     table = SimpleNamespace(name="shop.person", settings={"keys": ["id"]}, staging="stg")
     progress = SimpleNamespace(notes={}, batch_id=1, committed=2 if behind else 1, rebuild=False, columns=[], properties={})
-    fakes = {"_ledger": "ledger", "_staging_table": table, "progress": progress, "_not_loaded": "", "view_row": batches,
-             "_model_of": "final", "_need_erase_secret": ""}
+    fakes = {
+        "_ledger": "ledger",
+        "_staging_table": table,
+        "progress": progress,
+        "_not_loaded": "",
+        "view_row": batches,
+        "_model_of": "final",
+        "_need_erase_secret": "",
+    }
     macros = load(giving(fakes), adapter=SimpleNamespace(query_rows=query_rows), print=printed.append)
     if behind or not (batches or known):
         with pytest.raises(CompilerError, match=r"final has not taken all|there is no change at that key"):
@@ -2690,9 +2964,11 @@ def test_S9_S5_a_restored_staging_is_refused_before_retract_marks_the_ledger(fol
     ]
     found = SimpleNamespace(batch_id=5, feed="f", change_set="file:/l/5.jsonl", status="recorded", retracted_at=None)
     fakes = giving({"_ledger": "ledger", "_named_change_set": found, "_staging_tables": tables, "_end_hold": ""})
-    fakes |= {"qualified_folder": lambda of: folder if of["table"] == "restored" else "file:/l",
-              "progress": lambda staging: SimpleNamespace(rebuild=staging == "s.restored"),
-              "_record_revision": lambda *_: marked.append(5) or 9}
+    fakes |= {
+        "qualified_folder": lambda of: folder if of["table"] == "restored" else "file:/l",
+        "progress": lambda staging: SimpleNamespace(rebuild=staging == "s.restored"),
+        "_record_revision": lambda *_: marked.append(5) or 9,
+    }
     macros = load(fakes, adapter=SimpleNamespace(query_rows=lambda _: [SimpleNamespace(n=0)]), print=lambda _: None)
     with pytest.raises(CompilerError, match=r"s\.restored was restored, ") if refused else nullcontext():
         macros["retract"]("5.jsonl")
@@ -2705,8 +2981,13 @@ def test_S9_S5_a_restored_staging_is_refused_before_retract_marks_the_ledger(fol
 def test_Q2_S5_accept_says_of_a_restored_staging_that_it_is_one(restored: bool, batch: int, said: str | None) -> None:
     ran: list[str] = []
     hold = SimpleNamespace(batch_id=5, accepted_at=None, reason="1 of its 2 rows cannot be used", change_set="5.jsonl")
-    fakes = {"_model_relation": "s.stg", "holds_relation": "cdc_holds", "holds_of": [hold], "_names_in_holds": ["stg"],
-             "progress": SimpleNamespace(rebuild=restored, batch_id=batch)}
+    fakes = {
+        "_model_relation": "s.stg",
+        "holds_relation": "cdc_holds",
+        "holds_of": [hold],
+        "_names_in_holds": ["stg"],
+        "progress": SimpleNamespace(rebuild=restored, batch_id=batch),
+    }
     adapter = SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True))
     macros = load(giving(fakes), adapter=adapter, run_query=ran.append, print=lambda _: None)
     with pytest.raises(CompilerError, match=said) if said else nullcontext():
@@ -2723,8 +3004,15 @@ def test_S9_R1_of_a_mixed_feed_a_compacted_table_keeps_only_change_sets_with_row
     settings = {"feed": "f", "table": "pet", "source_table": "pet"}
     table = SimpleNamespace(name="f.pet", settings=settings, staging="s.stg", raw="s.raw_f", compacted=7)
     found = SimpleNamespace(batch_id=5, feed="f", change_set="file:/l/5.jsonl", status="recorded")
-    fakes = {"_ledger": "ledger", "_named_change_set": found, "_staging_tables": [table], "qualified_folder": "file:/l",
-             "progress": SimpleNamespace(notes={"withheld": withheld}, rebuild=False), "_record_revision": 9, "_end_hold": ""}
+    fakes = {
+        "_ledger": "ledger",
+        "_named_change_set": found,
+        "_staging_tables": [table],
+        "qualified_folder": "file:/l",
+        "progress": SimpleNamespace(notes={"withheld": withheld}, rebuild=False),
+        "_record_revision": 9,
+        "_end_hold": "",
+    }
     where = "from s.raw_f where batch_id = 5 and split_part(source_table, '.', -1) = 'pet' limit 1"
     adapter = SimpleNamespace(query_rows=lambda sql: [SimpleNamespace(n=0)] * (in_raw if where in sql else "s.stg" in sql))
     said_no = "batch 5 was loaded before the table was compacted.* Have the producer send what is right in a new change set"
@@ -2738,8 +3026,15 @@ def test_R2_K8_keys_in_another_case_are_the_same_to_erase(keys: list[str], refus
     """Which staging took over once (`delta_cdc.keys`) and no run writes anew."""
     staged = SimpleNamespace(properties={"delta_cdc.keys": '["id", "part"]'}, notes={"keys": keys}, columns={}, committed=7)
     table = SimpleNamespace(name="f.t", settings={**SETTINGS, "feed": "f", "table": "t", "keys": keys}, staging="stg")
-    fakes = {"_ledger": "s.ledger", "_staging_table": table, "_model_of": "final", "_not_loaded": "", "view_row": [7],
-             "_need_erase_secret": "", "progress": SimpleNamespace(**vars(staged), batch_id=7, rebuild=False)}
+    fakes = {
+        "_ledger": "s.ledger",
+        "_staging_table": table,
+        "_model_of": "final",
+        "_not_loaded": "",
+        "view_row": [7],
+        "_need_erase_secret": "",
+        "progress": SimpleNamespace(**vars(staged), batch_id=7, rebuild=False),
+    }
     said = r"table f\.t: staging was loaded with other `keys` \(id, part\): put them back, or .*--select stg_f__t\+`\. Then erase"
     with pytest.raises(CompilerError, match=said) if refused else nullcontext():
         assert load(giving(fakes))["_look_at_erasure"]("stg")["batches"] == [7]
@@ -2751,9 +3046,15 @@ def test_R2_erase_tells_of_messages_that_name_no_table(raw: str | None, told: bo
     said: list[str] = []
     settings = {"feed": "f", "keys": ["id"], "key_changes": True, "insert_only": False}
     table = SimpleNamespace(name="f.t", settings=settings, staging="s.stg")
-    fakes = {"_look_at_erasure": SimpleNamespace(ledger="s.ledger", table=table, batches=[1]), "raw_of": raw,
-             "_keys_table": None, "_erase_from_raw": "", "_record_revision_of": 9, "_announce": "",
-             "_revise": SimpleNamespace(rows_deleted=3)}
+    fakes = {
+        "_look_at_erasure": SimpleNamespace(ledger="s.ledger", table=table, batches=[1]),
+        "raw_of": raw,
+        "_keys_table": None,
+        "_erase_from_raw": "",
+        "_record_revision_of": 9,
+        "_announce": "",
+        "_revise": SimpleNamespace(rows_deleted=3),
+    }
 
     def query_rows(sql: str) -> list[Any]:
         return [] if "s.ledger" in sql else [SimpleNamespace(n=2 if "s.raw_f where source_table is null" in sql else 0)]
@@ -2781,10 +3082,17 @@ def test_S9_a_change_set_is_named_by_its_path_without_the_scheme_too(recorded: s
 ])  # fmt: skip
 def test_Q3_R2_an_operation_takes_no_run_s_number_and_jumps_over_none(affected: int, waiting: str, refused: str | None) -> None:
     adapter = SimpleNamespace(
-        table_state=lambda _: {}, plan_write=lambda *_: None, take_write_plan=lambda _: None,
-        execute_write=lambda sql, plan: SimpleNamespace(rows_affected=affected))
-    fakes = {"_highest_recorded_batch": 7, "_highest_batch_of_tables": 7, "progress": SimpleNamespace(batch_id=7),
-             "_not_loaded": waiting}
+        table_state=lambda _: {},
+        plan_write=lambda *_: None,
+        take_write_plan=lambda _: None,
+        execute_write=lambda sql, plan: SimpleNamespace(rows_affected=affected),
+    )
+    fakes = {
+        "_highest_recorded_batch": 7,
+        "_highest_batch_of_tables": 7,
+        "progress": SimpleNamespace(batch_id=7),
+        "_not_loaded": waiting,
+    }
     macros = load(giving(fakes), adapter=adapter)
     table = SimpleNamespace(name="f.t", settings={"feed": "f"}, staging="stg")
     with pytest.raises(CompilerError, match=refused) if refused else nullcontext():
@@ -2797,8 +3105,12 @@ def test_Q3_R2_an_operation_takes_no_run_s_number_and_jumps_over_none(affected: 
 def test_an_operation_that_waits_for_a_paused_table_says_so(paused: str | None, said: str) -> None:
     """`dbt run`, which it asks for, loads nothing of it."""
     adapter = SimpleNamespace(query_rows=lambda sql: [{"batch_id": 7, "change_set": "file:/l/7"}])
-    fakes = {"qualified_folder": "file:/l", "progress": SimpleNamespace(batch_id=6), "withheld_until": -1,
-             "keys_of_staging": ["id"]}
+    fakes = {
+        "qualified_folder": "file:/l",
+        "progress": SimpleNamespace(batch_id=6),
+        "withheld_until": -1,
+        "keys_of_staging": ["id"],
+    }
     settings = {"feed": "f", "keys": ["id"], "paused": paused}
     table = SimpleNamespace(name="f.t", settings=settings, staging="stg", raw=None, grows=[])
     waiting = load(giving(fakes), adapter=adapter)["_not_loaded"]("ledger", table)
@@ -2807,8 +3119,12 @@ def test_an_operation_that_waits_for_a_paused_table_says_so(paused: str | None, 
 
 def test_K8_an_operation_on_staging_of_other_keys_says_what_to_run() -> None:
     """`dbt run` alone stops at them."""
-    fakes = {"qualified_folder": "file:/l", "progress": SimpleNamespace(batch_id=6), "withheld_until": -1,
-             "keys_of_staging": ["a"]}
+    fakes = {
+        "qualified_folder": "file:/l",
+        "progress": SimpleNamespace(batch_id=6),
+        "withheld_until": -1,
+        "keys_of_staging": ["a"],
+    }
     table = SimpleNamespace(name="f.t", settings={"feed": "f", "table": "t", "keys": ["id"]}, staging="stg", raw=None, grows=[])
     assert load(giving(fakes))["_not_loaded"]("ledger", table) == (
         "table f.t: staging was loaded with other `keys` (a): put them back, or let it take over the new ones by `dbt run "
@@ -2871,7 +3187,8 @@ def test_operations_pass_over_tables_whose_models_are_switched_off() -> None:
     macros = load(
         giving({"_ledger": "ledger"}) | {"_table_settings": lambda node: {"feed": node.source_name, "table": node.name}},
         graph=SimpleNamespace(
-            sources={"f.t": feed_table("f", "t"), "off.u": feed_table("off", "u")}, nodes={node.name: node for node in nodes}),
+            sources={"f.t": feed_table("f", "t"), "off.u": feed_table("off", "u")}, nodes={node.name: node for node in nodes}
+        ),
         adapter=SimpleNamespace(table_state=table_state, newest_notes=lambda _: {"done": {}}),
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
     )
@@ -2891,17 +3208,24 @@ def test_Q2_a_hold_is_of_one_table_whatever_other_tables_have_its_alias() -> Non
     nodes = [
         SimpleNamespace(unique_id=name, name=name, alias=alias, resource_type="model", database=None, schema=schema)
         for name, alias, schema in (
-            ("cdc_change_sets", "cdc_change_sets", "s"), ("stg_a__item", "item", "one"), ("stg_b__item", "item", "two"))
+            ("cdc_change_sets", "cdc_change_sets", "s"),
+            ("stg_a__item", "item", "one"),
+            ("stg_b__item", "item", "two"),
+        )
     ]
     judged = {"batch_id": 5, "change_set": "bad", "rows_read": 1, "errors": 1, "deletes": 0, "live_rows": 0}
     adapter = SimpleNamespace(
         table_state=lambda relation: {**no_state(), "exists": True, "txn_version": 9, "version": 9},
-        cached_query=lambda relation, sql: holds, query_rows=lambda sql: [dict(judged)],
+        cached_query=lambda relation, sql: holds,
+        query_rows=lambda sql: [dict(judged)],
         newest_notes=lambda relation: {"done": {}},
     )
     macros = load(
-        giving({"_about_change_sets": ""}), flags=SimpleNamespace(WHICH="run"),
-        graph=SimpleNamespace(nodes={node.name: node for node in nodes}), adapter=adapter, run_query=ran.append,
+        giving({"_about_change_sets": ""}),
+        flags=SimpleNamespace(WHICH="run"),
+        graph=SimpleNamespace(nodes={node.name: node for node in nodes}),
+        adapter=adapter,
+        run_query=ran.append,
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
     )
     one, two = (Relation(schema=schema, identifier="item") for schema in ("one", "two"))
@@ -2922,16 +3246,27 @@ def test_Q2_a_hold_is_of_one_table_whatever_other_tables_have_its_alias() -> Non
 def test_Q4_O4_what_comes_again_of_a_row_that_is_gone_brings_it_back_in_no_count() -> None:
     """Row 2 was deleted, 3 became 4, which was deleted, 5 went by a truncate; then all of it comes again, a set each."""
     told = [  # op, key, key before, sequence
-        ("I", 5, None, 1), ("T", None, None, 2), ("I", 1, None, 3), ("I", 2, None, 4), ("I", 3, None, 5), ("D", 2, None, 6),
-        ("U", 4, 3, 7), ("D", 4, None, 8)]
+        ("I", 5, None, 1),
+        ("T", None, None, 2),
+        ("I", 1, None, 3),
+        ("I", 2, None, 4),
+        ("I", 3, None, 5),
+        ("D", 2, None, 6),
+        ("U", 4, 3, 7),
+        ("D", 4, None, 8),
+    ]
     macros = load(
-        {"_model_of": lambda *_: "final", "_has_model": lambda *_: True,
-         "_staging_ctes": lambda *_: "changes as (select * from told_again)"},
+        {
+            "_model_of": lambda *_: "final",
+            "_has_model": lambda *_: True,
+            "_staging_ctes": lambda *_: "changes as (select * from told_again)",
+        },
         adapter=SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True, columns=["id"], notes={})),
     )
     state = SimpleNamespace(exists=True, notes=SimpleNamespace(truncates=True))
     sql = macros["_about_change_sets"](
-        {**SETTINGS, "max_delete_share": 0.5}, "stg", "", state, SimpleNamespace(late=8, truncates=1))
+        {**SETTINGS, "max_delete_share": 0.5}, "stg", "", state, SimpleNamespace(late=8, truncates=1)
+    )
     for ours, duckdb_s in (
         ("<=>", "is not distinct from"), ("struct(", "row("), ("left semi join", "semi join"), ("`", ""), ("0L", "0"),
         ("row(_cdc_position, _cdc_ends, _cdc_goes)",
@@ -2948,7 +3283,9 @@ def test_Q4_O4_what_comes_again_of_a_row_that_is_gone_brings_it_back_in_no_count
             for row, (op, key, before, sequence) in enumerate(told, 1):
                 connection.execute(
                     f"insert into {relation} select $1, $2, case when $3 is null then null else {{'id': $3}} end, $4, $5, "
-                    f"{batch.replace('_cdc_row', '$5')}, '', null, null", [key, op, before, sequence, row])
+                    f"{batch.replace('_cdc_row', '$5')}, '', null, null",
+                    [key, op, before, sequence, row],
+                )
         connection.execute("create table final as select 1 as id")
         found = connection.execute(f"select deletes, live_rows from ({sql})").fetchall()
     assert found == [(0, 1)] * len(told)
@@ -2960,23 +3297,39 @@ def test_tables_of_control_have_their_schema_where_the_ledger_does_not_run() -> 
     source = feed_table("f", "t")
     source.source_meta["cdc"]["max_errors"] = 0
     node = SimpleNamespace(
-        name="stg_f__t", alias="stg_f__t", unique_id="stg", resource_type="model", database=None, schema="s",
-        config=SimpleNamespace(materialized="incremental"))
+        name="stg_f__t",
+        alias="stg_f__t",
+        unique_id="stg",
+        resource_type="model",
+        database=None,
+        schema="s",
+        config=SimpleNamespace(materialized="incremental"),
+    )
     ledger = SimpleNamespace(
-        name="cdc_change_sets", alias="cdc_change_sets", unique_id="ledger", resource_type="model", database=None,
-        schema="control")
+        name="cdc_change_sets",
+        alias="cdc_change_sets",
+        unique_id="ledger",
+        resource_type="model",
+        database=None,
+        schema="control",
+    )
     adapter = Adapter({}, {}, [])
     adapter.create_schema = lambda relation: said.append(f"schema {relation.schema}")
     macros = load(
         giving({"_write": None}),
-        adapter=adapter, run_query=said.append, flags=SimpleNamespace(WHICH="run"), var=lambda name, default: default,
-        graph=SimpleNamespace(nodes={"stg": node, "ledger": ledger}, sources={"f.t": source}), invocation_id="i",
+        adapter=adapter,
+        run_query=said.append,
+        flags=SimpleNamespace(WHICH="run"),
+        var=lambda name, default: default,
+        graph=SimpleNamespace(nodes={"stg": node, "ledger": ledger}, sources={"f.t": source}),
+        invocation_id="i",
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda **parts: Relation(**parts))),
     )
     assert "create table if not exists control.cdc_holds" in macros["prepare_holds"]()
     assert said == ["schema control"]
-    result = SimpleNamespace(node=node, adapter_response={"report": {"last_batch_id": 1}}, status="success", execution_time=1,
-                             message="")
+    result = SimpleNamespace(
+        node=node, adapter_response={"report": {"last_batch_id": 1}}, status="success", execution_time=1, message=""
+    )
     macros["record_run"]([result])
     assert said[1] == "schema control"
     assert said[2].startswith("create table if not exists control.cdc_runs")
@@ -2986,8 +3339,13 @@ def test_a_history_that_is_a_view_is_noted_where_it_cannot_be_made_and_once_it_c
     """`status` goes by it: the run had failed, and the table was ok."""
     said: list[str] = []
     noted: dict[str, Any] = {"done": {}, "failed": {}}
-    fakes = {"_runs_relation": "cdc_runs", "layers": {"hist_f__t": "history"}, "names_in_runs": {"hist": "hist_f__t"},
-             "noted_runs": noted, "in_session": True}
+    fakes = {
+        "_runs_relation": "cdc_runs",
+        "layers": {"hist_f__t": "history"},
+        "names_in_runs": {"hist": "hist_f__t"},
+        "noted_runs": noted,
+        "in_session": True,
+    }
 
     def write(_: str, sql: str, options: dict[str, Any]) -> None:
         said.append(sql)
@@ -2995,11 +3353,17 @@ def test_a_history_that_is_a_view_is_noted_where_it_cannot_be_made_and_once_it_c
 
     adapter = SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True))
     macros = load(giving(fakes) | {"_write": write}, invocation_id="i", adapter=adapter)
-    node = SimpleNamespace(name="hist_f__t", alias="hist_f__t", unique_id="hist", resource_type="model",
-                           config=SimpleNamespace(materialized="view"))
+    node = SimpleNamespace(
+        name="hist_f__t", alias="hist_f__t", unique_id="hist", resource_type="model", config=SimpleNamespace(materialized="view")
+    )
     for status in ("success", "error", "success", "success"):
-        macros["record_run"]([SimpleNamespace(
-            node=node, adapter_response={"_message": "OK"}, status=status, execution_time=1, message="no such column")])
+        macros["record_run"](
+            [
+                SimpleNamespace(
+                    node=node, adapter_response={"_message": "OK"}, status=status, execution_time=1, message="no such column"
+                )
+            ]
+        )
     assert ["'error', 'no such column'" in sql for sql in said] == [True, False]
     assert noted["failed"] == {}
 
@@ -3007,8 +3371,9 @@ def test_a_history_that_is_a_view_is_noted_where_it_cannot_be_made_and_once_it_c
 @pytest.mark.parametrize(("mode", "where"), [("hard", "_cdc_is_last and _cdc_op <> 'D'"), ("soft", "_cdc_is_newest")])
 def test_A9_explain_shows_the_row_of_final_that_was_deleted_softly(mode: str, where: str) -> None:
     sources: list[str] = []
-    adapter = SimpleNamespace(create_kept_view=lambda *_: None, query_rows=lambda sql: [],
-                              table_state=lambda _: SimpleNamespace(exists=True))
+    adapter = SimpleNamespace(
+        create_kept_view=lambda *_: None, query_rows=lambda sql: [], table_state=lambda _: SimpleNamespace(exists=True)
+    )
     settings = {"keys": ["id"], "columns": ["id"], "on_schema_change": "sync_all_columns", "delete_mode": mode}
     fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": None, "_model_of": "final"}
     fakes |= {"progress": SimpleNamespace(columns=["id"]), "staged_rows": "cdc_told_of_row"}
@@ -3021,8 +3386,11 @@ def test_A9_explain_shows_the_row_of_final_that_was_deleted_softly(mode: str, wh
 def test_Q3_explain_tells_that_a_replayed_change_came_late(revised: bool, late: list[int]) -> None:
     """Batch 1 was quarantined, and replayed as batch 3 once batch 2 was applied."""
     asked: list[str] = []
-    adapter = SimpleNamespace(create_kept_view=lambda *_: None, query_rows=lambda sql: asked.append(sql) or [],
-                              table_state=lambda _: SimpleNamespace(exists=False))
+    adapter = SimpleNamespace(
+        create_kept_view=lambda *_: None,
+        query_rows=lambda sql: asked.append(sql) or [],
+        table_state=lambda _: SimpleNamespace(exists=False),
+    )
     settings = {"keys": ["id"], "columns": ["id"], "on_schema_change": "sync_all_columns"}
     columns = ["id", *(["_cdc_revised_in"] if revised else [])]
     fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": None, "_model_of": "final"}
@@ -3041,7 +3409,8 @@ def test_Q3_explain_tells_that_a_replayed_change_came_late(revised: bool, late: 
 def test_explain_tells_a_final_without_the_row_from_none(exists: bool) -> None:
     printed: list[str] = []
     adapter = SimpleNamespace(
-        create_kept_view=lambda *_: None, query_rows=lambda _: [], table_state=lambda _: SimpleNamespace(exists=exists))
+        create_kept_view=lambda *_: None, query_rows=lambda _: [], table_state=lambda _: SimpleNamespace(exists=exists)
+    )
     settings = {"keys": ["id"], "columns": ["id"], "on_schema_change": "sync_all_columns"}
     fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": None, "_model_of": "final"}
     fakes |= {"progress": SimpleNamespace(columns=["id"]), "_rows_at_keys": []}
@@ -3053,8 +3422,9 @@ def test_K7_explain_takes_no_displaced_row_for_that_of_final() -> None:
     """Row a came from key 1 to key 2, where row b displaced it; there a changed once more in that transaction. Asked for key 1,
     of which b knows nothing."""
     views: dict[str, str] = {}
-    adapter = SimpleNamespace(create_kept_view=views.__setitem__, query_rows=lambda sql: [],
-                              table_state=lambda _: SimpleNamespace(exists=True))
+    adapter = SimpleNamespace(
+        create_kept_view=views.__setitem__, query_rows=lambda sql: [], table_state=lambda _: SimpleNamespace(exists=True)
+    )
     settings = {"keys": ["id"], "columns": ["id"], "on_schema_change": "sync_all_columns"}
     fakes = {"_named_row": SimpleNamespace(settings=settings, staging="stg"), "_keys_table": "keys", "_model_of": "final"}
     fakes |= {"progress": SimpleNamespace(columns=["id"]), "_rows_at_keys": []}
@@ -3104,8 +3474,11 @@ def test_a_final_that_was_never_loaded_is_told(command: str, given: dict) -> Non
 
 
 def test_a_history_that_was_never_made_is_told_and_not_taken_for_one_without_versions() -> None:
-    fakes = {"_named_row": SimpleNamespace(name="f.t", settings={"keys": ["id"]}), "_keys_table": None,
-             "_model_of": Relation(schema="s", identifier="hist_f__t")}
+    fakes = {
+        "_named_row": SimpleNamespace(name="f.t", settings={"keys": ["id"]}),
+        "_keys_table": None,
+        "_model_of": Relation(schema="s", identifier="hist_f__t"),
+    }
     macros = load(giving(fakes), adapter=SimpleNamespace(get_relation=lambda *_: None))
     with pytest.raises(CompilerError, match=r"table f\.t: there is no .*hist_f__t yet. Run `dbt run` first."):
         macros["history_of_key"]("stg")
@@ -3116,12 +3489,24 @@ FINAL = {"txn_version": 7, "app_id": "final_t@0", "notes": {"after": 4}}
 
 
 def sql_of_test(
-    name: str, model: str, states: dict[str, dict], cdc: dict | None = None, *, size: int = 0, everything: bool = False,
-    day: str | None = None, **arguments: Any
+    name: str,
+    model: str,
+    states: dict[str, dict],
+    cdc: dict | None = None,
+    *,
+    size: int = 0,
+    everything: bool = False,
+    day: str | None = None,
+    **arguments: Any,
 ) -> str:
     """The SQL of a generic test of a model of the table f.t, on a day that 5 and 30 divide. size: of staging, in bytes."""
     source = SimpleNamespace(
-        unique_id="f.t", source_name="f", name="t", relation_name="f.t", source_meta={"cdc": {"format": "rows"}}, meta={},
+        unique_id="f.t",
+        source_name="f",
+        name="t",
+        relation_name="f.t",
+        source_meta={"cdc": {"format": "rows"}},
+        meta={},
         config={"meta": {"cdc": {"keys": ["id"], "sequence_by": ["seq"], "columns": ["id", "a"], **(cdc or {})}}},
         columns={n: SimpleNamespace(name=n, data_type="int") for n in ("id", "seq", "a")},
     )
@@ -3135,7 +3520,9 @@ def sql_of_test(
     adapter.narrowed_to = lambda *_: []
     adapter.get_columns_in_relation = lambda relation: [SimpleNamespace(name=n) for n in ("id", "a", "_cdc_op", "_cdc_batch_id")]
     macros = load(
-        adapter=adapter, flags=SimpleNamespace(WHICH="test"), graph=SimpleNamespace(sources={"f.t": source}, nodes=nodes),
+        adapter=adapter,
+        flags=SimpleNamespace(WHICH="test"),
+        graph=SimpleNamespace(sources={"f.t": source}, nodes=nodes),
         api=SimpleNamespace(Relation=SimpleNamespace(create=lambda identifier, **_: Relation(schema="s", identifier=identifier))),
         var=lambda name, default: {"delta_cdc_test_all": everything, "delta_cdc_test_day": day or default}.get(name, default),
         load_relation=lambda relation: relation if relation.identifier in states else None,
@@ -3150,8 +3537,11 @@ def sql_of_test(
 
 
 TESTS = [
-    ("each_change_once", "stg_f__t"), ("one_row_per_key", "final_t"), ("final_equals_rebuild_from_staging", "final_t"),
-    ("history_equals_rebuild_from_staging", "hist_f__t"), ("one_current_row_per_key", "hist_f__t"),
+    ("each_change_once", "stg_f__t"),
+    ("one_row_per_key", "final_t"),
+    ("final_equals_rebuild_from_staging", "final_t"),
+    ("history_equals_rebuild_from_staging", "hist_f__t"),
+    ("one_current_row_per_key", "hist_f__t"),
     ("history_intervals_do_not_overlap", "hist_f__t"),
 ]
 
@@ -3190,11 +3580,19 @@ def test_E2_a_history_table_is_made_anew_where_a_column_is_said_to_have_had_anot
     staged = SimpleNamespace(columns=columns, properties={}, committed=9, exists=True)
     quiet = ("refuse_sample", "_refuse_other_keys", "refuse_other_staging", "refuse_before_staging", "gain_deletion_vectors",
              "_spell_as_staged", "_history_rows", "_history_merged")  # fmt: skip
-    made = giving({
-        **dict.fromkeys(quiet, ""), "_retired_columns": [], "made_of": {}, "resolved_batch_id": 9, "nothing_to_do": False,
-        "let_through": {"staging": "s.stg", "staged": staged, "held": None}, "note_of_revision": {}, "transaction": {},
-        "plan_of_load": SimpleNamespace(mode="late", skip=False, changes=0, revised=False, keys=None),
-    })
+    made = giving(
+        {
+            **dict.fromkeys(quiet, ""),
+            "_retired_columns": [],
+            "made_of": {},
+            "resolved_batch_id": 9,
+            "nothing_to_do": False,
+            "let_through": {"staging": "s.stg", "staged": staged, "held": None},
+            "note_of_revision": {},
+            "transaction": {},
+            "plan_of_load": SimpleNamespace(mode="late", skip=False, changes=0, revised=False, keys=None),
+        }
+    )
     made["progress"] = {"s.stg": staged, "s.hist": state}.get
     for said in ({}, renamed):
         settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["id", "a"], "history": "table", "renamed_columns": said}
@@ -3233,13 +3631,24 @@ def test_K1_a_history_table_with_nothing_new_is_shown_with_its_key_changes() -> 
     staged = SimpleNamespace(columns={"id": "integer", "a": "integer"})
     state = SimpleNamespace(rebuild=False, batch_id=9, columns={}, notes={"shape": ANY})
     quiet = ("refuse_sample", "note_columns", "_refuse_other_keys", "refuse_other_staging", "refuse_before_staging")
-    made = giving({
-        **dict.fromkeys(quiet, ""), "settings": settings, "_retired_columns": [], "made_of": {}, "resolved_batch_id": 9,
-        "let_through": {"staging": "s.stg", "staged": staged, "held": None}, "nothing_to_do": True, "_looked_at": None,
-    })
+    made = giving(
+        {
+            **dict.fromkeys(quiet, ""),
+            "settings": settings,
+            "_retired_columns": [],
+            "made_of": {},
+            "resolved_batch_id": 9,
+            "let_through": {"staging": "s.stg", "staged": staged, "held": None},
+            "nothing_to_do": True,
+            "_looked_at": None,
+        }
+    )
     made["progress"] = {"s.stg": staged, "s.hist": state}.get
     macros = load(
-        made, this="s.hist", flags=SimpleNamespace(WHICH="show"), is_incremental=lambda: True,
+        made,
+        this="s.hist",
+        flags=SimpleNamespace(WHICH="show"),
+        is_incremental=lambda: True,
         adapter=SimpleNamespace(plan_write=lambda *_: None),
     )
     assert "left join s.int as k" in macros["history"]("source", "s.stg", "s.int")
@@ -3249,14 +3658,25 @@ def test_K1_a_final_with_nothing_new_is_shown_with_its_rows_and_key_changes() ->
     settings = {**SETTINGS, "columns": ["id", "a"], "surrogate": "none", "partition_by": []}
     state = SimpleNamespace(rebuild=False, batch_id=9, columns={}, notes={"shape": None})
     quiet = ("refuse_sample", "_refuse_other_keys", "refuse_other_staging", "refuse_before_staging")
-    made = giving({
-        **dict.fromkeys(quiet, ""), "settings": settings, "made_of": {}, "resolved_batch_id": 9, "progress": state,
-        "let_through": {"staging": "s.stg", "staged": SimpleNamespace(), "held": None}, "nothing_to_do": True,
-        "_final_evolution": {"rebuild": False, "backfill": False, "columns": None, "new": {}}, "_looked_at": None,
-        "_shape_of_final": None,
-    })
+    made = giving(
+        {
+            **dict.fromkeys(quiet, ""),
+            "settings": settings,
+            "made_of": {},
+            "resolved_batch_id": 9,
+            "progress": state,
+            "let_through": {"staging": "s.stg", "staged": SimpleNamespace(), "held": None},
+            "nothing_to_do": True,
+            "_final_evolution": {"rebuild": False, "backfill": False, "columns": None, "new": {}},
+            "_looked_at": None,
+            "_shape_of_final": None,
+        }
+    )
     macros = load(
-        made, this="s.final", flags=SimpleNamespace(WHICH="show"), is_incremental=lambda: True,
+        made,
+        this="s.final",
+        flags=SimpleNamespace(WHICH="show"),
+        is_incremental=lambda: True,
         adapter=SimpleNamespace(plan_write=lambda *_: None),
     )
     sql = macros["final"]("source", "s.stg", "s.int")
@@ -3453,7 +3873,8 @@ def test_a_test_of_touched_keys_wants_to_know_the_table() -> None:
 def test_S4_what_reads_a_folder_knows_which_of_its_files_says_that_it_is_whole() -> None:
     told: list[dict[str, Any]] = []
     adapter = SimpleNamespace(
-        tune_for=lambda change_sets: False, create_lines_view=lambda view, change_sets, feed: told.append(feed),
+        tune_for=lambda change_sets: False,
+        create_lines_view=lambda view, change_sets, feed: told.append(feed),
     )
     feed = dict.fromkeys(("csv_options", "listed_columns", "message_column", "kafka", "jdbc", "row_order"))
     feed |= {"feed": "shop", "format": "rows", "file_format": "csv", "ready": "manifest.json"}
@@ -3489,8 +3910,13 @@ def test_bytes_in_a_message_that_is_a_column_are_those_of_text(format_: str, set
 @pytest.mark.parametrize(("time_type", "is_told"), [("timestamp", True), ("date", True), ("bigint", False)])
 def test_S10_H1_what_a_copy_without_rows_deletes_has_the_time_of_the_copy(time_type: str, is_told: bool) -> None:
     settings = {
-        **KEYED, "format": "snapshots", "sequence_by": ["_snapshot"], "occurred_at": "a", "columns": ["id"],
-        "column_types": {"id": "int"}, "snapshots": {"rows": "v", "pending": [], "past": None, "time_type": time_type},
+        **KEYED,
+        "format": "snapshots",
+        "sequence_by": ["_snapshot"],
+        "occurred_at": "a",
+        "columns": ["id"],
+        "column_types": {"id": "int"},
+        "snapshots": {"rows": "v", "pending": [], "past": None, "time_type": time_type},
     }
     sql = MACROS["changes_of_snapshots"](settings)
     (time,) = re.findall(r"(coalesce\(changed\._cdc_occurred_at, .*) as _cdc_occurred_at,\n", sql)
@@ -3501,8 +3927,13 @@ def test_S10_H1_what_a_copy_without_rows_deletes_has_the_time_of_the_copy(time_t
 def test_S10_Q1_a_row_that_cannot_be_used_and_was_away_for_a_copy_is_quarantined_again() -> None:
     """As where each copy is loaded by itself: its place in the order is the newer copy's."""
     settings = {
-        **KEYED, "format": "snapshots", "sequence_by": ["_snapshot"], "occurred_at": "_snapshot_time", "columns": ["id", "a"],
-        "column_types": {"id": "int", "a": "int"}, "snapshots": {"rows": "v", "pending": [], "past": None, "time_type": None},
+        **KEYED,
+        "format": "snapshots",
+        "sequence_by": ["_snapshot"],
+        "occurred_at": "_snapshot_time",
+        "columns": ["id", "a"],
+        "column_types": {"id": "int", "a": "int"},
+        "snapshots": {"rows": "v", "pending": [], "past": None, "time_type": None},
     }
     (sql,) = re.findall(r"(compared as \(.*?\n\)),\nplaced as", MACROS["changes_of_snapshots"](settings), re.DOTALL)
     before = """_cdc_number := told._cdc_number, _cdc_next_sure := s._cdc_next_sure, compared := a, _cdc_error := _cdc_error,
@@ -3539,8 +3970,16 @@ def final_evolved(wish: str, **settings: Any) -> dict[str, Any]:
     struct = {"type": "struct", "fields": [{"name": "x", "type": "integer"}]}
     grown = {"type": "struct", "fields": [{"name": "x", "type": "integer"}, {"name": "y", "type": "integer"}]}
     columns = {"id": "integer", "s": grown, "new": "integer"}
-    settings = {**KEYED, "sequence_by": ["seq"], "columns": list(columns), "tracked": list(columns), "partition_by": [],
-                "column_types": {"id": "int", "s": "struct<x:int,y:int>", "new": "int"}, "on_schema_change": wish, **settings}
+    settings = {
+        **KEYED,
+        "sequence_by": ["seq"],
+        "columns": list(columns),
+        "tracked": list(columns),
+        "partition_by": [],
+        "column_types": {"id": "int", "s": "struct<x:int,y:int>", "new": "int"},
+        "on_schema_change": wish,
+        **settings,
+    }
     of_staging = SimpleNamespace(exists=True, columns=columns, properties={}, notes={})
     state = SimpleNamespace(exists=True, columns={"id": "integer", "s": struct}, properties={}, notes={}, batch_id=1)
     adapter = SimpleNamespace(evolved=evolved, query_rows=lambda _: [])
@@ -3563,8 +4002,15 @@ def test_E1_final_names_what_would_change() -> None:
 def test_E4_E7_final_is_made_anew_where_what_its_columns_are_made_of_became_a_time(
     before: str | None, wish: str, rebuild: bool
 ) -> None:
-    settings = {**KEYED, "columns": ["id", "d"], "tracked": ["id", "d"], "partition_by": [], "on_schema_change": wish,
-                "column_types": {"id": "int", "d": "timestamp"}, "expressions": {"d": "if(id < 10, d, null)"}}
+    settings = {
+        **KEYED,
+        "columns": ["id", "d"],
+        "tracked": ["id", "d"],
+        "partition_by": [],
+        "on_schema_change": wish,
+        "column_types": {"id": "int", "d": "timestamp"},
+        "expressions": {"d": "if(id < 10, d, null)"},
+    }
     of_staging = SimpleNamespace(exists=True, columns={"id": "integer", "d": "timestamp"}, properties={}, notes={})
     notes = {"expressions": settings["expressions"], **({"made_from": {"id": "integer", "d": before}} if before else {})}
     state = SimpleNamespace(exists=True, columns={"id": "integer", "d": "date"}, properties={}, notes=notes, batch_id=1)
@@ -3581,10 +4027,20 @@ def test_E4_A9_A10_final_is_made_anew_where_the_times_of_its_rows_became_moments
     column: str, shown: str, wish: str, rebuild: bool
 ) -> None:
     """The order's column need not be one of final."""
-    settings = {**KEYED, "columns": ["id"], "tracked": ["id"], "column_types": {"id": "int"}, "partition_by": [],
-                "on_schema_change": wish, "delete_mode": "soft", "created_at": "born", "updated_at": "touched"}
+    settings = {
+        **KEYED,
+        "columns": ["id"],
+        "tracked": ["id"],
+        "column_types": {"id": "int"},
+        "partition_by": [],
+        "on_schema_change": wish,
+        "delete_mode": "soft",
+        "created_at": "born",
+        "updated_at": "touched",
+    }
     of_staging = SimpleNamespace(
-        exists=True, columns={"id": "integer", "seq": "timestamp", "_cdc_occurred_at": "timestamp"}, properties={}, notes={})
+        exists=True, columns={"id": "integer", "seq": "timestamp", "_cdc_occurred_at": "timestamp"}, properties={}, notes={}
+    )
     times = {**dict.fromkeys(["born", "touched", "_cdc_deleted_at"], "timestamp"), "_cdc_is_deleted": "boolean", column: shown}
     state = SimpleNamespace(exists=True, columns={"id": "integer", **times}, properties={}, notes={}, batch_id=1)
     adapter = SimpleNamespace(evolved=evolved, query_rows=lambda _: [])
@@ -3639,8 +4095,16 @@ def test_S8_S6_partitions_of_a_restored_final_that_is_as_it_should_be_are_worked
     settings = {"surrogate": "none", "insert_only": False, "keyless": "none", "apply": "replace_partitions", "columns": ["id"]}
     staged = SimpleNamespace(committed=9, notes={}, rows=1)
     state = SimpleNamespace(exists=True, rebuild=rebuild, batch_id=-1 if rebuild else 8, notes={}, columns={})
-    plan = {"mode": "rebuild" if rebuild else "late", "plain": False, "removals": 0, "skip": False, "changes": 1,
-            "keys": None, "revised": False, "written": {}}
+    plan = {
+        "mode": "rebuild" if rebuild else "late",
+        "plain": False,
+        "removals": 0,
+        "skip": False,
+        "changes": 1,
+        "keys": None,
+        "revised": False,
+        "written": {},
+    }
     quiet = ("refuse_sample", "_refuse_other_keys", "refuse_other_staging", "refuse_before_staging", "gain_deletion_vectors")
     made: dict[str, Any] = dict.fromkeys(quiet, lambda *_: "")
     made |= {
@@ -3674,8 +4138,10 @@ def test_E7_a_model_from_before_the_settings_changed_is_to_be_generated_anew(loc
 def test_S2_of_a_mixed_feed_what_raw_had_when_the_load_was_planned_is_staged() -> None:
     settings = {"feed": "f", "source_table": "t", "format": "wal2json_v2", "location": "/x"}
     made = {
-        "progress": lambda _: SimpleNamespace(batch_id=7, rows=1, notes={}), "reads_files": lambda _: False,
-        "_source_names": lambda *_: ["t"], "_retracted_batches": lambda _: [],
+        "progress": lambda _: SimpleNamespace(batch_id=7, rows=1, notes={}),
+        "reads_files": lambda _: False,
+        "_source_names": lambda *_: ["t"],
+        "_retracted_batches": lambda _: [],
     }
     macros = load(made, adapter=SimpleNamespace(tune_for=lambda *_, **__: False))
     new = macros["_new_lines"](settings, SimpleNamespace(), SimpleNamespace(batch_id=3, exists=True))
@@ -3686,9 +4152,7 @@ def test_S2_of_a_mixed_feed_what_raw_had_when_the_load_was_planned_is_staged() -
 @pytest.mark.parametrize(
     ("reached", "lines"), [(5, " where batch_id > 1 and source_table = 'a.t' and batch_id not in (5))"), (1, None)]
 )
-def test_S9_of_a_mixed_feed_a_file_counts_again_as_it_was_loaded_though_it_was_rewritten(
-    reached: int, lines: str | None
-) -> None:
+def test_S9_of_a_mixed_feed_a_file_counts_again_as_it_was_loaded_though_it_was_rewritten(reached: int, lines: str | None) -> None:
     """Batch 2 was rewritten, and came again as batch 5, which was taken back; raw has the lines of both."""
     made = {
         "progress": lambda _: SimpleNamespace(batch_id=reached, notes={}), "_retracted_batches": lambda _: [1, 5],
@@ -3710,8 +4174,14 @@ def test_Q4_A2_rows_that_are_gone_are_not_deleted_by_what_comes_again_in_sets_of
     sql = load(made, adapter=adapter)["_about_change_sets"](settings, "stg", None, state, plan)
     newest = "struct(_cdc_position, _cdc_ends, _cdc_goes)"
     for of_spark, of_duckdb in {
-        newest: newest.replace("struct(", "struct_pack("), "struct(": "row(", "<=>": "is not distinct from", "`": '"',
-        "left semi join": "semi join", "left anti join": "anti join", "0L": "0", "struct_pack(": "row_of(",
+        newest: newest.replace("struct(", "struct_pack("),
+        "struct(": "row(",
+        "<=>": "is not distinct from",
+        "`": '"',
+        "left semi join": "semi join",
+        "left anti join": "anti join",
+        "0L": "0",
+        "struct_pack(": "row_of(",
     }.items():
         sql = sql.replace(of_spark, of_duckdb)
     with duckdb.connect() as connection:
@@ -3847,8 +4317,13 @@ def test_R2_K7_what_is_said_at_the_key_of_a_displaced_row_after_it_is_the_erased
         connection.execute("create table cdc_named_key as select 1 as id")
         for erasing in (False, True):
             sql = macros["_changes_of_row"](SimpleNamespace(settings={"keys": ["id"]}, staging="stg"), erasing)
-            for spark, duck in (("<=>", "is not distinct from"), ("`", '"'), ("struct(", "row("), ("explode(", "unnest("),
-                                ("array_compact(array(c.key_before, c.key_after))", "[c.key_before, c.key_after]")):
+            for spark, duck in (
+                ("<=>", "is not distinct from"),
+                ("`", '"'),
+                ("struct(", "row("),
+                ("explode(", "unnest("),
+                ("array_compact(array(c.key_before, c.key_after))", "[c.key_before, c.key_after]"),
+            ):
                 sql = sql.replace(spark, duck)
             found.append([row for (row,) in connection.execute(f"select _cdc_row from ({sql}) order by 1").fetchall()])
     assert found == [[1, 4, 6], [1, 4, 5, 6]]
@@ -3867,7 +4342,8 @@ def test_R2_K7_the_delete_of_a_displaced_row_is_one_of_its_own() -> None:
     fakes = {"_look_at_erasure": found, "raw_of": None, "_keys_table": "keys", "_record_revision_of": 9, "_announce": ""}
     revised = {"_revise": lambda _, sql, __: ran.append(sql) or SimpleNamespace(rows_deleted=1)}
     adapter = SimpleNamespace(
-        create_kept_view=lambda *_: "", query_rows=lambda sql: [] if "ledger" in sql else [SimpleNamespace(n=0)])
+        create_kept_view=lambda *_: "", query_rows=lambda sql: [] if "ledger" in sql else [SimpleNamespace(n=0)]
+    )
     load(giving(fakes) | revised, adapter=adapter, print=lambda _: "")["erase"]("stg")
     assert "values (s._cdc_stays.`id`, s._cdc_stays.`part`, 'D', " in ran[0]
     assert "if(s._cdc_stays._cdc_erased is null, 'erase', null), s._cdc_stays._cdc_occurred_at" in ran[0]
@@ -3881,8 +4357,10 @@ def test_S9_N2_a_retraction_restores_a_row_that_differs_from_others_in_a_young_c
     table = SimpleNamespace(name="f.t", settings=settings, staging="stg")
     rows = "select * exclude (told, note), {} as note from stg"
     made = {
-        "_staging_columns": ["id", "note", "_cdc_batch_id", "_cdc_row"], "staged_rows": f"({rows.format('null::text')})",
-        "staged_as_told": f"({rows.format('told')})", "_staging_sql": "select * from again",
+        "_staging_columns": ["id", "note", "_cdc_batch_id", "_cdc_row"],
+        "staged_rows": f"({rows.format('null::text')})",
+        "staged_as_told": f"({rows.format('told')})",
+        "_staging_sql": "select * from again",
         "_lines_of_later_sets": SimpleNamespace(lines="lines", gone=[]),
         "_revise": SimpleNamespace(rows_updated=1, rows_inserted=0),
     }
@@ -3893,14 +4371,17 @@ def test_S9_N2_a_retraction_restores_a_row_that_differs_from_others_in_a_young_c
         return " and ".join(f"{left}.{name} is not distinct from {right}.{name}" for name in ("id", "note") if name not in but)
 
     load(giving(made) | {"same_content": same_content}, adapter=adapter, print=lambda _: "")["_retract_from"](
-        "ledger", table, 1, 9)
+        "ledger", table, 1, 9
+    )
     with duckdb.connect() as connection:
         connection.execute(
             """create table stg as select *, null::text as note, null::text as _cdc_error, 1 as _cdc_row
-            from (values (5, 'x', 1), (5, 'y', 2), (5, null, 4)) as s (id, told, _cdc_batch_id)""")
+            from (values (5, 'x', 1), (5, 'y', 2), (5, null, 4)) as s (id, told, _cdc_batch_id)"""
+        )
         connection.execute(
             """create table again as select *, null::text as _cdc_error, 1 as _cdc_row
-            from (values (5, 'y', 2), (5, 'x', 3), (5, 'z', 4)) as s (id, note, _cdc_batch_id)""")
+            from (values (5, 'y', 2), (5, 'x', 3), (5, 'z', 4)) as s (id, note, _cdc_batch_id)"""
+        )
         sql = views["cdc_revision"].replace("<=>", "is not distinct from")
         found = f"select _cdc_batch_id, _cdc_row from ({sql}) where _cdc_action = 'restore'"
         assert connection.execute(found).fetchall() == restored
@@ -3929,7 +4410,8 @@ def test_Q3_O4_what_is_replayed_is_no_copy_of_a_row_before_another_that_was_usab
             found.extend(connection.execute(sql.replace("struct(", "row(")).fetchall())
 
         adapter = SimpleNamespace(
-            create_kept_view=kept, query_rows=lambda sql: [{"n": 0}] if "count(*) as n from cdc" in sql else [])
+            create_kept_view=kept, query_rows=lambda sql: [{"n": 0}] if "count(*) as n from cdc" in sql else []
+        )
         made = {"_ledger": lambda: "", "_staging_tables": lambda **_: [table]}
         load(made, adapter=adapter, print=lambda _: None)["replay"](["stg_f__t"])
     assert sorted(row[-2] for row in found) == [1, 3]
@@ -3947,7 +4429,8 @@ def test_R2_Q3_what_is_replayed_of_an_erased_person_is_blanked() -> None:
     }  # fmt: skip
     adapter = SimpleNamespace(
         create_kept_view=lambda _, sql: ran.append(sql),
-        query_rows=lambda sql: [{"erased": 1, "n": 3}] if "from cdc_revision" in sql else [{"error": "erased", "n": 1}])
+        query_rows=lambda sql: [{"erased": 1, "n": 3}] if "from cdc_revision" in sql else [{"error": "erased", "n": 1}],
+    )
     fakes = giving(made) | {"_erase_again_from_raw": lambda settings, raw, lines: ran.append(f"{raw} loses its messages")}
     load(fakes, adapter=adapter, print=said.append)["replay"](["stg_f__t"])
     assert "where _cdc_error = 'erased' or _cdc_error is null and not exists (" in " ".join(ran[0].split())

@@ -416,14 +416,28 @@ def test_a_late_change_that_a_load_has_twice_is_one(
     report = {"rows_read": read, "rows_late": late, "rows_repeated": repeated, "rows_late_repeated": late_repeated}
     response = {"rows_inserted": inserted, "report": {**report, "last_batch_id": 1}}
     node = SimpleNamespace(
-        status="success", message="", execution_time=1.0, adapter_response=response,
-        node=SimpleNamespace(name="stg_shop__invoice", alias="stg_shop__invoice", unique_id="stg", resource_type="model",
-                             config=SimpleNamespace(materialized="incremental")))
+        status="success",
+        message="",
+        execution_time=1.0,
+        adapter_response=response,
+        node=SimpleNamespace(
+            name="stg_shop__invoice",
+            alias="stg_shop__invoice",
+            unique_id="stg",
+            resource_type="model",
+            config=SimpleNamespace(materialized="incremental"),
+        ),
+    )
     (table,) = summarize(shop, [node], 1.0).tables
     assert (table.duplicate, table.late) == told
     said: list[str] = []
-    fakes = {"_runs_relation": "cdc_runs", "layers": {"stg_shop__invoice": "staging"}, "noted_runs": {"done": {}, "failed": {}},
-             "names_in_runs": {"stg": "stg_shop__invoice"}, "in_session": True}
+    fakes = {
+        "_runs_relation": "cdc_runs",
+        "layers": {"stg_shop__invoice": "staging"},
+        "noted_runs": {"done": {}, "failed": {}},
+        "names_in_runs": {"stg": "stg_shop__invoice"},
+        "in_session": True,
+    }
     made = giving(fakes) | {"_write": lambda _, sql, options: said.append(sql)}
     adapter = SimpleNamespace(table_state=lambda _: SimpleNamespace(exists=True))
     load(made, invocation_id="i", adapter=adapter)["record_run"]([node])
@@ -435,7 +449,9 @@ def test_status_knows_that_what_a_table_is_read_from_failed(tmp_path: Path, mode
     feed = {key: value for key, value in FEED.items() if key != "location"} | {"format": "wal2json_v2", "location": "landing"}
     read = load_project(project(tmp_path, source(feed=feed, tables={"invoice": {"keys": ["id"]}})))
     told = {
-        "tables": [{"name": "shop.invoice", "newest": "10120131"}], "holds": [], "quarantine": [],
+        "tables": [{"name": "shop.invoice", "newest": "10120131"}],
+        "holds": [],
+        "quarantine": [],
         "runs": [{"table": model, "status": "error", "error": "a change set is gone"}],
     }
     (row,) = status_rows(read, told)
@@ -451,7 +467,9 @@ def test_S4_status_tells_that_a_table_s_folder_has_a_gap(tmp_path: Path, status:
     first = {"feed": "shop", "folder": folder, "change_set": f"{folder}/s-12", "number": 12, "gap_after": 10, "waiting": 2}
     said = [load()["_says_gap"](SimpleNamespace(**gap)) for gap in (first, {**first, "feed": "other"})]
     told = {
-        "tables": [{"name": "shop.invoice", "folder": "file:/l/invoice"}], "holds": [], "quarantine": [],
+        "tables": [{"name": "shop.invoice", "folder": "file:/l/invoice"}],
+        "holds": [],
+        "quarantine": [],
         "runs": [{"table": "cdc_change_sets", "status": status, "error": "\n".join(said) if status == "held" else None}],
     }
     (row,) = status_rows(read, told)
@@ -479,7 +497,9 @@ def test_status_has_counts_where_they_were_asked_for_of_the_tables_that_were_nam
     screen = io.StringIO()
     show_status(rows, [], Console(file=screen, width=200))
     assert [line.split() for line in screen.getvalue().splitlines()[-2:]] == [
-        ["table", "ties", "partial", "without", "base"], ["shop.invoice", "12,345", "0"]]
+        ["table", "ties", "partial", "without", "base"],
+        ["shop.invoice", "12,345", "0"],
+    ]
 
 
 class WarmTests:

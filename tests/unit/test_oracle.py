@@ -13,9 +13,7 @@ from tests.oracle_cases import expected
 
 CASES = Path(__file__).parents[1] / "cases"
 NAMES = ("keys_", "partial_", "truncate_", "pitfalls_", "ties_", "history_", "soft_", "life_", "multiset_")
-FILES = sorted(CASES.glob("random/*.json")) + sorted(
-    path for path in CASES.glob("rows/*.json") if path.name.startswith(NAMES)
-)
+FILES = sorted(CASES.glob("random/*.json")) + sorted(path for path in CASES.glob("rows/*.json") if path.name.startswith(NAMES))
 
 
 def in_any_order(rows):

@@ -54,9 +54,7 @@ def test_python_of_another_age(version: tuple[int, int], is_what: str) -> None:
     problem = prerequisites.check_python(version)
     found = ".".join(map(str, version))
     assert problem is not None
-    assert problem.startswith(
-        f"Python {found} is too {is_what}: versions 3.10 to 3.13 are supported. Install"
-    )
+    assert problem.startswith(f"Python {found} is too {is_what}: versions 3.10 to 3.13 are supported. Install")
     assert "make setup PYTHON=" in problem
 
 
@@ -70,9 +68,7 @@ def test_python_without_ensurepip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ensurepip", None)
     problem = prerequisites.check_venv()
     assert problem is not None
-    assert problem.endswith(
-        f"Install it: sudo apt install python{sys.version_info[0]}.{sys.version_info[1]}-venv"
-    )
+    assert problem.endswith(f"Install it: sudo apt install python{sys.version_info[0]}.{sys.version_info[1]}-venv")
 
 
 # Java
@@ -202,9 +198,7 @@ def test_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answering: str) -
 # The script
 
 
-def test_all_problems_are_printed_at_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_problems_are_printed_at_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(
         prerequisites,
         "CHECKS",
@@ -216,9 +210,7 @@ def test_all_problems_are_printed_at_once(
     assert prerequisites.main(["--only", "python"]) == 0
 
 
-def test_a_wrong_python_is_asked_nothing_else(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_python_is_asked_nothing_else(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(prerequisites, "CHECKS", [("python", lambda: "Old."), ("java", lambda: "No Java.")])
     assert prerequisites.main([]) == 1
     assert capsys.readouterr().err == "Old.\n"
@@ -267,9 +259,7 @@ def setup(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str
 def test_setup_without_python(tmp_path: Path) -> None:
     done = setup(tmp_path, PYTHON="python-that-is-not-there")
     assert done.returncode == 1
-    assert done.stderr.startswith(
-        "Python 3.10 or newer is needed, and python-that-is-not-there does not run here."
-    )
+    assert done.stderr.startswith("Python 3.10 or newer is needed, and python-that-is-not-there does not run here.")
     assert done.stderr.count("\n") == 1
 
 

@@ -46,15 +46,46 @@ class Page(HTMLParser):
 def told(**more: Any) -> dict[str, Any]:
     def entry(run: str, table: str, layer: str, minute: int, status: str = "success", read: int = 0, **rest: Any) -> Any:
         at = f"2026-01-01 00:{minute:02d}:00"
-        return {"run": run, "table": table, "layer": layer, "rows_read": read, "rows_late": 0, "rows_written": read,
-                "seconds": 1.5, "status": status, "finished_at": at, **rest}
+        return {
+            "run": run,
+            "table": table,
+            "layer": layer,
+            "rows_read": read,
+            "rows_late": 0,
+            "rows_written": read,
+            "seconds": 1.5,
+            "status": status,
+            "finished_at": at,
+            **rest,
+        }
 
-    tables = [{"name": "shop.invoice", "batch_id": 2, "change_set": "file:/landing/invoice/0002.jsonl", "changes": 1500,
-               "newest": "2026-01-01T00:14:00Z", "final_rows": 1234, "final_rows_are_exact": True, "files": 3}]
-    runs = [{"table": "stg_shop__invoice", "rows_read": 1500, "rows_duplicate": 0, "rows_late": 15, "rows_quarantined": 2,
-             "finished_at": "2026-01-01 00:15:00", "status": "success", "error": None}]
+    tables = [
+        {
+            "name": "shop.invoice",
+            "batch_id": 2,
+            "change_set": "file:/landing/invoice/0002.jsonl",
+            "changes": 1500,
+            "newest": "2026-01-01T00:14:00Z",
+            "final_rows": 1234,
+            "final_rows_are_exact": True,
+            "files": 3,
+        }
+    ]
+    runs = [
+        {
+            "table": "stg_shop__invoice",
+            "rows_read": 1500,
+            "rows_duplicate": 0,
+            "rows_late": 15,
+            "rows_quarantined": 2,
+            "finished_at": "2026-01-01 00:15:00",
+            "status": "success",
+            "error": None,
+        }
+    ]
     history = [
-        entry("a", "stg_shop__invoice", "staging", 0, read=1000), entry("a", "final_invoice", "final", 0, read=900),
+        entry("a", "stg_shop__invoice", "staging", 0, read=1000),
+        entry("a", "final_invoice", "final", 0, read=900),
         entry("b", "stg_shop__invoice", "staging", 15, read=500, rows_late=15),
         entry("b", "final_invoice", "final", 15, "error"),
     ]
@@ -114,12 +145,13 @@ def test_messages_of_no_configured_table_are_told_too(shop: Any) -> None:
     unparsable = {"feed": "shop", "source_table": None, "error": "unparsable", "n": 3}
     unknown = {"feed": "shop", "source_table": "signal", "error": "unknown_table", "n": 1}
     text = report.page(shop, told(quarantine=[*told()["quarantine"], unparsable, unknown]))
-    assert "<b class=\"held\">6</b>rows quarantined" in text
+    assert '<b class="held">6</b>rows quarantined' in text
     assert "of no table above: shop (3 unparsable), shop.signal (1 unknown_table).</p>" in text
 
 
-@pytest.mark.parametrize(("errors", "shown"), [
-    (["retracted", "erased", "too_late"], "<b>6</b>"), (["retracted", "null_key"], '<b class="held">4</b>')])
+@pytest.mark.parametrize(
+    ("errors", "shown"), [(["retracted", "erased", "too_late"], "<b>6</b>"), (["retracted", "null_key"], '<b class="held">4</b>')]
+)
 def test_rows_that_nobody_needs_to_look_at_do_not_warn(shop: Any, errors: list[str], shown: str) -> None:
     quarantine = [{"feed": "shop", "source_table": "invoice", "error": error, "n": 2} for error in errors]
     assert f"{shown}rows quarantined" in report.page(shop, told(quarantine=quarantine))

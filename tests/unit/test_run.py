@@ -52,8 +52,11 @@ def run_once(root: Path, *selected: str) -> None:
     [
         (["+marts+"], "`--select +marts+` selects no model. Did you mean `mart`?"),
         (["tag:none"], "`--select tag:none` selects no model. `dbt ls --resource-type model` lists all there are."),
-        (["models/mrt.sql", "x"], "`--select models/mrt.sql` selects no model. Did you mean `mart`?\n"
-         "`--select x` selects no model. `dbt ls --resource-type model` lists all there are."),
+        (
+            ["models/mrt.sql", "x"],
+            "`--select models/mrt.sql` selects no model. Did you mean `mart`?\n"
+            "`--select x` selects no model. `dbt ls --resource-type model` lists all there are.",
+        ),
         (["source:shop.invoice"], "No model is selected by --select source:shop.invoice."),
     ],
 )
@@ -84,8 +87,10 @@ def test_a_name_that_selects_nothing_beside_others_is_told(shop: Path) -> None:
 @pytest.mark.parametrize(
     ("ran", "left_out"),
     [
-        (["stg_shop__t", "final_t"], "cdc_change_sets, raw_shop"), (["cdc_change_sets", "stg_shop__t"], "raw_shop"),
-        (["cdc_change_sets", "raw_shop", "stg_shop__t"], None), (["final_t", "mart"], None),
+        (["stg_shop__t", "final_t"], "cdc_change_sets, raw_shop"),
+        (["cdc_change_sets", "stg_shop__t"], "raw_shop"),
+        (["cdc_change_sets", "raw_shop", "stg_shop__t"], None),
+        (["final_t", "mart"], None),
     ],
 )
 def test_staging_without_what_tells_it_what_came_is_noted(tmp_path: Path, ran: list[str], left_out: str | None) -> None:
@@ -106,8 +111,13 @@ def test_what_a_run_warns_of_is_told_once_and_what_is_held_with_its_table(shop: 
         def run(self, *_: Any, warn: Any, **__: Any) -> SimpleNamespace:
             for text in ("feed shop: 2 change sets wait", held, "feed shop: 2 change sets wait"):
                 warn(text)
-            node = SimpleNamespace(status="success", node=SimpleNamespace(name="final_invoice"), message=None, execution_time=0.0,
-                                   adapter_response={"report": {"held": held}})
+            node = SimpleNamespace(
+                status="success",
+                node=SimpleNamespace(name="final_invoice"),
+                message=None,
+                execution_time=0.0,
+                adapter_response={"report": {"held": held}},
+            )
             return SimpleNamespace(success=True, exception=None, result=SimpleNamespace(results=[node]))
 
     screen = io.StringIO()
@@ -119,8 +129,12 @@ def test_what_a_run_warns_of_is_told_once_and_what_is_held_with_its_table(shop: 
 def test_after_a_conflict_what_waits_for_another_failure_is_not_run(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first run meets another writer in one model; another fails for good; what is below them is skipped."""
     conflict = "[DELTA_CONCURRENT_APPEND.WITHOUT_HINT] ..."
-    first = {"met": ("error", conflict), "bad": ("error", "[DIVIDE_BY_ZERO]"), "below_met": ("skipped", None),
-             "below_bad": ("skipped", None)}
+    first = {
+        "met": ("error", conflict),
+        "bad": ("error", "[DIVIDE_BY_ZERO]"),
+        "below_met": ("skipped", None),
+        "below_bad": ("skipped", None),
+    }
     commands: list[list[str]] = []
 
     class Meeting:
@@ -129,9 +143,15 @@ def test_after_a_conflict_what_waits_for_another_failure_is_not_run(shop: Path, 
         def run(self, _progress: Any, _what: str, *command: str, **_: Any) -> SimpleNamespace:
             told = {"met": ("success", None), "below_met": ("success", None)} if commands else first
             commands.append(list(command))
-            nodes = [SimpleNamespace(status=status, message=message, execution_time=0.0,
-                                     node=SimpleNamespace(name=name, path=f"shop/final/{name}.sql"))
-                     for name, (status, message) in told.items()]
+            nodes = [
+                SimpleNamespace(
+                    status=status,
+                    message=message,
+                    execution_time=0.0,
+                    node=SimpleNamespace(name=name, path=f"shop/final/{name}.sql"),
+                )
+                for name, (status, message) in told.items()
+            ]
             return SimpleNamespace(success=True, exception=None, result=SimpleNamespace(results=nodes))
 
     monkeypatch.setattr(runs, "_WAITS", (0, 0))

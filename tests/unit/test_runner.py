@@ -90,8 +90,12 @@ def test_rows_files_and_feeds_are_found_by_what_they_hold(tmp_path: Path) -> Non
 def test_what_is_no_case_is_one_failed_line(tmp_path: Path) -> None:
     good = {"scd": 1, "keys": ["id"], "schema": {"id": "INT", "s": "INT"}, "sequence": "s", "batches": [[{"id": 1, "s": 1}]]}
     contents = {
-        "cut": "{", "list": "[]", "no_schema": good | {"schema": None}, "no_sequence": {**good, "sequence": None, "scd": 2},
-        "bad_rows": good | {"batches": [[1]]}, "bad_missing": good | {"missing": [[0]]},
+        "cut": "{",
+        "list": "[]",
+        "no_schema": good | {"schema": None},
+        "no_sequence": {**good, "sequence": None, "scd": 2},
+        "bad_rows": good | {"batches": [[1]]},
+        "bad_missing": good | {"missing": [[0]]},
     }
     for name, content in contents.items():
         (tmp_path / f"{name}.json").write_text(content if isinstance(content, str) else json.dumps(content))
@@ -121,10 +125,18 @@ def test_shards_of_one_table_may_have_different_columns() -> None:
 
 def test_Q1_what_is_quarantined_instead_of_refused_is_a_difference(tmp_path: Path) -> None:
     path = tmp_path / "case.json"
-    path.write_text(json.dumps({
-        "scd": 1, "keys": ["id"], "schema": {"id": "INT", "s": "INT"}, "sequence": "s", "batches": [[{"id": None, "s": 1}]],
-        "error": "the key is null",
-    }))
+    path.write_text(
+        json.dumps(
+            {
+                "scd": 1,
+                "keys": ["id"],
+                "schema": {"id": "INT", "s": "INT"},
+                "sequence": "s",
+                "batches": [[{"id": None, "s": 1}]],
+                "error": "the key is null",
+            }
+        )
+    )
     (case,) = read_cases([path])
     assert runner.judge(case, [], {})["status"] == "failed"
     case.quarantined = "null_key (1)"
@@ -135,10 +147,19 @@ def test_Q1_what_is_quarantined_instead_of_refused_is_a_difference(tmp_path: Pat
 
 def test_nulls_are_ignored_only_of_columns_that_are_there(tmp_path: Path) -> None:
     path = tmp_path / "case.json"
-    path.write_text(json.dumps({
-        "scd": 1, "keys": ["id"], "schema": {"id": "INT", "s": "INT", "a": "INT"}, "sequence": "s", "ignore_null": ["a", "typo"],
-        "batch_columns": [["id", "s"], ["id", "s", "a"]], "batches": [[{"id": 1, "s": 1}], [{"id": 1, "s": 2, "a": 1}]],
-    }))
+    path.write_text(
+        json.dumps(
+            {
+                "scd": 1,
+                "keys": ["id"],
+                "schema": {"id": "INT", "s": "INT", "a": "INT"},
+                "sequence": "s",
+                "ignore_null": ["a", "typo"],
+                "batch_columns": [["id", "s"], ["id", "s", "a"]],
+                "batches": [[{"id": 1, "s": 1}], [{"id": 1, "s": 2, "a": 1}]],
+            }
+        )
+    )
     (case,) = read_cases([path])
     assert [case.configuration(n)["cdc"]["ignore_null_updates"] for n in (0, 1)] == [["typo"], ["a", "typo"]]
 
@@ -149,10 +170,18 @@ def test_nulls_are_ignored_only_of_columns_that_are_there(tmp_path: Path) -> Non
 ])  # fmt: skip
 def test_nulls_are_ignored_of_the_columns_that_are_chosen_in_any_case(tmp_path: Path, given: Any, ignored: Any) -> None:
     path = tmp_path / "case.json"
-    path.write_text(json.dumps({
-        "scd": 1, "keys": ["ID"], "schema": {"id": "INT", "s": "INT", "a": "INT", "b": "INT"}, "sequence": "s",
-        "ignore_null": given, "batches": [[{"id": 1, "s": 1}]],
-    }))
+    path.write_text(
+        json.dumps(
+            {
+                "scd": 1,
+                "keys": ["ID"],
+                "schema": {"id": "INT", "s": "INT", "a": "INT", "b": "INT"},
+                "sequence": "s",
+                "ignore_null": given,
+                "batches": [[{"id": 1, "s": 1}]],
+            }
+        )
+    )
     (case,) = read_cases([path])
     assert (case.broken, case.configuration(0)["cdc"]["ignore_null_updates"]) == ("", ignored)
 
@@ -171,15 +200,24 @@ def test_columns_that_are_not_there_yet_or_any_more_are_not_chosen(tmp_path: Pat
         return [[each.get(name) for name in ("columns", "except_columns", "track_columns")] for each in settings]
 
     assert given(columns={"include": ["id", "A"]}, track_history={"include": ["a"]}) == [
-        [["id"], None, []], [["id", "A"], None, ["a"]], [["id"], None, []]]
+        [["id"], None, []],
+        [["id", "A"], None, ["a"]],
+        [["id"], None, []],
+    ]
     assert given(columns={"except": ["a", "typo"]}, track_history={"except": ["a"]}) == [
-        [None, ["typo"], None], [None, ["a", "typo"], {"except": ["a"]}], [None, ["typo"], None]]
+        [None, ["typo"], None],
+        [None, ["a", "typo"], {"except": ["a"]}],
+        [None, ["typo"], None],
+    ]
     assert given(columns={"except": []}, old_keys={"id": "a"})[1] == [["id", "s", "a"], None, None]
     path.write_text(json.dumps(content | {"set_on_insert": ["A", "s"], "mask": {"a": "a % 2"}}))
     (case,) = read_cases([path])
     settings = [case.configuration(batch)["cdc"] for batch in range(3)]
     assert [(each["set_on_insert"], each["mask"]) for each in settings] == [
-        (["s"], {}), (["A", "s"], {"a": "a % 2"}), (["s"], {})]
+        (["s"], {}),
+        (["A", "s"], {"a": "a % 2"}),
+        (["s"], {}),
+    ]
     tracked = given(columns=["id"], track_history=[None, {"include": None}, ["id"]])
     assert [track for _, _, track in tracked] == [None, None, ["id"]]
     path.write_text(json.dumps(content | {"ignore_null": [None, ["a"], {"except": ["s"]}], "batch_columns": None}))
@@ -210,10 +248,20 @@ def test_E2_a_renamed_column_is_listed_once_under_the_name_that_it_has(tmp_path:
 ])  # fmt: skip
 def test_E7_what_is_never_stored_is_not_chosen(tmp_path: Path, columns: Any, chosen: Any) -> None:
     path = tmp_path / "case.json"
-    path.write_text(json.dumps({
-        "scd": 1, "keys": ["id"], "schema": {"id": "INT", "op": "STRING", "a": "INT", "card": "STRING"}, "sequence": "id",
-        "never_store": ["card"], "ignore_null": {"except": ["op"]}, "columns": columns, "batches": [[]],
-    }))
+    path.write_text(
+        json.dumps(
+            {
+                "scd": 1,
+                "keys": ["id"],
+                "schema": {"id": "INT", "op": "STRING", "a": "INT", "card": "STRING"},
+                "sequence": "id",
+                "never_store": ["card"],
+                "ignore_null": {"except": ["op"]},
+                "columns": columns,
+                "batches": [[]],
+            }
+        )
+    )
     (case,) = read_cases([path])
     settings = case.configuration(0)["cdc"]
     assert settings.items() >= chosen.items()
@@ -222,11 +270,19 @@ def test_E7_what_is_never_stored_is_not_chosen(tmp_path: Path, columns: Any, cho
 
 def test_Q5_columns_of_a_batch_may_be_spelled_in_another_case(tmp_path: Path) -> None:
     path = tmp_path / "case.json"
-    path.write_text(json.dumps({
-        "scd": 1, "keys": ["id"], "schema": {"id": "INT", "Name": "INT", "more": "INT"}, "sequence": "id",
-        "batch_columns": [["ID", "name"]], "missing": [[0, 1, ["NAME"]]],
-        "batches": [[{"Id": 1, "name": 2, "more": 3}, {"id": 2, "Name": 3}]],
-    }))
+    path.write_text(
+        json.dumps(
+            {
+                "scd": 1,
+                "keys": ["id"],
+                "schema": {"id": "INT", "Name": "INT", "more": "INT"},
+                "sequence": "id",
+                "batch_columns": [["ID", "name"]],
+                "missing": [[0, 1, ["NAME"]]],
+                "batches": [[{"Id": 1, "name": 2, "more": 3}, {"id": 2, "Name": 3}]],
+            }
+        )
+    )
     (case,) = read_cases([path])
     assert case.configuration(0)["columns"] == {"id": "INT", "Name": "INT"}
     assert case.change_set(0) == '{"Id": 1, "name": 2}\n{"id": 2}\n'
@@ -234,15 +290,26 @@ def test_Q5_columns_of_a_batch_may_be_spelled_in_another_case(tmp_path: Path) ->
 
 def test_settings_that_have_a_field_may_stand_under_their_own_names_and_a_schema_may_be_one_a_batch(tmp_path: Path) -> None:
     path = tmp_path / "case.json"
-    path.write_text(json.dumps({
-        "scd": 1, "keys": ["id"], "schema": [{"id": "INT", "s": "INT"}, {"id": "BIGINT", "s": "INT", "more": "INT"}],
-        "sequence_by": ["s", "id"], "except_columns": ["s"], "deleted_when": "s < 0", "batches": [[], []], "expected": [],
-    }))
+    path.write_text(
+        json.dumps(
+            {
+                "scd": 1,
+                "keys": ["id"],
+                "schema": [{"id": "INT", "s": "INT"}, {"id": "BIGINT", "s": "INT", "more": "INT"}],
+                "sequence_by": ["s", "id"],
+                "except_columns": ["s"],
+                "deleted_when": "s < 0",
+                "batches": [[], []],
+                "expected": [],
+            }
+        )
+    )
     (case,) = read_cases([path])
     cdc = {"keys": ["id"], "sequence_by": ["s", "id"], "except_columns": ["s"], "deleted_when": "s < 0"}
     assert [case.configuration(batch) for batch in (0, 1)] == [
         {"name": "t0000", "cdc": cdc, "columns": {"id": "INT", "s": "INT"}},
-        {"name": "t0000", "cdc": cdc, "columns": {"id": "BIGINT", "s": "INT", "more": "INT"}}]
+        {"name": "t0000", "cdc": cdc, "columns": {"id": "BIGINT", "s": "INT", "more": "INT"}},
+    ]
     assert case.left_out == ["s"]
 
 
@@ -284,10 +351,22 @@ def test_a_rows_file_with_a_misspelled_name_has_failed(tmp_path: Path, given: di
 
 def test_a_text_where_a_list_or_a_number_is_meant_is_read_as_that(tmp_path: Path) -> None:
     path = tmp_path / "case.json"
-    path.write_text(json.dumps({
-        "scd": "2", "keys": "id", "schema": {"id": "INT", "s": "INT", "ab": "INT"}, "sequence": "s", "set_on_insert": "ab",
-        "columns": {"except": "s"}, "track_history": [None, "ab"], "ignore_null": "ab", "batches": [[], []], "expected": [],
-    }))
+    path.write_text(
+        json.dumps(
+            {
+                "scd": "2",
+                "keys": "id",
+                "schema": {"id": "INT", "s": "INT", "ab": "INT"},
+                "sequence": "s",
+                "set_on_insert": "ab",
+                "columns": {"except": "s"},
+                "track_history": [None, "ab"],
+                "ignore_null": "ab",
+                "batches": [[], []],
+                "expected": [],
+            }
+        )
+    )
     (case,) = read_cases([path])
     assert case.relation == "{schema}.hist_cases__t0000"
     cdc = {"keys": ["id"], "sequence_by": ["s"], "except_columns": ["s"], "ignore_null_updates": ["ab"], "set_on_insert": ["ab"]}

@@ -106,16 +106,12 @@ def test_a_feed_that_mixes_tables(tmp_path: Path) -> None:
     files = generated(tmp_path, source(feed=feed, tables={"t": {"keys": ["id"]}}))
     raw = files["models/shop/staging/raw_shop.sql"]
     assert rendered(raw)[1] == [("raw", "shop", "ref cdc_change_sets", {})]
-    assert rendered(files["models/shop/staging/stg_shop__t.sql"])[1] == [
-        ("staging", "source ('shop', 't')", "ref raw_shop", {})
-    ]
+    assert rendered(files["models/shop/staging/stg_shop__t.sql"])[1] == [("staging", "source ('shop', 't')", "ref raw_shop", {})]
 
 
 def test_the_project_itself_gets_the_macros_defaults(tmp_path: Path) -> None:
     (tmp_path / "seeds").mkdir()
-    (tmp_path / "seeds" / "cdc_operation_codes.csv").write_text(
-        "format,code,operation,meaning\nrows,x,D,gone\n"
-    )
+    (tmp_path / "seeds" / "cdc_operation_codes.csv").write_text("format,code,operation,meaning\nrows,x,D,gone\n")
     text = generated(tmp_path, name="delta_cdc")["macros/config/_defaults.sql"]
     returned: list[Any] = []
     jinja2.Environment().from_string(text + "{{ _defaults() }}").render({"return": returned.append})
@@ -151,9 +147,7 @@ def test_files_are_a_few_lines(tmp_path: Path) -> None:
 
 
 def test_staging(tmp_path: Path) -> None:
-    files = generated(
-        tmp_path, source(tables={"t": TABLE | {"tags": ["hourly", "shop"]}}, columns=COLUMNS[:2])
-    )
+    files = generated(tmp_path, source(tables={"t": TABLE | {"tags": ["hourly", "shop"]}}, columns=COLUMNS[:2]))
     text = files["models/shop/staging/stg_shop__t.sql"]
     assert text.splitlines()[1] == "-- stg_shop__t: every change of shop.t, once, in order"
     assert rendered(text) == (
@@ -394,7 +388,9 @@ def test_what_a_column_is_made_of_is_told_in_its_description(tmp_path: Path) -> 
 
 def test_every_test_is_nightly_and_those_that_keys_make_cheap_are_of_each_run(tmp_path: Path) -> None:
     tables = {
-        "seen": TABLE, "kept": TABLE | {"history": "table"}, "log": TABLE | {"insert_only": True},
+        "seen": TABLE,
+        "kept": TABLE | {"history": "table"},
+        "log": TABLE | {"insert_only": True},
         "nameless": TABLE | {"keys": [], "keyless": "append"},
     }
     models = yaml.safe_load(generated(tmp_path, source(tables=tables))["models/shop/_models.yml"])["models"]
@@ -408,14 +404,22 @@ def test_every_test_is_nightly_and_those_that_keys_make_cheap_are_of_each_run(tm
             tagged.setdefault(tag, {}).setdefault(model["name"], []).append(name.removeprefix("delta_cdc."))
     versions = ["one_current_row_per_key", "history_intervals_do_not_overlap"]
     final = ["one_row_per_key", "final_equals_rebuild_from_staging"]
-    assert tagged["each_run"] == {
-        "stg_shop__seen": ["each_change_once"], "final_seen": final,  # its history is a view, worked out from all of staging
-        "stg_shop__kept": ["each_change_once"], "final_kept": final,
-        "hist_shop__kept": [*versions, "history_equals_rebuild_from_staging"],
-        "stg_shop__log": ["each_change_once"], "final_log": final[1:],
-    }
+    assert (
+        tagged["each_run"]
+        == {
+            "stg_shop__seen": ["each_change_once"],
+            "final_seen": final,  # its history is a view, worked out from all of staging
+            "stg_shop__kept": ["each_change_once"],
+            "final_kept": final,
+            "hist_shop__kept": [*versions, "history_equals_rebuild_from_staging"],
+            "stg_shop__log": ["each_change_once"],
+            "final_log": final[1:],
+        }
+    )
     assert tagged["nightly"] == tagged["each_run"] | {
-        "hist_shop__seen": versions, "stg_shop__nameless": ["each_change_once"], "final_nameless": final[1:],
+        "hist_shop__seen": versions,
+        "stg_shop__nameless": ["each_change_once"],
+        "final_nameless": final[1:],
     }
 
 
@@ -461,9 +465,7 @@ def test_readers_are_told_what_a_row_of_a_model_is_and_how_history_is_asked(tmp_
 
 
 def test_descriptions_are_carried_over(tmp_path: Path) -> None:
-    shop = source(
-        columns=[*COLUMNS, {"name": "x", "data_type": "int", "description": "{{ doc('x') }}: a, b"}]
-    )
+    shop = source(columns=[*COLUMNS, {"name": "x", "data_type": "int", "description": "{{ doc('x') }}: a, b"}])
     shop["description"] = "The shop."
     shop["tables"][0]["description"] = "Invoices,\nall of them."
     described = yaml.safe_load(generated(tmp_path, shop)["models/shop/_models.yml"])

@@ -78,14 +78,31 @@ def test_files_that_are_kept_for_less_than_a_day_are_told(kept, found):
 
 def test_a_commit_tells_its_rows_its_files_and_its_batch():
     info = {
-        "timestamp": 1767225600123, "txnId": "8d1c", "operation": "MERGE", "isolationLevel": "Serializable", "readVersion": 6,
-        "operationMetrics": {"numTargetRowsInserted": "3", "numTargetRowsUpdated": "2", "numTargetRowsDeleted": "1",
-                             "numTargetFilesAdded": "1", "numTargetFilesRemoved": "4", "executionTimeMs": "9"},
-        "isBlindAppend": False, "engineInfo": "Spark",
+        "timestamp": 1767225600123,
+        "txnId": "8d1c",
+        "operation": "MERGE",
+        "isolationLevel": "Serializable",
+        "readVersion": 6,
+        "operationMetrics": {
+            "numTargetRowsInserted": "3",
+            "numTargetRowsUpdated": "2",
+            "numTargetRowsDeleted": "1",
+            "numTargetFilesAdded": "1",
+            "numTargetFilesRemoved": "4",
+            "executionTimeMs": "9",
+        },
+        "isBlindAppend": False,
+        "engineInfo": "Spark",
     }
     told = commit(7, [("commitInfo", info), ("txn", {"appId": "final_t@0", "version": 12})], checkpoint=True)
     assert {name: told[name] for name in ("version", "commit_id", "app_id", "app_version", "inserted", "updated", "deleted")} == {
-        "version": 7, "commit_id": "8d1c", "app_id": "final_t@0", "app_version": 12, "inserted": 3, "updated": 2, "deleted": 1,
+        "version": 7,
+        "commit_id": "8d1c",
+        "app_id": "final_t@0",
+        "app_version": 12,
+        "inserted": 3,
+        "updated": 2,
+        "deleted": 1,
     }
     assert told["at"] == datetime(2026, 1, 1, 0, 0, 0, 123000, timezone.utc)
     assert (told["files_added"], told["files_removed"], told["checkpoint"]) == (1, 4, True)
@@ -137,7 +154,10 @@ def test_what_became_of_the_columns():
     before = {"a": "integer", "b": "string", "s": {"type": "struct", "fields": [field("x", "long")]}}
     after = {"a": "long", "s": {"type": "struct", "fields": [field("x", "long"), field("y", "string")]}, "c": "decimal(9,2)"}
     assert schema_changes(before, after) == [
-        "added c decimal(9,2)", "dropped b", "a from int to bigint", "s from struct<x:bigint> to struct<x:bigint,y:string>",
+        "added c decimal(9,2)",
+        "dropped b",
+        "a from int to bigint",
+        "s from struct<x:bigint> to struct<x:bigint,y:string>",
     ]
     assert schema_changes(after, after) == []
 
@@ -158,10 +178,18 @@ class Log:
         actions: list[dict[str, Any]] = [{"commitInfo": {"timestamp": version, "operation": "WRITE", "txnId": txn_id}}]
         if columns:
             schema = json.dumps({"type": "struct", "fields": [field(name, "integer") for name in columns]})
-            actions.append({"metaData": {
-                "id": txn_id, "format": {"provider": "parquet", "options": {}}, "schemaString": schema,
-                "partitionColumns": [], "configuration": {}, "createdTime": 0,
-            }})
+            actions.append(
+                {
+                    "metaData": {
+                        "id": txn_id,
+                        "format": {"provider": "parquet", "options": {}},
+                        "schemaString": schema,
+                        "partitionColumns": [],
+                        "configuration": {},
+                        "createdTime": 0,
+                    }
+                }
+            )
         if version == 0:
             actions.append({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}})
         text = "".join(json.dumps(each) + "\n" for each in actions)
@@ -221,7 +249,10 @@ def test_a_query_is_kept_until_its_table_has_another_version_and_reads_no_histor
     first = {
         "protocol": {"minReaderVersion": 1, "minWriterVersion": 2},
         "metaData": {
-            "id": "t", "format": {"provider": "parquet", "options": {}}, "partitionColumns": [], "configuration": {},
+            "id": "t",
+            "format": {"provider": "parquet", "options": {}},
+            "partitionColumns": [],
+            "configuration": {},
             "schemaString": json.dumps({"type": "struct", "fields": [column]}),
         },
     }

@@ -51,8 +51,13 @@ class Shop:
             write(self.log(table) / "00000000000000000000.json")
         write(root / "profiles.yml", "x: {}\n")
         (root / "logs").mkdir()
-        self.nodes = [model("stg_shop__invoice"), model("hist_shop__invoice", materialized="view"), model("final_invoice"),
-                      model("cdc_change_sets"), hook("{{ delta_cdc.record_run(results) }}")]
+        self.nodes = [
+            model("stg_shop__invoice"),
+            model("hist_shop__invoice", materialized="view"),
+            model("final_invoice"),
+            model("cdc_change_sets"),
+            hook("{{ delta_cdc.record_run(results) }}"),
+        ]
 
     def log(self, table: str) -> Path:
         return self.lake / "cdc.db" / table / "_delta_log"
@@ -171,9 +176,14 @@ def test_a_run_is_through_though_its_warehouse_cannot_be_listed(shop: Shop, monk
     assert not shop.looked().was_loaded()
 
 
-@pytest.mark.parametrize("other", [
-    model("mart", materialized="table"), model("final_invoice", post_hook=["grant"]), hook("grant select on x to y"),
-])
+@pytest.mark.parametrize(
+    "other",
+    [
+        model("mart", materialized="table"),
+        model("final_invoice", post_hook=["grant"]),
+        hook("grant select on x to y"),
+    ],
+)
 def test_what_does_its_own_at_each_run_is_run(shop: Shop, other: SimpleNamespace) -> None:
     shop.leave(shop.looked(), [*shop.nodes, other])
     assert not shop.looked().was_loaded()

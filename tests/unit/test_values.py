@@ -102,7 +102,7 @@ def test_a_key_of_a_map_that_holds_null_is_not_one_that_is_absent() -> None:
 
 
 def test_rows_are_counted_and_what_a_row_does_not_name_is_null() -> None:
-    assert difference([{"a": 1}, {"a": 1}], [{"a": 1}]) == "  - a: \"1\"\n"
+    assert difference([{"a": 1}, {"a": 1}], [{"a": 1}]) == '  - a: "1"\n'
     assert difference([{"a": 1}, {"a": 2, "b": None}], [{"a": 2}, {"a": 1, "b": None}]) is None
     assert difference([{"a": 1}], [{"a": 1, "b": 1}]) is not None
     assert difference([], []) is None

@@ -154,7 +154,10 @@ def test_a_package_that_holds_the_project_is_looked_at_once(tmp_path):
     (project / "dbt_packages" / "package").symlink_to(tmp_path)
     found = {path.removeprefix(f"{project}/") for path in WarmDbt(project).files()}
     assert found == {
-        "dbt_project.yml", "models/logs/a.sql", "dbt_packages/a.sql", "dbt_packages/package/dbt_project.yml",
+        "dbt_project.yml",
+        "models/logs/a.sql",
+        "dbt_packages/a.sql",
+        "dbt_packages/package/dbt_project.yml",
         "dbt_packages/package/macros/a.sql",
     }
 

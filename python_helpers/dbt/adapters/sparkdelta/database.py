@@ -64,8 +64,11 @@ def read(session: SparkSession, options: Mapping[str, str]) -> DataFrame:
     """What Spark's JDBC source reads with these options, but times of day as the database's text, as messages have them: Spark
     makes moments of 1970 of them."""
     frame = session.read.format("jdbc").options(**options).load()
-    times = [field.name for field in frame.schema.fields
-             if field.metadata.get("logical_time_type") and field.dataType.typeName().startswith("time")]
+    times = [
+        field.name
+        for field in frame.schema.fields
+        if field.metadata.get("logical_time_type") and field.dataType.typeName().startswith("time")
+    ]
     if not times:
         return frame
     given = [types for name, types in options.items() if name.lower() == "customschema"]

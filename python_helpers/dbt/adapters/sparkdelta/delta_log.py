@@ -138,8 +138,16 @@ class TableState(TypedDict):
 def no_state() -> TableState:
     """What `table_state` returns of a table that is not there."""
     return {
-        "exists": False, "id": None, "version": None, "app_id": None, "txn_version": None, "notes": {}, "rows": None,
-        "replaced": False, "columns": {}, "properties": {},
+        "exists": False,
+        "id": None,
+        "version": None,
+        "app_id": None,
+        "txn_version": None,
+        "notes": {},
+        "rows": None,
+        "replaced": False,
+        "columns": {},
+        "properties": {},
     }
 
 
@@ -492,7 +500,8 @@ class _SparkLog:
         if column is not None and "maxValues" in stats.names and column in stats["maxValues"].dataType.names:
             highest = F.col(f"stats.maxValues.{quoted(column)}")
         found = files.agg(
-            F.count("*").alias("files"), F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
+            F.count("*").alias("files"),
+            F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
             F.when(F.count("*") == F.count(rows), F.coalesce(F.sum(rows), F.lit(0))).alias("rows"),
             F.when(F.count("*") == F.count(highest), F.max(highest)).alias("highest"),
         )

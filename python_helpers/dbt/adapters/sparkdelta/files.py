@@ -347,7 +347,11 @@ class FilesMixin(InSession):
 
     @available.parse(lambda *_: {})
     def create_other_view(
-        self, name: str, what: str, file_format: str | None = None, table: str = "",
+        self,
+        name: str,
+        what: str,
+        file_format: str | None = None,
+        table: str = "",
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> dict[str, str]:
         """A temporary view of a table, of a file or folder (its kind as given, or as its name ends), or of a table of a database

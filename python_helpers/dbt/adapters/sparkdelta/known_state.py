@@ -56,9 +56,19 @@ def _state(session: SparkSession, checksum: Any) -> Any:
     """Delta's SnapshotState. How many removed files there are no checksum tells: only a checkpoint that is cut in parts asks."""
     transactions, domains = checksum.setTransactions().get(), checksum.domainMetadata().get()
     return java_class(session, "org.apache.spark.sql.delta.SnapshotState")(
-        checksum.tableSizeBytes(), transactions.size(), checksum.numFiles(), 0,
-        checksum.numDeletedRecordsOpt(), checksum.numDeletionVectorsOpt(), checksum.numMetadata(), checksum.numProtocol(),
-        transactions, domains, checksum.metadata(), checksum.protocol(), checksum.fileSizeHistogram(),
+        checksum.tableSizeBytes(),
+        transactions.size(),
+        checksum.numFiles(),
+        0,
+        checksum.numDeletedRecordsOpt(),
+        checksum.numDeletionVectorsOpt(),
+        checksum.numMetadata(),
+        checksum.numProtocol(),
+        transactions,
+        domains,
+        checksum.metadata(),
+        checksum.protocol(),
+        checksum.fileSizeHistogram(),
         checksum.deletedRecordCountsHistogramOpt(),
     )
 

@@ -37,7 +37,9 @@ CHECKPOINTS = "_checkpoints"  # in the table's folder: Delta and its VACUUM look
 SERIAL = "cdc_serial"
 # The commits are the change sets: a table that is paused, or loaded anew, still finds those of a year.
 PROPERTIES = {
-    "delta.enableChangeDataFeed": "true", "delta.appendOnly": "true", "delta.logRetentionDuration": "interval 365 days",
+    "delta.enableChangeDataFeed": "true",
+    "delta.appendOnly": "true",
+    "delta.logRetentionDuration": "interval 365 days",
 }
 _WHERE_TO_BEGIN = ("startingtimestamp", "startingoffsetsbytimestamp")  # Spark heeds them before `startingOffsets`
 KAFKA_COLUMNS = (
@@ -121,8 +123,12 @@ def _land_kafka(session: SparkSession, landing: Mapping[str, Any], environment: 
         "map_concat(map_filter(all, (name, _) -> name <> one.key), map(one.key, cast(one.value as string))))"
     )
     rows = messages.select(
-        "topic", "partition", "offset", "timestamp",
-        *(without_schema_id(messages[part]).alias(part) for part in ("key", "value")), F.expr(headers).alias("headers"),
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        *(without_schema_id(messages[part]).alias(part) for part in ("key", "value")),
+        F.expr(headers).alias("headers"),
     )
     query = rows.writeStream.format("delta").option("checkpointLocation", checkpoint).trigger(availableNow=True).start(location)
     try:
@@ -273,7 +279,9 @@ def _append(
         return {"rows": _rows_since(session, location, version), "late": 0, "late_by": 0, "beyond": 0, "overlap": overlap}
     below = F.lit(highest) - serial
     counts = {
-        "rows": F.count(F.lit(1)), "late": F.count_if(below > 0), "late_by": F.max(F.greatest(below, F.lit(0))),
+        "rows": F.count(F.lit(1)),
+        "late": F.count_if(below > 0),
+        "late_by": F.max(F.greatest(below, F.lit(0))),
         "beyond": F.count_if(below > overlap),
     }
     new = new.cache()  # read from the database once, to be counted and written

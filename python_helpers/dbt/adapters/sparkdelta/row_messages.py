@@ -68,7 +68,7 @@ def _schema(session: SparkSession, path: str, feed: Mapping[str, Any]) -> Struct
     except Exception as error:
         reason = innermost_cause(error).rstrip(".")
         if "TIMESTAMP(NANOS" in reason:
-            reason += ". Spark knows no nanoseconds; have the producer write microseconds (`coerce_timestamps=\"us\"` of pandas)"
+            reason += '. Spark knows no nanoseconds; have the producer write microseconds (`coerce_timestamps="us"` of pandas)'
         raise _unreadable(path, feed, reason) from error
 
 

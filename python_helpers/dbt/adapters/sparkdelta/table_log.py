@@ -27,14 +27,27 @@ _ROWS = {
 }
 # The columns of `cdc_table_log` behind schema and table, each with its name in `commit`.
 _RECORDED = {
-    "version bigint": "version", "commit_id string": "commit_id", "committed_at timestamp": "at", "operation string": "operation",
-    "app_id string": "app_id", "app_version bigint": "app_version",
-    "rows_inserted bigint": "inserted", "rows_updated bigint": "updated", "rows_deleted bigint": "deleted",
-    "files_added bigint": "files_added", "files_removed bigint": "files_removed",
-    "rows_in_added_files bigint": "rows_in_added_files", "removed_at timestamp": "removed_at", "protocol string": "protocol",
+    "version bigint": "version",
+    "commit_id string": "commit_id",
+    "committed_at timestamp": "at",
+    "operation string": "operation",
+    "app_id string": "app_id",
+    "app_version bigint": "app_version",
+    "rows_inserted bigint": "inserted",
+    "rows_updated bigint": "updated",
+    "rows_deleted bigint": "deleted",
+    "files_added bigint": "files_added",
+    "files_removed bigint": "files_removed",
+    "rows_in_added_files bigint": "rows_in_added_files",
+    "removed_at timestamp": "removed_at",
+    "protocol string": "protocol",
     "metrics map<string,bigint>": "metrics",
-    "schema_changes array<string>": "schema_changes", "read_version bigint": "read_version", "isolation string": "isolation",
-    "blind_append boolean": "blind_append", "checkpoint boolean": "checkpoint", "engine string": "engine",
+    "schema_changes array<string>": "schema_changes",
+    "read_version bigint": "read_version",
+    "isolation string": "isolation",
+    "blind_append boolean": "blind_append",
+    "checkpoint boolean": "checkpoint",
+    "engine string": "engine",
     "user_name string": "user_name",
 }
 
@@ -220,24 +233,30 @@ def findings_of_log(
     start = max(whole, default=-1)
     lost = [each for each in range(start + 1, version + 1) if each not in commits]
     if lost:
-        out.append({
-            "what": f"commit {', '.join(map(str, lost[:5]))} is not in the log",
-            "why": "no reader can tell what the table holds",
-            "fix": "put the file back from a backup; nothing else brings it back",
-        })
+        out.append(
+            {
+                "what": f"commit {', '.join(map(str, lost[:5]))} is not in the log",
+                "why": "no reader can tell what the table holds",
+                "fix": "put the file back from a backup; nothing else brings it back",
+            }
+        )
     if last_checkpoint is not None and not checkpoints.get(last_checkpoint):
-        out.append({
-            "what": f"_last_checkpoint names version {last_checkpoint}, whose checkpoint is not there or not whole",
-            "why": "readers look for it first, and some stop there",
-            "fix": "put the file back, or delete `_last_checkpoint`: it is written again with the next checkpoint",
-        })
+        out.append(
+            {
+                "what": f"_last_checkpoint names version {last_checkpoint}, whose checkpoint is not there or not whole",
+                "why": "readers look for it first, and some stop there",
+                "fix": "put the file back, or delete `_last_checkpoint`: it is written again with the next checkpoint",
+            }
+        )
     interval = int(properties.get("delta.checkpointInterval", CHECKPOINT_INTERVAL))
     if version - start > 3 * interval:
-        out.append({
-            "what": f"{version - start} commits since the last checkpoint; one is due every {interval}",
-            "why": "every reader opens each of these commits",
-            "fix": "look into logs/dbt.log for a failure while a checkpoint was written",
-        })
+        out.append(
+            {
+                "what": f"{version - start} commits since the last checkpoint; one is due every {interval}",
+                "why": "every reader opens each of these commits",
+                "fix": "look into logs/dbt.log for a failure while a checkpoint was written",
+            }
+        )
     return out
 
 
@@ -255,24 +274,30 @@ def findings_of_files(statistics: Mapping[str, Any], properties: Mapping[str, st
     out = []
     files = statistics.get("files") or 0
     if files >= MANY_FILES and statistics["bytes"] / files < SMALL_FILE:
-        out.append({
-            "what": f"{files:,} files of {statistics['bytes'] / files / 2**20:.1f} MB on average",
-            "why": "every reader opens them one by one, and each commit plans with all of them",
-            "fix": "delta-cdc maintain",
-        })
+        out.append(
+            {
+                "what": f"{files:,} files of {statistics['bytes'] / files / 2**20:.1f} MB on average",
+                "why": "every reader opens them one by one, and each commit plans with all of them",
+                "fix": "delta-cdc maintain",
+            }
+        )
     if files and statistics.get("rows") is None:
-        out.append({
-            "what": "some files have no statistics",
-            "why": "each look-up and each merge reads them, whatever their rows are",
-            "fix": "delta-cdc maintain: it writes them anew",
-        })
+        out.append(
+            {
+                "what": "some files have no statistics",
+                "why": "each look-up and each merge reads them, whatever their rows are",
+                "fix": "delta-cdc maintain: it writes them anew",
+            }
+        )
     kept, hours = properties.get(_KEPT, _KEPT_BY_DEFAULT), hours_kept(properties)
     if hours is not None and hours < 24:
-        out.append({
-            "what": f"old files are kept for {kept.removeprefix('interval ')}",
-            "why": "VACUUM takes them from readers that are at work longer",
-            "fix": "set the table property delta.deletedFileRetentionDuration to more than the longest reader takes",
-        })
+        out.append(
+            {
+                "what": f"old files are kept for {kept.removeprefix('interval ')}",
+                "why": "VACUUM takes them from readers that are at work longer",
+                "fix": "set the table property delta.deletedFileRetentionDuration to more than the longest reader takes",
+            }
+        )
     return out
 
 
