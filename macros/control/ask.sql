@@ -82,14 +82,15 @@
   {{ return(out) }}
 {% endmacro %}
 
-{#- A row of `tables`, with its `settings`. state: its staging's progress. staged: what the log tells of staging. -#}
+{#- A row of `tables`, with its `settings`. state: its staging's progress. staged: what the log tells of staging. Its `folder` is
+    asked for where `_gaps` of ask.py looks for it: an object store that is not reached would leave nothing told of any table. -#}
 {% macro _status_of_table(settings, state, staged) %}
   {%- set final = delta_cdc._model_of(settings, 'final') if delta_cdc._has_model(settings, 'final') else none -%}
   {%- set written = adapter.table_statistics(final) -%}
   {%- set deletes_by_marks = adapter.table_state(final).properties.get('delta.enableDeletionVectors') == 'true' -%}
   {{ return({'name': settings.feed ~ '.' ~ settings.table, 'settings': settings, 'batch_id': state.batch_id,
-      'folder': delta_cdc.qualified_folder(settings), 'changes': staged.get('rows'),
-      'newest': delta_cdc._moment_as_json(staged.get('highest')), 'files': written.get('files'),
+      'folder': delta_cdc.qualified_folder(settings) if settings.get('expect_contiguous') else none,
+      'changes': staged.get('rows'), 'newest': delta_cdc._moment_as_json(staged.get('highest')), 'files': written.get('files'),
       'final_rows': written.get('rows'), 'final_rows_are_exact': not deletes_by_marks}) }}
 {% endmacro %}
 

@@ -69,8 +69,8 @@ def status_rows(project: Project, told: Mapping[str, Any], of: Sequence[Table] |
 
 def _gaps(table: Table, ledger: Row, found: Row) -> list[str]:
     """What the last run said of gaps in the numbers of a table's change sets (`expect_contiguous`). ledger: its row of `runs`.
-    found: the table's of `tables`."""
-    said = ledger["error"].splitlines() if ledger.get("status") == "held" else []
+    found: the table's of `tables`; its `folder` is None where its feed has no such numbers."""
+    said = ledger["error"].splitlines() if ledger.get("status") == "held" and found["folder"] else []
     return [text for text in said if re.match(f"feed {re.escape(table.feed)}: [^,]* in {re.escape(found['folder'])}[,/]", text)]
 
 

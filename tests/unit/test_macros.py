@@ -891,6 +891,21 @@ def test_Q1_status_knows_of_bad_rows_that_no_run_has_counted_and_takes_none_for_
     assert len(told["quarantine"]) == marked
 
 
+def test_S4_status_asks_for_a_folder_only_where_numbers_may_have_a_gap() -> None:
+    """One in an object store that is not reached is an error, with which nothing would be told of any table."""
+
+    def folder(settings: Mapping[str, Any]) -> str:
+        asked.append(settings["table"])
+        return f"s3a://lake/{settings['table']}"
+
+    asked: list[str] = []
+    adapter = SimpleNamespace(table_statistics=lambda _: {}, table_state=lambda _: no_state())
+    row = load(giving({"_has_model": False}) | {"qualified_folder": folder}, adapter=adapter)["_status_of_table"]
+    state = SimpleNamespace(batch_id=1)
+    rows = [row({"feed": "f", "table": name, "expect_contiguous": name == "b"}, state, {}) for name in ("a", "b")]
+    assert ([each["folder"] for each in rows], asked) == ([None, "s3a://lake/b"], ["b"])
+
+
 # of a number there are no seconds, and a late change whose time is null has none either
 @pytest.mark.parametrize(
     ("type_", "at", "told"),
