@@ -159,8 +159,9 @@ class FeedCheck:
                 self.problem(f"`location` is missing. Give the folder of the change sets, {message}")
             return
         unknown = [each for each in re.findall(r"\{([^{}]*)\}", location) if each != "table"]
+        remedy = "Take it out." if "{table}" in location else "Write that, or take it out."
         for placeholder in unknown:
-            self.problem(f"`location` holds `{{{placeholder}}}`; the only placeholder is `{{table}}`. Take it out.", "location")
+            self.problem(f"`location` holds `{{{placeholder}}}`; the only placeholder is `{{table}}`. {remedy}", "location")
         told = f"`location` is '{location}'"
         if re.search(r"[{}]", re.sub(r"\{[^{}]*\}", "", location)) or "<table>" in location:
             self.problem(f"{told}. The placeholder is written `{{table}}`.", "location")

@@ -771,7 +771,8 @@ def test_flat_rows_do_not_mix_tables(tmp_path: Path) -> None:
 def test_a_misspelled_placeholder_is_one_mistake(tmp_path: Path) -> None:
     feed = {"format": "rows", "location": "landing/{tabel}"}
     (problem,) = problems(tmp_path, source(feed=feed, tables=dict.fromkeys(("invoice", "orders"), TABLE)))
-    assert problem == "feed shop: `location` holds `{tabel}`; the only placeholder is `{table}`. Take it out."
+    told = "feed shop: `location` holds `{tabel}`; the only placeholder is `{table}`. Write that, or take it out."
+    assert problem == told  # taken out, the feed would mix its tables
 
 
 def test_csv_without_a_header_does_not_mix_tables(tmp_path: Path) -> None:
