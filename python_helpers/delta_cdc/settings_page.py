@@ -14,8 +14,8 @@ _HEAD = """\
 
 A feed is a dbt source. What it is stands under `config: meta: cdc:` of the source, what a table is under that of the table.
 
-- A feed needs `format` and `location`, and each table `keys`; flat rows (`format: rows`) need `sequence_by` too. All else has a
-  default.
+- A feed needs `format` and `location`, and each table `keys`, or `insert_only` or `keyless` where it has none; flat rows
+  (`format: rows`) need `sequence_by` too. All else has a default.
 - A table's setting replaces its feed's, all of it: lists and mappings are not merged.
 - `delta-cdc validate` checks all of it and starts nothing; `delta-cdc generate` writes the models.
 
