@@ -54,6 +54,7 @@ location: "{{ env_var('LANDING', 'landing') }}/shop"
 max_errors: "{{ env_var('MAX_ERRORS') | as_number }}"      # what the environment says is text
 full_images: "{{ env_var('FULL_IMAGES') | as_bool }}"      # True or False, as Python writes them
 columns: "{{ env_var('PUBLISHED') | as_native }}"          # a list or mapping, as Python writes it: ['id', 'line']
+max_delete_share: "{{ var('share', 0.2) }}"                # a variable of dbt
 ```
 
 **`null`** takes back what the feed or the format says, where a setting has no default: `ordinal: null`.

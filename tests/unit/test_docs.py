@@ -137,6 +137,8 @@ def test_settings_are_taken_from_the_environment_as_their_page_shows(tmp_path, m
         monkeypatch.setenv(name, value)
     (found,) = [table.settings for table in load_project(tmp_path).tables]
     assert (found.location, found.max_errors, found.full_images, found.columns) == ("landing/shop", 3, True, ["id", "line"])
+    for variables, share in (({}, 0.2), ({"share": 0.5}, 0.5)):
+        assert load_project(tmp_path, variables).tables[0].settings.max_delete_share == share
 
 
 def test_the_message_of_the_page_of_debezium_is_of_the_table_beside_it(tmp_path):
