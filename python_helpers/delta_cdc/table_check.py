@@ -435,7 +435,7 @@ class TableCheck:
             remedy = "Publish it (`columns`, `except_columns`)."
             return f"`partition_by`: `{expression}` is made from `{left_out}`, which final does not have. {remedy}"
         if name.lower() in [column.lower() for column in self.names]:
-            return f"`partition_by` makes a column `{name}`, and the table has one. Name it with `as`."
+            return f"`partition_by` makes a column `{name}`, and the table has one. Give it another name: {expression} as part."
         return None
 
     def clustering(self) -> None:

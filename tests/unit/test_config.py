@@ -382,6 +382,10 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
             {"created_at": "at", "updated_at": "at"},
             "`updated_at` names `at`, which is given by `created_at` already.",
         ),
+        (
+            {"partition_by": ["upper(op) as op"]},
+            "`partition_by` makes a column `op`, and the table has one. Give it another name: upper(op) as part.",
+        ),
         ({"set_on_insert": ["opp"]}, "`set_on_insert` names `opp`, which is no column. Did you mean `op`?"),
         (
             {"set_on_insert": ["id"]},
