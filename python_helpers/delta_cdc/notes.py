@@ -1,17 +1,22 @@
-"""What is right as far as anybody can tell, and seldom meant: the order of changes, and what images do not fill."""
+"""What is right as far as anybody can tell, and seldom meant: the order of changes, a flag that nobody reads, and what images do
+not fill."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from delta_cdc.formats import format_of
 from delta_cdc.project import Project, Table
 from delta_cdc.sql_names import unquoted
 
+# of the names that `init` proposes for `operation` those that seldom are a column like any other
+_FLAG = re.compile(r"_*(op|operation|(op|operation|change|dml)_?type|op_?code|dml_?flag|cdc_?(op|operation))")
+
 
 def of_tables(project: Project) -> list[str]:
-    """A sentence for each column by which changes are ordered that is a string, for keys that order their own changes, and for
-    structs whose null fields an image before does not fill."""
+    """A sentence for each column by which changes are ordered that is a string, for keys that order their own changes, for flags
+    of flat rows that no setting names, and for structs whose null fields an image before does not fill."""
     found: dict[tuple[str, str], list[str]] = {}
     for table in project.tables:
         for said in _of_table(table):
@@ -34,6 +39,13 @@ def _of_table(table: Table) -> Iterator[str]:
         yield (
             "`sequence_by` has only `keys`: all changes of a row have one place, and the last to arrive counts. Name what grows "
             "with each change; or say `insert_only: true` if a row never changes."
+        )
+    is_flagged = settings.operation or settings.deleted_when or settings.insert_only or settings.keyless == "append"
+    flags = [column.name for column in table.columns if _FLAG.fullmatch(column.name.lower())]
+    if settings.format == "rows" and flags and not is_flagged:
+        yield (
+            f"`{'`, `'.join(flags)}` may say what a row does, and neither `operation` nor `deleted_when` names it: no row "
+            "deletes anything, whatever it says there. Name it in `operation`, unless it is a column like any other."
         )
     silent = settings.ignore_null_updates
     listed = {name.lower() for name in (silent if isinstance(silent, list) else settings.keys)}  # true: all but these

@@ -38,7 +38,7 @@ def test_generate_tells_of_a_model_that_has_the_name_of_a_generated_one(tmp_path
 
 def test_validate_tells_of_folders_in_which_nothing_will_be_found(tmp_path: Path) -> None:
     def notes(*tables: str, **feed: object) -> list[str]:
-        of_feed = {"format": "rows", "location": "landing/{table}"} | feed
+        of_feed = {"format": "rows", "location": "landing/{table}", "operation": "op"} | feed
         result = run("validate", "--project-dir", project(tmp_path, source(feed=of_feed, tables=dict.fromkeys(tables, TABLE))))
         assert result.exit_code == 0, result.output
         return [line.removeprefix("Note: feed shop: ") for line in result.stdout.splitlines() if line.startswith("Note: ")]

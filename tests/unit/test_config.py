@@ -1626,7 +1626,7 @@ def test_an_order_that_is_seldom_meant_is_noted(tmp_path: Path) -> None:
         "d": TABLE | {"sequence_by": ["`code`"]}, "e": TABLE | {"sequence_by": ["concat(op)"]},
         "k": TABLE | {"sequence_by": ["ID"]}, "l": {"sequence_by": ["id"], "insert_only": True, "keys": ["id"]},
     }  # fmt: skip
-    found = notes.of_tables(loaded(tmp_path, source(tables=tables, columns=columns)))
+    found = notes.of_tables(loaded(tmp_path, source(feed=FEED | {"deleted_when": "seq < 0"}, tables=tables, columns=columns)))
     assert [note.partition(": texts")[0] for note in found[:2]] == [
         "feed shop, table a and 1 more: `sequence_by` has `op`, a string",
         "feed shop, table d: `sequence_by` has `code`, a VARCHAR(9)",
@@ -1640,6 +1640,21 @@ def test_an_order_that_is_seldom_meant_is_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "noted"),
     [
+        ({"operation": None}, True), ({"operation": "op"}, False), ({"operation": None, "deleted_when": "op = 'D'"}, False),
+        ({"operation": None, "insert_only": True}, False), ({"operation": None, "keys": [], "keyless": "multiset"}, True),
+        ({"operation": None, "keys": [], "keyless": "append"}, False),
+    ],
+)  # fmt: skip
+def test_a_flag_that_no_setting_names_is_noted(tmp_path: Path, settings: dict, noted: bool) -> None:
+    columns = [*COLUMNS, {"name": "action", "data_type": "string"}]  # many a table has such a column of its own
+    found = notes.of_tables(loaded(tmp_path, source(tables={"t": TABLE | settings}, columns=columns)))
+    said = "feed shop, table t: `op` may say what a row does, and neither `operation` nor `deleted_when` names it: "
+    assert [note.startswith(said) for note in found] == [True] * noted
+
+
+@pytest.mark.parametrize(
+    ("settings", "noted"),
+    [
         ({"full_images": True, "ignore_null_updates": True}, True), ({"full_images": True, "ignore_null_updates": ["S"]}, True),
         ({"full_images": True, "ignore_null_updates": ["op"]}, False), ({"full_images": True}, False),
         ({"ignore_null_updates": True}, False), ({"keys": [], "keyless": "multiset", "ignore_null_updates": ["s"]}, True),
@@ -1647,7 +1662,8 @@ def test_an_order_that_is_seldom_meant_is_noted(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_P1_P3_a_struct_whose_fields_the_image_before_does_not_fill_is_noted(tmp_path: Path, settings: dict, noted: bool) -> None:
     columns = [*COLUMNS, {"name": "s", "data_type": "struct<a: int>"}]
-    found = notes.of_tables(loaded(tmp_path, source(tables={"t": TABLE | settings}, columns=columns)))
+    told = TABLE | {"operation": "op"} | settings
+    found = notes.of_tables(loaded(tmp_path, source(tables={"t": told}, columns=columns)))
     assert ["a null field in `s`, which `ignore_null_updates`" in note for note in found] == [True] * noted
 
 
