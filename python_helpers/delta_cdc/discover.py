@@ -339,7 +339,7 @@ def _to_do(message_format: str, found: Discovery, names: Mapping[str, str], tabl
     for table in tables:
         asked = ["keys"] if table["name"] in keyless else []
         if message_format == "rows":
-            asked += [what for what in ("sequence_by", "operation") if what not in given[table["name"]]]
+            asked += [what for what in ("sequence_by", "operation", "deleted_when") if what not in given[table["name"]]]
         columns = [column["name"] for column in table["columns"]]
         likely = [(what, ", ".join(_likely(what, columns, table["name"]))) for what in asked]
         if perhaps := "; ".join(f"{what}: {some}" for what, some in likely if some):
@@ -365,21 +365,28 @@ _LIKELY = {
     r"|(updated|modified|changed|captured|event|op|commit|dms|cdc|load|ingest)_?(at|on|time|ts|date|timestamp)"
     r"|at|ts|timestamp|transact_id",
     "operation": r"_?(op|operation|(op|operation|change|dml)_?type|action|flag|op_?code|dml_?flag|cdc_?(op|operation))",
+    "deleted_when": r"(\w*_)?(is_?)?deleted(_?(flag|at|on|time|ts|date|timestamp))?",
 }
 
 
 def _likely(what: str, columns: Iterable[str], table: str) -> list[str]:
-    """The columns whose names say that they may be meant.
+    """The columns whose names say that they may be meant; for a condition, what it would say of each.
 
     >>> _likely("keys", ["invoice_id", "customer_id"], "invoice"), _likely("operation", ["op", "options"], "invoice")
     (['invoice_id'], ['op'])
     >>> _likely("keys", ["order_id"], "Orders"), _likely("keys", ["city_id"], "cities"), _likely("keys", ["box_id"], "boxes")
     (['order_id'], ['city_id'], ['box_id'])
+    >>> _likely("deleted_when", ["is_deleted", "_sdc_deleted_at", "undeleted", "deletedDate", "deleted by"], "invoice")
+    ['try_cast(is_deleted as boolean)', '_sdc_deleted_at is not null', 'deletedDate is not null']
     """
     name = table.lower()
     singulars = {name, name.removesuffix("s"), name.removesuffix("es"), re.sub("ies$", "y", name)}
     pattern = _LIKELY[what].replace("{table}", f"({'|'.join(map(re.escape, sorted(singulars)))})")
-    return [name for name in columns if re.fullmatch(pattern, name.lower())]
+    meant = [name for name in columns if re.fullmatch(pattern, name.lower())]
+    if what == "deleted_when":
+        is_flag = re.compile(r".*deleted(_?flag)?", re.IGNORECASE)
+        return [f"try_cast({name} as boolean)" if is_flag.fullmatch(name) else f"{name} is not null" for name in meant]
+    return meant
 
 
 def settings_of(table: FoundTable, name: str) -> dict[str, Any]:

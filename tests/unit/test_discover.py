@@ -1005,6 +1005,15 @@ def test_init_proposes_the_columns_by_which_others_order(new_project, name):
     assert f"# orders, by the names alone, perhaps keys: order_id; sequence_by: {name}.\n" in source
 
 
+def test_init_proposes_the_columns_by_which_others_tell_that_a_row_is_gone(new_project):
+    line = {"id": 1, "at": "x", "_sdc_deleted_at": None, "isDeleted": "false", "deleted_by": "y"}
+    (new_project / "landing/1.jsonl").write_text(json.dumps(line) + "\n")
+    init(new_project, "orders", "rows")
+    proposed = "deleted_when: _sdc_deleted_at is not null, try_cast(isDeleted as boolean)"
+    source = (new_project / "models/orders/_sources.yml").read_text()
+    assert f"# orders, by the names alone, perhaps keys: id; sequence_by: at; {proposed}.\n" in source
+
+
 def test_init_says_that_a_csv_file_has_no_header(new_project):
     (new_project / "landing/1.csv").write_text("1,2026-01-01,a\n2,2026-01-02,b\n")
     done = init(new_project, "f", "rows")
