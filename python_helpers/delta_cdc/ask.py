@@ -76,9 +76,21 @@ def _gaps(table: Table, ledger: Row, found: Row) -> list[str]:
 
 def quarantined_elsewhere(project: Project, told: Mapping[str, Any]) -> list[str]:
     """Messages that are of no configured table, a text for each table and reason."""
+    return [f"{name} ({row['n']:,} {row['error']})" for name, row in _elsewhere(project, told)]
+
+
+def not_listed_rows(project: Project, told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The same beside `status_rows`, with state `not listed`; table is the feed alone where a message names none."""
+    return [
+        {"table": name, "state": "not listed", "why": [], "quarantined": f"{row['n']} {row['error']}"}
+        for name, row in _elsewhere(project, told)
+    ]
+
+
+def _elsewhere(project: Project, told: Mapping[str, Any]) -> list[tuple[str, Row]]:
     listed = {(table.feed, table.name) for table in project.tables}
     return [
-        f"{row['feed']}{'.' + row['source_table'] if row['source_table'] else ''} ({row['n']:,} {row['error']})"
+        (".".join(filter(None, (row["feed"], row["source_table"]))), row)
         for row in told["quarantine"]
         if (row["feed"], row["source_table"]) not in listed
     ]

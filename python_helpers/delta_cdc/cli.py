@@ -346,6 +346,7 @@ def status(dbt: operations.Dbt, tables: tuple[str, ...], counts: bool, as_json: 
     told = dbt.ask("status", {"counts": [table.staging_name for table in found]} if counts else {})
     rows = ask.status_rows(project, told, found)
     if as_json:
+        rows += [] if tables else ask.not_listed_rows(project, told)
         sys.stdout.write(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
     else:
         ask.show_status(rows, [] if tables else ask.quarantined_elsewhere(project, told), _console())

@@ -142,6 +142,7 @@ def test_kafka_records_keep_the_order_of_their_offsets_and_their_headers(project
         (1, 2, '{"id": 2}', _envelope("d", None, 3, id=2), {"__debezium.newkey": '{"id": 3}'}),
         (1, 3, '{"id": 3}', _envelope("c", {"id": 3, "name": "two"}, 3), {"__debezium.oldkey": '{"id": 2}', "trace": 'no "json'}),
         (1, 4, '{"id": 4}', '{"op": "c", cut', None),
+        (1, 5, '{"id": 5}', _envelope("c", {"id": 5}, 4).replace('"client"', '"visit"'), None),  # of a table that nobody listed
     ]
     rows = [("shop.client", *record) for record in records]
     schema = "topic string, partition int, offset bigint, key string, value string, headers map<string, string>"
@@ -154,7 +155,11 @@ def test_kafka_records_keep_the_order_of_their_offsets_and_their_headers(project
     unread = project.rows("select message from {schema}.raw_broker where source_table is null")
     assert len(unread) == 1
     assert '"op": "c", cut' in unread[0]["message"]
-    assert "Quarantined too, of no table above: broker (1 unparsable)" in project.command("status").output
+    told = "Quarantined too, of no table above: broker (1 unparsable), broker.public.visit (1 unknown_table)"
+    assert told in project.command("status").output
+    state = json.loads(project.command("status", "--json").output)
+    elsewhere = {row["table"]: row["quarantined"] for row in state if row["state"] == "not listed"}
+    assert elsewhere == {"broker": "1 unparsable", "broker.public.visit": "1 unknown_table"}
 
 
 @pytest.mark.nightly  # other spellings of what the test above has

@@ -485,6 +485,25 @@ def test_status_says_once_what_keeps_all_tables_of_a_feed() -> None:
     assert told == ["shop.a and 2 more: raw_shop: a change set is gone", "shop.d: paused: it moves"]
 
 
+def test_status_tells_messages_of_no_listed_table_to_programs_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [("shop", "invoice", "cast:at"), ("shop", "public.signal", "unknown_table"), ("shop", None, "unparsable")]
+    quarantine = [{"feed": feed, "source_table": table, "error": error, "n": 1204} for feed, table, error in names]
+    told = {"tables": [], "runs": [], "holds": [], "quarantine": quarantine}
+    monkeypatch.setattr(Dbt, "ask", lambda *_, **__: told)
+
+    def rows(*tables: str) -> list[dict[str, Any]]:
+        done = CliRunner().invoke(main, ["status", *tables, "--json", "--project-dir", str(root)])
+        assert done.exit_code == 0, done.output
+        return [row for row in json.loads(done.stdout) if row["state"] == "not listed"]
+
+    root = two_feeds(tmp_path)
+    assert rows() == [
+        {"table": "shop.public.signal", "state": "not listed", "why": [], "quarantined": "1204 unknown_table"},
+        {"table": "shop", "state": "not listed", "why": [], "quarantined": "1204 unparsable"},
+    ]
+    assert rows("customer") == []
+
+
 def test_status_has_counts_where_they_were_asked_for_of_the_tables_that_were_named(tmp_path: Path) -> None:
     read = load_project(two_feeds(tmp_path))
     invoice, customer = find_table(read, "shop.invoice"), find_table(read, "customer")
