@@ -57,7 +57,7 @@ class WarmDbt:
         def on_event(event: Any) -> None:
             refuse_other_adapter(event)
             if event.info.name == "LogModelResult":
-                now = f"{event.data.node_info.node_name}: {event.data.status}"
+                now = f"{event.data.node_info.node_name}: {event.data.status}, {event.data.execution_time:.1f} s"
                 progress.update(task, advance=1, total=event.data.total, now=now)
             elif event.info.name == "LogTestResult":
                 progress.update(task, advance=1, now=f"{event.data.name}: {event.data.status}")
@@ -181,7 +181,8 @@ def _read_by_dbt(project_file: str) -> set[str]:
 
 @contextmanager
 def progress_on(console: Console, *, transient: bool = False) -> Iterator[Progress]:
-    """Bars with the models done, the seconds, and the model that ended last; where no one watches, a line for each that ended.
+    """Bars with the models done, the seconds, and the model that ended last with its rows and seconds; where no one watches, a
+    line for each that ended.
 
     transient: they go when they have ended, and where no one watches nothing is said.
     """

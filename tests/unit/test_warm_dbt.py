@@ -16,7 +16,7 @@ def event(name: str, /, **data):
 
 def result_of(model: str, index: int):
     node = SimpleNamespace(node_name=model)
-    return event("LogModelResult", node_info=node, status="success", index=index, total=2)
+    return event("LogModelResult", node_info=node, status=f"MERGE +{index}", index=index, total=2, execution_time=index / 4)
 
 
 class Runner:
@@ -127,6 +127,14 @@ def test_the_bar_counts_models_that_ended(dbt_of_two):
     with progress_on(Console(file=StringIO(), force_terminal=True)) as progress:
         dbt_of_two.run(progress, "first", "run")
         assert [(each.completed, each.total) for each in progress.tasks] == [(2, 2)]
+
+
+def test_the_bar_tells_rows_and_seconds_of_the_model_that_ended_last(dbt_of_two, monkeypatch):
+    with progress_on(Console(file=StringIO(), force_terminal=True)) as progress:
+        said, update = [], progress.update
+        monkeypatch.setattr(progress, "update", lambda task, **what: said.append(what.get("now")) or update(task, **what))
+        dbt_of_two.run(progress, "first", "run")
+    assert [now for now in said if now] == ["b: MERGE +2, 0.5 s", "a: MERGE +1, 0.2 s"]
 
 
 def test_the_bar_counts_tests_that_ended(monkeypatch, tmp_path):
