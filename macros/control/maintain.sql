@@ -17,12 +17,14 @@
     {%- set why = adapter.refusal_of(delta_cdc._maintain_table, relation, policies.get(name, {}), vacuum, min_files, done) -%}
     {%- if why %}{% do failed.append('table ' ~ relation ~ ' is not maintained: ' ~ why) %}{% endif -%}
   {%- endfor -%}
-  {%- do print(tables | length ~ ' tables looked at, ' ~ done | length ~ ' had something to be done.') -%}
+  {%- set freed = done | sum -%}
+  {%- do print(tables | length ~ ' tables looked at, ' ~ done | length ~ ' had something to be done'
+        ~ ('; ' ~ (freed | filesizeformat) ~ ' of old files removed' if freed else '') ~ '.') -%}
   {%- if failed %}{% do exceptions.raise_compiler_error(failed | join('\n')) %}{% endif -%}
 {% endmacro %}
 
 
-{#- done: takes the table where there was something to do. -#}
+{#- done: takes the bytes of the old files removed, where there was something to do. -#}
 {% macro _maintain_table(relation, policy, vacuum, min_files, done) %}
   {%- if not adapter.table_state(relation).exists %}{{ return('') }}{% endif -%}
   {%- set kept = policy.properties and delta_cdc._announce(relation, policy.properties) -%}
@@ -31,12 +33,12 @@
   {%- if small and not adapter.optimize(relation, policy.order or '') -%}
     {%- do print('table ' ~ relation ~ ': left with its small files, for somebody wrote to it meanwhile') -%}
   {%- endif -%}
-  {%- set gone = adapter.vacuum(relation) if vacuum else 0 -%}
+  {%- set gone = adapter.vacuum(relation) if vacuum else {'files': 0, 'bytes': 0} -%}
   {%- set after = adapter.table_statistics(relation) if small else before -%}
-  {%- if after.files != before.files or gone or kept -%}
-    {%- do done.append(relation) -%}
+  {%- if after.files != before.files or gone.files or kept -%}
+    {%- do done.append(gone.bytes) -%}
     {%- do print('table ' ~ relation ~ ': ' ~ before.files ~ ' files, now ' ~ after.files
-          ~ (', ' ~ gone ~ ' old files removed' if gone else '')
+          ~ (', ' ~ gone.files ~ ' old files removed (' ~ (gone.bytes | filesizeformat) ~ ')' if gone.files else '')
           ~ (', old versions now kept for ' ~ policy.days ~ ' days' if kept else '')) -%}
   {%- endif -%}
 {% endmacro %}

@@ -456,6 +456,17 @@ def test_VACUUM_keeps_what_a_load_has_written_and_not_committed(table: Table) ->
     assert table.rows() == {**BEFORE, 6: 6}
 
 
+def test_maintain_tells_how_many_old_files_of_which_size_it_removed(table: Table) -> None:
+    table.create()
+    old = list(table.path.glob("*.parquet"))
+    size = sum(path.stat().st_size for path in old)
+    table.sql("optimize {t}")
+    table.sql("alter table {t} set tblproperties ('delta.deletedFileRetentionDuration' = 'interval 0 hours')")
+    with settings_on(table.spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
+        assert upkeep.vacuum(table.spark, *table.name.split(".")) == {"files": len(old), "bytes": size}
+    assert table.rows() == BEFORE
+
+
 def test_VACUUM_without_retention_breaks_a_reader_and_a_load_at_work_and_they_say_so(table: Table) -> None:
     table.create()
     opened = DeltaTable(str(table.path))

@@ -2288,7 +2288,7 @@ def test_maintain_goes_on_where_a_table_fails_and_ends_with_its_error() -> None:
         table_statistics=lambda _: SimpleNamespace(files=96, bytes=96),
         optimize=optimize,
         refusal_of=lambda *given: FilesMixin.refusal_of(None, *given),
-        vacuum=lambda _: 3,
+        vacuum=lambda _: {"files": 3, "bytes": 4_500_000},
         query_rows=lambda _: [SimpleNamespace(horizon="2026-01-01")],
     )
     settings = [{**SETTINGS, "feed": "f", "table": name, "compact_after_days": 30} for name in "ab"]
@@ -2305,7 +2305,10 @@ def test_maintain_goes_on_where_a_table_fails_and_ends_with_its_error() -> None:
         "table s.final_a is not maintained: part-1.parquet is gone",
     ]
     assert folded == ["f.b"]
-    assert said == ["table s.final_b: 96 files, now 96, 3 old files removed", "2 tables looked at, 1 had something to be done."]
+    assert said == [
+        "table s.final_b: 96 files, now 96, 3 old files removed (4.5 MB)",
+        "2 tables looked at, 1 had something to be done; 4.5 MB of old files removed.",
+    ]
 
 
 @pytest.mark.parametrize(

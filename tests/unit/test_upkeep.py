@@ -51,4 +51,4 @@ def test_S7_what_our_commits_noted_stays_in_the_log_of_a_table_that_gets_nothing
     monkeypatch.setattr(upkeep, "location", lambda *_: "file:/t")
     monkeypatch.setattr(upkeep, "open_log", lambda *_: log)
     session: Any = SimpleNamespace(sql=lambda sql: pytest.fail(sql))
-    assert upkeep.vacuum(session, "s", "t") == 0
+    assert upkeep.vacuum(session, "s", "t") == {"files": 0, "bytes": 0}

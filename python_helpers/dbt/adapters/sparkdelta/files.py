@@ -392,9 +392,9 @@ class FilesMixin(InSession):
         """`upkeep.optimize`."""
         return upkeep.optimize(self._session(), str(relation), order)
 
-    @available.parse(lambda *_: 0)
-    def vacuum(self, relation: Table) -> int:
-        """Remove a Delta table's old files; returns how many. See `upkeep.vacuum`."""
+    @available.parse(lambda *_: {})
+    def vacuum(self, relation: Table) -> dict[str, int]:
+        """Remove a Delta table's old files; returns how many `files` and `bytes`. See `upkeep.vacuum`."""
         return upkeep.vacuum(self._session(), relation.schema, relation.identifier)
 
     @available.parse(lambda *_: False)

@@ -45,8 +45,9 @@ def conflicts() -> tuple[type[Exception], ...]:
     return tuple(getattr(exceptions, f"{name}Exception") for name in names)
 
 
-def vacuum(session: SparkSession, schema: str, identifier: str) -> int:
-    """Remove the files that neither the newest version nor one within the table's retention needs; returns how many they were.
+def vacuum(session: SparkSession, schema: str, identifier: str) -> dict[str, int]:
+    """Remove the files that neither the newest version nor one within the table's retention needs; returns how many `files` they
+    were, and of how many `bytes`.
 
     Nothing is done where the last VACUUM left none: Delta commits each one twice, and of a table that is only vacuumed what our
     commits noted would leave the log after 30 days.
@@ -54,10 +55,13 @@ def vacuum(session: SparkSession, schema: str, identifier: str) -> int:
     log = open_log(session, location(session, schema, identifier) or "")
     ended = [each["operation"] for each in log.history(session, 1)] == ["VACUUM END"]  # a busy table has thousands of commits
     if ended and is_vacuumed(log.history(session, None), hours_kept(log.properties())):
-        return 0
+        return {"files": 0, "bytes": 0}
     _vacuum(session, ".".join(map(quoted, (schema, identifier))))
-    newest = session.sql(f"describe history {quoted(schema)}.{quoted(identifier)} limit 1").collect()[0].asDict()
-    return metrics_of(newest).get("numDeletedFiles", 0) if newest["operation"] == "VACUUM END" else 0
+    newest = session.sql(f"describe history {quoted(schema)}.{quoted(identifier)} limit 2").collect()
+    if newest[0]["operation"] != "VACUUM END":  # a store of which Delta notes no VACUUM
+        return {"files": 0, "bytes": 0}
+    of_start, of_end = metrics_of(newest[-1].asDict()), metrics_of(newest[0].asDict())
+    return {"files": of_end.get("numDeletedFiles", 0), "bytes": of_start.get("sizeOfDataToDelete", 0)}
 
 
 def is_vacuumed(commits: Sequence[Mapping[str, Any]], hours: float | None) -> bool:
