@@ -185,6 +185,9 @@ def test_make_lint_does_what_is_looked_at_before_a_commit():
     (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     called = [hook["entry"] for hook in local["hooks"] if hook["id"] != "validate"]
     assert [entry for entry in called if entry not in recipe] == []
+    # all but dbt's templater, which starts Spark
+    quick = [line.partition(" || ")[0].strip("\t@") for line in recipe.splitlines() if "$(JAVA)" not in line]
+    assert sorted(quick) == sorted(called)
 
 
 class Macro(NamedTuple):
