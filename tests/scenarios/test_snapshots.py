@@ -200,6 +200,20 @@ def test_S10_Q4_a_copy_that_lacks_too_much_is_held(project: UserProject) -> None
     assert ["it would delete 3 of the 3 live rows" in row["reason"] for row in held] == [True]
 
 
+def test_S10_another_feed_starts_from_what_export_snapshot_writes(project: UserProject) -> None:
+    kinds = ("parquet", "csv", "json", "orc", "avro")
+    folder = _configure(project, "origin")
+    for kind in kinds:
+        _configure(project, f"from_{kind}", unit="folder", file_format=kind)
+    project.generate()
+    _deliver(folder, 1, COPIES[0])
+    project.dbt("run", "--select", "cdc_change_sets", "stg_origin__t+", quiet=True)
+    for kind in kinds:
+        project.done("export-snapshot", "origin.t", "--to", f"landing/from_{kind}/t/2026-11-30", "--format", kind)
+    project.dbt("run", "--select", "cdc_change_sets", *(f"stg_from_{kind}__t+" for kind in kinds), quiet=True)
+    assert {kind: _final(project, f"from_{kind}") for kind in kinds} == dict.fromkeys(kinds, FINALS[0])
+
+
 def test_S10_H1_rows_end_when_a_copy_without_rows_was_made_where_rows_tell_the_time(copies: Any) -> None:
     project, _ = copies
     assert _final(project, "emptied") == {}
