@@ -55,3 +55,23 @@ def test_much_gives_the_rows_that_little_gives(delivered: UserProject, case: Row
 def test_the_changes_of_a_large_load_are_kept_on_disk(delivered: UserProject) -> None:
     [kept] = (name for name in KEPT if name.endswith(f"__{cases()[-1].table}__changes"))
     assert not KEPT[kept]
+
+
+@pytest.mark.nightly  # tests/scenarios/test_commands.py has it of few rows
+def test_reconcile_finds_one_value_among_a_million_rows(project: UserProject) -> None:
+    columns = {"id": "int", "n": "bigint", "note": "string", "seq": "bigint"}
+    project.configure(
+        "many",
+        settings={"format": "rows", "location": "landing/many/{table}", "unit": "folder", "file_format": "parquet"},
+        tables=[{"name": "t", "cdc": {"keys": ["id"], "sequence_by": ["seq"], "except_columns": ["seq"]}, "columns": columns}],
+    )
+    project.generate()
+    numbers = project.spark().range(1_000_000).selectExpr("cast(id as int) as id", "id * 7 as n", "concat('row ', id) as note")
+    numbers.selectExpr("*", "1L as seq").write.parquet(f"{project.path}/landing/many/t/all")
+    numbers.selectExpr("id", "if(id = 654321, 5, n) as n", "note").write.parquet(f"{project.path}/source")
+    project.dbt("run", "--select", "cdc_change_sets", "stg_many__t+", quiet=True)
+    against = ("--against", f"{project.path}/source", "--file-format", "parquet")
+    told = project.done("reconcile", "many.t", *against, exit_code=1).splitlines()
+    assert told[0].startswith("final_t: 1,000,000 rows; ")
+    assert told[0].endswith(": 1,000,000 rows.")
+    assert told[1:] == ["They differ: 1 row with other values.", "  id = 654321: n = 4580247, there 5"]
