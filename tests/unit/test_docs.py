@@ -23,6 +23,7 @@ from delta_cdc.cli import main
 from delta_cdc.config_reader import load_project
 from delta_cdc.discover import discover_files
 from delta_cdc.settings import Settings
+from delta_cdc.table_list import read_table_list
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = (ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md")
@@ -113,6 +114,17 @@ def test_a_source_in_yaml_is_a_configuration(block, tmp_path):
     (tmp_path / "dbt_project.yml").write_text("name: any_project")
     (tmp_path / "models" / "_sources.yml").write_text(yaml.safe_dump(told))
     assert load_project(tmp_path).tables
+
+
+@pytest.mark.parametrize("block", blocks("csv"))
+def test_a_sheet_is_one_of_settings(block, tmp_path):
+    (tmp_path / "sheet.csv").write_text(block)
+    given = read_table_list(tmp_path / "sheet.csv", [line.partition(",")[0] for line in block.splitlines()])
+    assert given["invoice"]["sequence_by"] == ["changed_at", "position"]
+    assert given["invoice"]["partition_by"] == ["year(invoice_date) as invoice_year"]
+    assert given["visit"] == {"sequence_by": ["at"], "insert_only": True}
+    for settings in given.values():
+        Settings.model_validate({"format": "rows", "location": "landing/{table}", **settings})
 
 
 def test_every_setting_stands_under_a_heading_of_its_page():
