@@ -78,7 +78,7 @@ when not matched and not s._cdc_goes then insert ({{ delta_cdc.column_list(keys)
 select struct(*) as _cdc_stays from (
   select {{ nothing | join(', ') }}, null as _cdc_occurred_at, null as _cdc_staged_at, _cdc_position,
     {{ delta_cdc._keyed_hash(delta_cdc.all_quoted(keys)) }} as _cdc_erased
-  from (select *, uuid() as _cdc_salt from cdc_keys_of_row)
+  from (select *, uuid() as _cdc_salt, {{ delta_cdc._secret_column() }} from cdc_keys_of_row)
 {%- if keys_table %}
   union all
   select {{ delta_cdc.column_list(keys) }}, _cdc_occurred_at, _cdc_staged_at, _cdc_position, null
@@ -217,14 +217,19 @@ group by all
 {% macro _erase_secret() %}{{ return(env_var('DELTA_CDC_ERASE_SECRET', '')) }}{% endmacro %}
 
 {#- A hash that only who has the secret can make of a key; the salt keeps equal keys apart. The names of the
-    key columns are not in it: they may be spelled in another case one day. -#}
+    key columns are not in it: they may be spelled in another case one day. In a query with `_secret_column`. -#}
 {% macro _keyed_hash(values, salt='_cdc_salt') %}
   {%- set fields = [] -%}
   {%- for value in values %}{% do fields.append(value ~ ' as `' ~ loop.index ~ '`') %}{% endfor -%}
-  {%- set secret = delta_cdc.literal(delta_cdc._erase_secret()) -%}
   {%- set key = delta_cdc.json_of('struct(' ~ fields | join(', ') ~ ')') -%}
-  {{ return('concat(' ~ salt ~ ", ':', sha2(concat(" ~ salt ~ ', ' ~ secret ~ ', sha2(concat('
-      ~ secret ~ ', ' ~ key ~ '), 256)), 256))') }}
+  {{ return('concat(' ~ salt ~ ", ':', sha2(concat(" ~ salt ~ ', _cdc_secret, sha2(concat(_cdc_secret, ' ~ key ~ '), 256)), 256))') }}
+{% endmacro %}
+
+{#- The column of a query by which `_keyed_hash` has the secret. It comes by a temporary view of the session, for dbt logs its SQL
+    and compiles it into files. -#}
+{% macro _secret_column() %}
+  {%- do adapter.create_values_view('cdc_erase_secret', ['_cdc_secret'], [[delta_cdc._erase_secret()]]) -%}
+  {{ return('(select _cdc_secret from cdc_erase_secret) as _cdc_secret') }}
 {% endmacro %}
 
 
@@ -241,10 +246,11 @@ group by all
 {% endmacro %}
 
 
-{#- A relation of one row: what was erased of a table, few, as an array. -#}
+{#- A relation of one row: what was erased of a table, few, as an array, and the secret. -#}
 {% macro _erased_keys(staging) -%}
-(select collect_list(struct(_cdc_raw as hash, struct(_cdc_sequence, _cdc_ordinal) as at)) as _cdc_erased_keys
-    from {{ staging }} where _cdc_error = 'erased' and _cdc_raw is not null)
+(select *, {{ delta_cdc._secret_column() }}
+    from (select collect_list(struct(_cdc_raw as hash, struct(_cdc_sequence, _cdc_ordinal) as at)) as _cdc_erased_keys
+      from {{ staging }} where _cdc_error = 'erased' and _cdc_raw is not null))
 {%- endmacro %}
 
 {#- SQL: whether a key was erased and nothing newer than what was erased is said of it; `position`

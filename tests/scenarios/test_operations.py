@@ -95,6 +95,13 @@ class Feed:
         return str(result.stderr)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def erase_secret() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DELTA_CDC_ERASE_SECRET", ERASE_SECRET)
+        yield
+
+
 @pytest.fixture(scope="module")
 def feed(project: UserProject) -> Iterator[Feed]:
     aliased = {"user_project": {"ops": {"staging": {"stg_ops__nested": {"+alias": "changes_of_nested"}}}}}
@@ -470,6 +477,7 @@ def test_H4_A8_a_truncate_counts_when_it_was_seen_as_in_history(feed: Feed) -> N
 
 
 SECRET = "Unmistakable Ω-Person"
+ERASE_SECRET = "hush-hush-0192"
 
 
 class People:
@@ -574,6 +582,11 @@ def test_R2_an_erased_person_is_in_no_file_and_stays_erased(feed: Feed, people: 
         assert SECRET not in str(feed.project.rows(f"select * from {{schema}}.{table}"))
     marked = feed.project.rows("select raw from {schema}.cdc_quarantine where source_table = 'person' and error = 'erased'")
     assert [row["raw"] is None for row in marked].count(False) == 2
+    paths = [path for name in ("logs", "target") for path in (feed.project.path / name).rglob("*") if path.is_file()]
+    with_its_view = {path.name.removesuffix(".1") for path in paths if b"cdc_erase_secret" in path.read_bytes()}
+    assert {"dbt.log", "stg_people__person.sql"} <= with_its_view
+    assert [path for path in paths if ERASE_SECRET.encode() in path.read_bytes()] == []
+    assert people.files_with(ERASE_SECRET) == []
     assert feed.project.rows("select name from {schema}.final_pet") == [{"name": "Rex"}]
     feed.project.dbt("test", "--select", "final_person", "hist_people__person", "--exclude", "tag:each_run", quiet=True)
 

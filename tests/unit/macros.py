@@ -59,7 +59,7 @@ def load(made: Mapping[str, Callable[..., Any]] = MappingProxyType({}), **contex
     environment = _environment()
     namespace = SimpleNamespace()
     adapter = context.setdefault("adapter", SimpleNamespace())
-    for name in ("recall", "remember"):  # one that remembers nothing, where a test has none that does
+    for name in ("recall", "remember", "create_values_view"):  # one that keeps nothing, where a test has none that does
         if not hasattr(adapter, name):
             setattr(adapter, name, lambda *_: None)
     environment.globals.update(

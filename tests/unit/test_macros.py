@@ -2004,16 +2004,23 @@ def test_R1_S5_a_restored_staging_is_not_folded(restored: bool) -> None:
 
 
 def test_R2_what_comes_again_of_an_erased_key_is_blanked() -> None:
-    macros = load(env_var=lambda name, default: "secret")
+    views: list[tuple[Any, ...]] = []
+    adapter = SimpleNamespace(create_values_view=lambda *view: views.append(view))
+    macros = load(adapter=adapter, env_var=lambda name, default: "hush")
     sql = macros["_staging_ctes"]({**SETTINGS, "erased_in": "s.staging"}, "lines_view")
     assert "case\n      when not _cdc_parsed then 'unparsable'\n      when exists(_cdc_erased_keys, _cdc_e -> " in sql
-    assert "from keyed cross join (select collect_list(" in sql
+    assert re.search(r"from keyed cross join \(select \*, .* as _cdc_secret\s+from \(select collect_list\(", sql)
     assert "if(_cdc_error <=> 'erased', null, `a`) as `a`" in sql
     assert "if(_cdc_error is null or _cdc_error = 'erased', cast(null as string), _cdc_message) as _cdc_raw" in sql
     assert "case when _cdc_error <=> 'erased' then null when _cdc_op in" in sql
     known = macros["_keyed_hash"](macros["all_quoted"](["id"]))
-    assert "'secret'" in known
+    assert "concat(_cdc_secret, " in known
     assert "struct(`id` as `1`)" in known
+    staying = macros["_stays_of_erased"](SimpleNamespace(settings={**SETTINGS, "key_changes": False}))
+    # dbt logs and compiles it
+    assert "hush" not in sql + staying
+    assert sql.count("cdc_erase_secret") == staying.count("cdc_erase_secret") == 1
+    assert views == [("cdc_erase_secret", ["_cdc_secret"], [["hush"]])] * 2
 
 
 def test_R2_no_column_is_hidden_where_keys_are_compared_with_the_erased_ones() -> None:
