@@ -85,7 +85,10 @@ def judge(case: RowsCase, found: list[dict[str, Any]] | None, differences: dict[
         shown = found if columns is None else [{k: v for k, v in row.items() if k in columns} for row in found]
         against = difference(ours["rows"], shown)
         if against is None:
-            return verdict("difference", ours["why"], ours["rule"])
+            elsewhere = case.difference(found)
+            return verdict(
+                "difference", f"{ours['why']}\n- expected, + found:\n{elsewhere}" if elsewhere else ours["why"], ours["rule"]
+            )
         return verdict("failed", f"not the rows of its difference ({ours['rule']}; - listed, + found):\n{against}")
     if refusal or found is None:
         return verdict("failed", f"refused: {refusal or 'there is no table'}")
@@ -108,12 +111,14 @@ def judge_feed(case: FeedCase, differences: dict[str, dict[str, Any]]) -> dict[s
     if refusal and not refused_elsewhere:
         return verdict("failed", f"refused: {refusal}")
     ours = differences.get(case.name)
+    elsewhere = "".join(f"  after step {n}:\n{said}" for n, said in enumerate(case.differences, 1) if said)
     if ours is not None and not refusal:
         against = compare(ours["tables"], case.found)
         if against is None:
-            return verdict("difference", f"{ours['why']} {quarantined}".strip(), ours["rule"])
+            told = f"{ours['why']} {quarantined}".strip()
+            return verdict("difference", f"{told}\n- expected, + found:\n{elsewhere}" if elsewhere else told, ours["rule"])
         return verdict("failed", f"not the tables of its difference ({ours['rule']}; - listed, + found):\n{against}")
-    against = "".join(f"  after step {n}:\n{said}" for n, said in enumerate(case.differences, 1) if said)
+    against = elsewhere
     if not case.found and not refusal and not any("tables" in step for step in case.steps):
         against += "  there are no tables\n"
     if against or (refused_elsewhere and not refusal):

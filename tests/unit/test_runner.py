@@ -60,6 +60,17 @@ def test_a_listed_difference_must_have_the_listed_rows() -> None:
     assert judged([{"id": 1}], name="other", expected=[{"id": 1}]) == ("failed", None)
 
 
+def test_a_difference_shows_what_was_expected_and_what_is_there() -> None:
+    rows = RowsCase(Path("x.json"), "t0", {"name": "other", "scd": 1, "expected": [{"id": 1}]})
+    detail = runner.judge(rows, [{"id": 2}], LISTED)["detail"]
+    assert detail == 'so it is\n- expected, + found:\n  - id: "1"\n  + id: "2"\n'
+    listed = {"other": {"rule": "P1", "why": "so it is", "tables": {"t": {"columns": ["id"], "rows": [["2"]]}}}}
+    feed = FeedCase(Path("other"), "f0", {"steps": [{}]}, differences=["  t:\n  - id: 1\n  + id: 2\n"], found={"t": [{"id": 2}]})
+    line = runner.judge_feed(feed, listed)
+    assert (line["status"], line["rule"]) == ("difference", "P1")
+    assert line["detail"] == "so it is\n- expected, + found:\n  after step 1:\n  t:\n  - id: 1\n  + id: 2\n"
+
+
 def test_every_listed_difference_is_a_case_with_a_rule_and_a_reason() -> None:
     files = (json.loads(path.read_text()) for path in (CASES / "rows").glob("*.json"))
     cases = {"rows": {content["name"] for content in files}, "tables": {path.name for path in (CASES / "feeds").iterdir()}}
