@@ -1,10 +1,10 @@
 {#- An identifier in backticks. Feed column names may hold anything. -#}
 {% macro quoted(name) %}{{ return('`' ~ (name | string).replace('`', '``') ~ '`') }}{% endmacro %}
 
-{#- A string literal. Spark reads backslash escapes in literals, so both are doubled; and a server may
-    put variables' values for ${NAME}. -#}
+{#- A string literal. Spark reads backslash escapes in literals, so both are doubled; a server may put variables' values for
+    ${NAME}; and SQL that is indented would have its blanks inside of a text of several lines. -#}
 {% macro literal(text) %}
-  {{ return("'" ~ (text | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '$\\{') ~ "'") }}
+  {{ return("'" ~ (text | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '$\\{').replace('\n', '\\n') ~ "'") }}
 {% endmacro %}
 
 {#- Some of them, with commas between. -#}

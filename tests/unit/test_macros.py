@@ -11,8 +11,10 @@ from typing import Any
 from unittest.mock import ANY
 
 import duckdb
+import hypothesis
 import pytest
 from dbt.graph.selector_methods import FileSelectorMethod, QualifiedNameSelectorMethod
+from hypothesis import strategies as st
 from tests.unit.macros import CompilerError, giving, load
 
 from dbt.adapters.sparkdelta.columns import evolved
@@ -64,10 +66,67 @@ def test_A7_names_are_quoted(name: str, quoted: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "literal"),
-    [("a", "'a'"), ("it's", "'it\\'s'"), ("back\\slash", "'back\\\\slash'"), ("${env:HOME}", "'$\\{env:HOME}'")],
+    [
+        ("a", "'a'"),
+        ("it's", "'it\\'s'"),
+        ("back\\slash", "'back\\\\slash'"),
+        ("${env:HOME}", "'$\\{env:HOME}'"),
+        ("a\n'", "'a\\n\\''"),
+    ],
 )
 def test_text_of_a_feed_stays_text(text: str, literal: str) -> None:
     assert MACROS["literal"](text) == literal
+
+
+_TOKEN = re.compile(r"--[^\r\n]*|/\*.*?\*/|`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\s+|\w+|.", re.DOTALL)
+
+
+def _tokens(sql: str) -> list[tuple[str, str]]:
+    """(kind, text) of what Spark's lexer makes of it: names and texts as they are without quotes, all else as it stands."""
+    found = []
+    for token in _TOKEN.findall(sql):
+        if token[0] == "`":
+            found.append(("name", token[1:-1].replace("``", "`")))
+        elif token[0] in "'\"" and len(token) > 1:
+            found.append(("text", re.sub(r"\\(.)", lambda c: {"n": "\n"}.get(c[1], c[1]), token[1:-1], flags=re.DOTALL)))
+        else:
+            found.append(("sql", token))
+    return found
+
+
+@hypothesis.given(
+    st.sampled_from(sorted(FORMATS)),
+    st.lists(st.text(st.sampled_from("`'\"\\-/*;{}$#()%,.:? \t\nä0"), min_size=1, max_size=9), min_size=4, max_size=4),
+)
+@hypothesis.settings(max_examples=80, derandomize=True, database=None, deadline=None)
+def test_Q5_no_name_of_a_column_gets_out_of_its_quotes(format_: str, names: list[str]) -> None:
+    """The SQL of staging, history and final is that of harmless names, but for what stands in quotes."""
+    hostile = [f"{place}{name}" for place, name in enumerate(names)]  # no two are equal
+    harmless = [f"c{place}" for place in range(len(names))]
+
+    def sql_of(columns: list[str]) -> list[str]:
+        id_, old_id, a, op = columns
+        flat = {"old_keys": {id_: old_id}, "operation": op} if format_ == "rows" else {"old_keys": {}, "operation": None}
+        settings = {
+            **SETTINGS, **flat, "format": format_, "keys": [id_], "sequence_by": ["seq"], "partition_by": [],
+            "column_types": {id_: "int", old_id: "int", a: "string", op: "string", "seq": "bigint"}, "time_unit": "micros",
+            "decimal_handling": "precise", "renamed_columns": {a: f"{a}?"}, "ignore_null_updates": [a], "set_on_insert": [a],
+            "created_at": f"{a}+", "full_images": True, "unavailable_value": "gone",
+        }  # fmt: skip
+        shaped = {**settings, "columns": columns, "tracked": [id_, a]}
+        return [
+            MACROS["_staging_sql"](settings, "lines_view", True, "s.stg"),
+            MACROS["_history_rows"](shaped, "stg", None),
+            MACROS["_final_rows"](shaped, "stg", None),
+        ]
+
+    renamed = dict(zip(harmless, hostile, strict=True))
+    for found, expected in zip(sql_of(hostile), sql_of(harmless), strict=True):
+        wanted = [
+            (kind, text if kind == "sql" else re.sub(r"\bc\d\b", lambda c: renamed[c[0]], text))
+            for kind, text in _tokens(expected)
+        ]
+        assert _tokens(found) == wanted
 
 
 @pytest.mark.parametrize(
