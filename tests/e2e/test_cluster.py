@@ -17,10 +17,12 @@ import fastavro
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
+from delta_cdc import demo
 from tests import free_ports
-from tests.scenarios.project import UserProject
+from tests.scenarios.project import PACKAGE, UserProject
 from tests.scenarios.rows_cases import read_cases, run_cases
 from tests.scenarios.runner import find
+from tests.scenarios.test_postgres import shop_tables
 
 pytestmark = [pytest.mark.dbt, pytest.mark.spark]
 ROWS = Path(__file__).resolve().parents[1] / "cases" / "rows"
@@ -110,3 +112,32 @@ def test_python_functions_run_on_the_workers(project: UserProject) -> None:
     project.generate()
     project.dbt("run", "--select", "cdc_change_sets", "stg_avro__avro+", quiet=True)
     assert sorted(row["id"] for row in project.rows("select id from {schema}.final_avro")) == [0, 1, 2]
+
+
+def test_the_demo_s_change_sets_give_the_tables_of_the_database(project: UserProject) -> None:
+    """Key changes, which are Python models, a late change set, and two that come again."""
+    landing, tables = project.path / "landing" / "shop", shop_tables()
+    landing.mkdir(parents=True)
+    project.configure(
+        "shop", settings={"format": "wal2json_v2", "location": str(landing), "change_set_order": "name", "key_changes": False},
+        tables=tables,
+    )  # fmt: skip
+    project.generate()
+
+    def files_after(deliveries: dict[str, str]) -> dict[str, set[str]]:
+        for name, under in deliveries.items():
+            shutil.copy(PACKAGE / demo.CHANGE_SETS / f"{name}.jsonl.gz", landing / f"{under}.jsonl.gz")
+        project.dbt("run", "--select", "cdc_change_sets", "raw_shop+", quiet=True)
+        finals = [f"final_{table['name']}" for table in tables]
+        names = [name for name in project.versions() if name in finals or name.startswith(("stg_shop__", "int_shop__"))]
+        return {name: set(project.delta(name).file_uris()) for name in names}
+
+    files_after({name: name for name in demo.DELIVERIES[:3]})
+    files = files_after({name: name for name in demo.DELIVERIES[3:]})
+    assert "int_shop__artist_keys" in files
+    found = {
+        name: demo.compare(project.spark(), f"{project.schema}.final_{name}", PACKAGE / demo.DATABASE / f"{name}.csv", name)
+        for name in (table["name"] for table in tables)
+    }
+    assert {name: each.example for name, each in found.items() if each.differing} == {}
+    assert files_after(demo.AGAIN) == files

@@ -34,7 +34,8 @@ AS_WAL2JSON = ("all_types", "doc_full", "no_key")
 OTHER_TEXT = {"all_types": {"tm", "tmtz", "iv", "ia", "ta", "m", "bits", "hs"}}
 
 
-def _shop_tables() -> list[dict[str, Any]]:
+def shop_tables() -> list[dict[str, Any]]:
+    """The demo's, for a feed of another project: names, settings and columns as `UserProject.configure` takes them."""
     declared = yaml.safe_load((PACKAGE / "models" / "demo" / "_sources.yml").read_text())["sources"][0]["tables"]
     return [
         {
@@ -56,7 +57,7 @@ def delivered(project: UserProject) -> Iterator[UserProject]:
     landing = project.path / "landing"
     (landing / "shop").mkdir(parents=True)
     (landing / "debezium").mkdir()
-    tables = _shop_tables()
+    tables = shop_tables()
     project.configure(
         "shop",
         settings={
