@@ -80,8 +80,8 @@ class RowsCase:
             cdc["expressions"] = {name: sql for name, sql in c["expressions"].items() if not _names_any(sql, later)}
             gone |= {name.lower() for name in c["expressions"].keys() - cdc["expressions"].keys()} - {n.lower() for n in there}
         # by itself a table leaves out flag and old keys; a multiset has to, or a delete would be another row
-        own = {name.lower() for name in (*cdc.get("old_keys", {}).values(), cdc.get("operation") or "")}
-        if c.get("columns") or self._shape(batch) is None or own & {name.lower() for name in self.compared}:
+        leaves_out = bool(cdc.get("old_keys") or cdc.get("operation")) and c.get("keyless") != "multiset"
+        if c.get("columns") or self._shape(batch) is None or leaves_out:
             chosen = _selection(c.get("columns"), batch, "columns", "except_columns", all_columns=there, gone=gone)
             # an empty `except_columns` is as none: it leaves out flag and old keys
             cdc |= {"columns": there} if chosen == {"except_columns": []} else chosen

@@ -324,7 +324,7 @@ def test_settings_that_have_a_field_may_stand_under_their_own_names_and_a_schema
     assert case.left_out == ["s"]
 
 
-def test_what_is_made_of_a_later_column_comes_with_it_and_what_is_expected_is_published(tmp_path: Path) -> None:
+def test_what_is_made_of_a_later_column_comes_with_it_and_all_is_published_whatever_is_expected(tmp_path: Path) -> None:
     path = tmp_path / "case.json"
     content = {
         "scd": 1, "keys": ["id"], "schema": {"id": "INT", "s": "INT", "op": "STRING", "a b": "INT"}, "sequence": "s",
@@ -340,7 +340,10 @@ def test_what_is_made_of_a_later_column_comes_with_it_and_what_is_expected_is_pu
     assert (first["expressions"], first["partition_by"]) == ({"less": "s - 1"}, ["s div 10 as tens"])
     assert (second["expressions"], second["partition_by"]) == (content["expressions"], content["partition_by"])
     names = [[each.get("columns") for each in one] for one in settings]
-    assert names == [[None, None], [["id", "s", "op"], ["id", "s", "op", "a b"]]]
+    assert names == [[["id", "s", "op"], ["id", "s", "op", "a b"]]] * 2
+    path.write_text(json.dumps(content | {"keys": [], "keyless": "multiset", "expected": [{"op": "I"}]}))
+    (case,) = read_cases([path])
+    assert "columns" not in case.configuration(1)["cdc"]
     path.write_text(json.dumps(content | {"columns": ["id", "less", "twice"], "never_store": ["s"]}))
     (case,) = read_cases([path])
     kept_out = case.configuration(0)["cdc"]  # refused, for it names what is never stored
