@@ -431,8 +431,8 @@ def _broken_last_checkpoints(tables: Path) -> Iterator[None]:
 
 FAULTS = [
     Fault("a commit of staging fails", r"_delta_log/.*Permission denied", _unwritable("stg_source__moving/_delta_log")),
-    Fault("no room for staging's files", r"stg_source__moving/.*Permission denied", _unwritable("stg_source__moving")),
-    Fault("no room for final's files", r"final_moving/.*Permission denied", _unwritable("final_moving")),
+    Fault("staging's folder takes no file", r"stg_source__moving/.*Permission denied", _unwritable("stg_source__moving")),
+    Fault("final's folder takes no file", r"final_moving/.*Permission denied", _unwritable("final_moving")),
     Fault("the ledger's file vanished", "cdc_change_sets", _ledger_without_its_file),
     Fault("`_last_checkpoint` is broken everywhere", None, _broken_last_checkpoints),
 ]
