@@ -41,6 +41,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in collected if item in chosen]
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Shows what tests tell by `record_property("told", …)`: what they print is lost in the processes of pytest-xdist."""
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, ())]
+    for name, value in (each for report in reports for each in report.user_properties):
+        if name == "told":
+            terminalreporter.write_line(value)
+
+
 def with_those_before(items: Sequence[pytest.Item], collected: Sequence[pytest.Item]) -> set[pytest.Item]:
     """The items, and those that they go on from (`tests.after`), which stand above them."""
     chosen = {*items}

@@ -170,7 +170,7 @@ def feeds():
 
 
 @pytest.mark.parametrize("pairs", [False, True], ids=["K1_to_K5", "K6_split_pairs"])
-def test_O2_random_histories_resolve_as_the_oracle_replays_them(spark, feeds, pairs, capsys):
+def test_O2_random_histories_resolve_as_the_oracle_replays_them(spark, feeds, pairs, record_property):
     chosen = [
         (history, oracle.without_duplicates(delivered))
         for history, delivered in feeds
@@ -200,9 +200,8 @@ def test_O2_random_histories_resolve_as_the_oracle_replays_them(spark, feeds, pa
     assert (result.unknown_deletes, result.absorbed) == (origins["unknown_delete"], origins["absorbed"])
     assert result.collisions == sum(len(history.displaced) for history in found) > 0
     features = Counter(feature for history, _ in chosen for feature in history.features)
-    with capsys.disabled():
-        print(f"\n{len(many)} histories, {len(wild)} wild; longest chain {longest}, rounds {result.rounds}")
-        print(f"  holding a {dict(sorted(features.items()))}; origins {dict(sorted(origins.items()))}")
+    record_property("told", f"{len(many)} histories, {len(wild)} wild; longest chain {longest}, rounds {result.rounds}")
+    record_property("told", f"  holding a {dict(sorted(features.items()))}; origins {dict(sorted(origins.items()))}")
     for feature in ("chain", "cycle", "swap", "shift", "reuse", "late", "split"):
         assert features[feature], feature
     if not pairs:
