@@ -24,7 +24,13 @@
   {%- set to_make = made.keys() | reject('in', state.columns) | list -%}
   {%- set new_columns = [] -%}  {#- the rest of what is added are fields of structs, in the order of the columns -#}
   {%- for column in evolved.new %}{% do new_columns.append(delta_cdc.quoted(column) ~ ' ' ~ evolved.types[column]) %}{% endfor -%}
-  {%- set retyped = evolved.widen + evolved.rewrite + evolved.cast.keys() | list
+  {#- the times of lives, too: the date that they are may be no column of final -#}
+  {%- set times = {} -%}
+  {%- for column in [settings.get('created_at'), settings.get('updated_at'), '_cdc_deleted_at'] | select -%}
+    {%- do times.update({column: staged.columns.get('_cdc_occurred_at', 'void')}) -%}
+  {%- endfor -%}
+  {%- set retimed = adapter.evolved(state.columns, times).rewrite -%}
+  {%- set retyped = evolved.widen + evolved.rewrite + retimed + evolved.cast.keys() | list
         + evolved.add | reject('in', new_columns) | list -%}
   {%- if wish == 'fail' and (evolved.new or to_make or gone or retyped) and is_incremental() -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ "the columns of " ~ this
@@ -63,12 +69,6 @@
   {#- what is made of a date that became a timestamp may be one too -#}
   {%- set remade = adapter.evolved(state.notes.get('made_from', {}), delta_cdc._made_from(settings, staged)).rewrite
         if wish != 'fail' else [] -%}
-  {#- and the times of lives, whose date may be no column of final -#}
-  {%- set times = {} -%}
-  {%- for column in [settings.get('created_at'), settings.get('updated_at'), '_cdc_deleted_at'] | select if wish != 'fail' -%}
-    {%- do times.update({column: staged.columns.get('_cdc_occurred_at', 'void')}) -%}
-  {%- endfor -%}
-  {%- set retimed = adapter.evolved(state.columns, times).rewrite -%}
   {%- if evolved.rewrite or evolved.cast or to_make or renamed or remade or retimed or (wish == 'sync_all_columns' and gone) -%}
     {%- do found.update({'rebuild': true}) -%}
   {%- elif found.new or retyped or unfilled -%}

@@ -4104,13 +4104,14 @@ def test_E4_E7_final_is_made_anew_where_what_its_columns_are_made_of_became_a_ti
 
 
 @pytest.mark.parametrize(("column", "shown", "wish", "rebuild"), [
-    ("born", "date", "append_new_columns", True), ("touched", "date", "sync_all_columns", True), ("born", "date", "fail", False),
+    ("born", "date", "append_new_columns", True), ("touched", "date", "sync_all_columns", True), ("born", "date", "fail", None),
     ("_cdc_deleted_at", "date", "ignore", True), ("born", "timestamp", "append_new_columns", False),
+    ("born", "timestamp", "fail", False),
 ])  # fmt: skip
 def test_E4_A9_A10_final_is_made_anew_where_the_times_of_its_rows_became_moments(
-    column: str, shown: str, wish: str, rebuild: bool
+    column: str, shown: str, wish: str, rebuild: bool | None
 ) -> None:
-    """The order's column need not be one of final."""
+    """The order's column need not be one of final. rebuild: None where the run stops."""
     settings = {
         **KEYED,
         "columns": ["id"],
@@ -4129,7 +4130,9 @@ def test_E4_A9_A10_final_is_made_anew_where_the_times_of_its_rows_became_moments
     state = SimpleNamespace(exists=True, columns={"id": "integer", **times}, properties={}, notes={}, batch_id=1)
     adapter = SimpleNamespace(evolved=evolved, query_rows=lambda _: [])
     macros = load(this=Relation(schema="s", identifier="final"), adapter=adapter, is_incremental=lambda: True)
-    assert macros["_final_evolution"](settings, "s.stg", of_staging, state)["rebuild"] is rebuild
+    stops = pytest.raises(CompilerError, match=f"`on_schema_change` is fail.*of another type: {column}")
+    with stops if rebuild is None else nullcontext():
+        assert macros["_final_evolution"](settings, "s.stg", of_staging, state)["rebuild"] is rebuild
 
 
 @pytest.mark.parametrize("part", ["new", "new div 10 as tens"])
