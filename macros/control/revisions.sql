@@ -70,7 +70,7 @@
   {%- endfor -%}
   {%- if problems -%}
     {%- do exceptions.raise_compiler_error(problems | join('\n')
-          ~ '\nbatch ' ~ batch_id ~ ' is not taken back there yet. Run `dbt run`, then retract it again.') -%}
+          ~ '\nbatch ' ~ batch_id ~ ' is not taken back there yet. Once a `dbt run` has loaded that, retract it again.') -%}
   {%- endif -%}
   {%- do delta_cdc._end_hold(batch_id) -%}
   {%- do print('batch ' ~ batch_id ~ ' (' ~ found.change_set
@@ -155,7 +155,8 @@ when not matched and s._cdc_action = 'restore' then insert ({{ columns | join(',
     {%- if problem %}{% do problems.append(problem) %}{% endif -%}
   {%- endfor -%}
   {%- if problems -%}
-    {%- do exceptions.raise_compiler_error(problems | join('\n') ~ '\nRun `dbt run`, then replay again.') -%}
+    {%- do exceptions.raise_compiler_error(problems | join('\n')
+          ~ '\nOnce a `dbt run` has loaded that, replay again.') -%}
   {%- endif -%}
 {% endmacro %}
 

@@ -3216,6 +3216,19 @@ def test_K8_an_operation_on_staging_of_other_keys_says_what_to_run() -> None:
     )
 
 
+def test_K8_a_replay_that_staging_of_other_keys_stops_does_not_ask_for_a_run_that_stops_too() -> None:
+    keys = MACROS["_says_other_keys"]({"feed": "f", "table": "t"}, ["a"])
+    fakes = {
+        "_ledger": "s.ledger",
+        "_staging_tables": [SimpleNamespace(settings={}, grows=[])],
+        "_why_not_replayed": "",
+        "_replay_into": keys,
+    }
+    with pytest.raises(CompilerError) as refused:
+        load(giving(fakes))["replay"]("stg_f__t")
+    assert str(refused.value) == f"{keys}\nOnce a `dbt run` has loaded that, replay again."
+
+
 def test_operations_name_staging_by_its_model_whatever_its_alias_is() -> None:
     asked: list[str] = []
     holds = [{"table": "changes", "batch_id": 7}, {"table": "of_a_table_that_is_gone", "batch_id": 8}]
