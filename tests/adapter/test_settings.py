@@ -22,7 +22,7 @@ from dbt.adapters.sparkdelta import Write, catalog, class_archive, delta_log, ja
 from dbt.adapters.sparkdelta.connections import SparkdeltaCredentials
 from dbt.adapters.sparkdelta.response import counted, response_of
 from dbt.adapters.sparkdelta.server import short
-from dbt.adapters.sparkdelta.settings import spark_settings
+from dbt.adapters.sparkdelta.settings import KEPT_LOGS, spark_settings
 from dbt.adapters.sparkdelta.write_plan import WritePlan
 from dbt.include import sparkdelta
 
@@ -69,6 +69,17 @@ def test_large_tables_keep_sparks_own_compilers() -> None:
     settings = spark_settings(ROOT, {}, "large_tables")
     assert "spark.sql.codegen.wholeStage" not in settings
     assert "TieredStopAtLevel" not in settings["spark.driver.extraJavaOptions"]
+
+
+def test_as_many_logs_are_kept_as_the_heap_has_room_for() -> None:
+    def kept(**given: str) -> str | None:
+        return spark_settings(ROOT, {key.replace("_", "."): value for key, value in given.items()}).get(KEPT_LOGS)
+
+    assert kept() == kept(spark_driver_memory="2048m") == kept(spark_driver_memory="2048") == "292"  # 2 GB
+    assert kept(spark_driver_memory="12g") == "1755"
+    assert kept(spark_driver_memory="512m") == "100"
+    assert kept(spark_driver_memory="much") is None  # Spark tells
+    assert spark_settings(ROOT, {KEPT_LOGS: "7"})[KEPT_LOGS] == "7"
 
 
 def test_a_process_that_stays_has_both_compilers(monkeypatch: pytest.MonkeyPatch) -> None:

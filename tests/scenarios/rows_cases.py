@@ -60,6 +60,8 @@ class RowsCase:
         names = {"delete_when": "deleted_when", "truncate_when": "truncated_when"}
         cdc |= {ours: c[theirs] for theirs, ours in names.items() if c.get(theirs)}
         cdc |= {name: c[name] for name in SETTINGS if c.get(name) not in (None, "", [], {})}
+        if c.get("track_columns") == []:  # H3: the key alone; elsewhere an empty list says nothing
+            cdc["track_columns"] = []
         if "renamed_columns" in cdc:
             cdc["renamed_columns"] = _of_batch(c["renamed_columns"], batch) or {}
         kept_out = {name.lower() for name in c.get("never_store") or ()}

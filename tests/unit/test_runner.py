@@ -310,13 +310,15 @@ def test_settings_that_have_a_field_may_stand_under_their_own_names_and_a_schema
                 "sequence_by": ["s", "id"],
                 "except_columns": ["s"],
                 "deleted_when": "s < 0",
+                "track_columns": [],
+                "nullable_keys": [],
                 "batches": [[], []],
                 "expected": [],
             }
         )
     )
     (case,) = read_cases([path])
-    cdc = {"keys": ["id"], "sequence_by": ["s", "id"], "except_columns": ["s"], "deleted_when": "s < 0"}
+    cdc = {"keys": ["id"], "sequence_by": ["s", "id"], "except_columns": ["s"], "deleted_when": "s < 0", "track_columns": []}
     assert [case.configuration(batch) for batch in (0, 1)] == [
         {"name": "t0000", "cdc": cdc, "columns": {"id": "INT", "s": "INT"}},
         {"name": "t0000", "cdc": cdc, "columns": {"id": "BIGINT", "s": "INT", "more": "INT"}},
