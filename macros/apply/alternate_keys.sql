@@ -100,9 +100,9 @@ held as (  -- from which place to which a row had which key and values
     from known
   ),
   changes as (
-    {{ delta_cdc.changes_of_entities({'keys': keys}, 'told', who) | indent(4) }}
+    {{ delta_cdc.changes_of_entities({'keys': keys}, 'told', who) }}
   ),
-  {{ delta_cdc.entity_states({'keys': keys, 'columns': keys + values + said}, 'told') | indent(2) }}
+  {{ delta_cdc.entity_states({'keys': keys, 'columns': keys + values + said}, 'told') }}
   select {{ delta_cdc.column_list(keys + values) }}, _cdc_ends, {{ place }} as _cdc_from,
   {%- for name in said %}
     coalesce({{ name }}, {{ place }}) as {{ name }},

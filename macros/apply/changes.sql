@@ -26,7 +26,7 @@ lines as (
   select * from {{ lines if not lines.strip().startswith('select') else '(' ~ lines ~ ')' }}
 ),
 messages as (
-  {{ delta_cdc.format_changes('lines', settings) | indent(2) }}
+  {{ delta_cdc.format_changes('lines', settings) }}
 ),
 {%- if settings.get('spelled') %}
 spelled as (  -- to Spark, case makes no difference

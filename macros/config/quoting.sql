@@ -1,8 +1,8 @@
-{#- An identifier in backticks. Feed column names may hold anything. -#}
+{#- An identifier in backticks. Feed column names may hold anything, line breaks too: no SQL is indented by Jinja's filter. -#}
 {% macro quoted(name) %}{{ return('`' ~ (name | string).replace('`', '``') ~ '`') }}{% endmacro %}
 
-{#- A string literal. Spark reads backslash escapes in literals, so both are doubled; a server may put variables' values for
-    ${NAME}; and SQL that is indented would have its blanks inside of a text of several lines. -#}
+{#- A string literal, on one line. Spark reads backslash escapes in literals, so both are doubled; and a server may put variables'
+    values for ${NAME}. -#}
 {% macro literal(text) %}
   {{ return("'" ~ (text | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '$\\{').replace('\n', '\\n') ~ "'") }}
 {% endmacro %}

@@ -82,7 +82,7 @@ select struct(*) as _cdc_stays from (
 {%- if keys_table %}
   union all
   select {{ delta_cdc.column_list(keys) }}, _cdc_occurred_at, _cdc_staged_at, _cdc_position, null
-  from ({{ delta_cdc._ends_of_displaced(table, keys_table) | indent(4) }})
+  from ({{ delta_cdc._ends_of_displaced(table, keys_table) }})
 {%- endif %}
 )
 {%- endmacro %}

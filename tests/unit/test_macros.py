@@ -81,6 +81,9 @@ def test_text_of_a_feed_stays_text(text: str, literal: str) -> None:
 _TOKEN = re.compile(r"--[^\r\n]*|/\*.*?\*/|`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\s+|\w+|.", re.DOTALL)
 
 
+_SIGNS = "`'\"\\-/*;{}$#()%,.:? \t\n\r\x0b\x85\u2028ä0"  # with all that Python takes for line breaks
+
+
 def _tokens(sql: str) -> list[tuple[str, str]]:
     """(kind, text) of what Spark's lexer makes of it: names and texts as they are without quotes, all else as it stands."""
     found = []
@@ -96,13 +99,14 @@ def _tokens(sql: str) -> list[tuple[str, str]]:
 
 @hypothesis.given(
     st.sampled_from(sorted(FORMATS)),
-    st.lists(st.text(st.sampled_from("`'\"\\-/*;{}$#()%,.:? \t\nä0"), min_size=1, max_size=9), min_size=4, max_size=4),
+    st.lists(st.text(st.sampled_from(_SIGNS), min_size=1, max_size=9), min_size=4, max_size=4),
 )
 @hypothesis.settings(max_examples=80, derandomize=True, database=None, deadline=None)
 def test_Q5_no_name_of_a_column_gets_out_of_its_quotes(format_: str, names: list[str]) -> None:
     """The SQL of staging, history and final is that of harmless names, but for what stands in quotes."""
     hostile = [f"{place}{name}" for place, name in enumerate(names)]  # no two are equal
     harmless = [f"c{place}" for place in range(len(names))]
+    erasing = load(giving({"_keys_table": "keys"}))
 
     def sql_of(columns: list[str]) -> list[str]:
         id_, old_id, a, op = columns
@@ -114,8 +118,12 @@ def test_Q5_no_name_of_a_column_gets_out_of_its_quotes(format_: str, names: list
             "created_at": f"{a}+", "full_images": True, "unavailable_value": "gone",
         }  # fmt: skip
         shaped = {**settings, "columns": columns, "tracked": [id_, a]}
+        named = {**settings, "key_changes": False, "alternate_keys": [[a]], "past": "s.stg"}
+        erased = SimpleNamespace(settings=settings, staging="stg")
         return [
             MACROS["_staging_sql"](settings, "lines_view", True, "s.stg"),
+            MACROS["_staging_sql"](named, "lines_view", True, "s.stg"),
+            erasing["_stays_of_erased"](erased),
             MACROS["_history_rows"](shaped, "stg", None),
             MACROS["_final_rows"](shaped, "stg", None),
         ]
