@@ -38,7 +38,8 @@
   {%- if after.files != before.files or gone.files or kept -%}
     {%- do done.append(gone.bytes) -%}
     {%- do print('table ' ~ relation ~ ': ' ~ before.files ~ ' files, now ' ~ after.files
-          ~ (', ' ~ gone.files ~ ' old files removed (' ~ (gone.bytes | filesizeformat) ~ ')' if gone.files else '')
+          ~ (', ' ~ gone.files ~ ' old files removed' if gone.files else '')
+          ~ (' (' ~ (gone.bytes | filesizeformat) ~ ')' if gone.bytes else '')
           ~ (', old versions now kept for ' ~ policy.days ~ ' days' if kept else '')) -%}
   {%- endif -%}
 {% endmacro %}

@@ -2385,6 +2385,17 @@ def test_maintain_goes_on_where_a_table_fails_and_ends_with_its_error() -> None:
     ]
 
 
+def test_maintain_tells_no_size_of_old_files_that_is_not_known() -> None:
+    said: list[str] = []
+    adapter = SimpleNamespace(
+        table_state=lambda _: SimpleNamespace(exists=True),
+        table_statistics=lambda _: SimpleNamespace(files=9, bytes=9),
+        vacuum=lambda _: {"files": 3, "bytes": 0},  # another commit came while VACUUM was at work
+    )
+    load(adapter=adapter, print=said.append)["_maintain_table"]("s.final_a", SimpleNamespace(properties={}), True, 96, [])
+    assert said == ["table s.final_a: 9 files, now 9, 3 old files removed"]
+
+
 @pytest.mark.parametrize(
     ("feed", "is_raw"),
     [

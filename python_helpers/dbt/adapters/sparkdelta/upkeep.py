@@ -47,7 +47,7 @@ def conflicts() -> tuple[type[Exception], ...]:
 
 def vacuum(session: SparkSession, schema: str, identifier: str) -> dict[str, int]:
     """Remove the files that neither the newest version nor one within the table's retention needs; returns how many `files` they
-    were, and of how many `bytes`.
+    were, and of how many `bytes`: 0 where another commit came while VACUUM was at work.
 
     Nothing is done where the last VACUUM left none: Delta commits each one twice, and of a table that is only vacuumed what our
     commits noted would leave the log after 30 days.
