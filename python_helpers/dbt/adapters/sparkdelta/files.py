@@ -18,7 +18,7 @@ from dbt.adapters.sparkdelta.columns import quoted, sql_of
 from dbt.adapters.sparkdelta.in_session import InSession, Table, View, is_table
 from dbt.adapters.sparkdelta.java import short_message, shortly
 from dbt.adapters.sparkdelta.listing import escaped, list_files, qualified_path
-from dbt.adapters.sparkdelta.queries import cached_query, create_kept_view, query_rows, reading_files
+from dbt.adapters.sparkdelta.queries import cached_query, create_kept_view, create_values_view, query_rows, reading_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -335,9 +335,7 @@ class FilesMixin(InSession):
 
     @available.parse_none
     def create_values_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """A temporary view of texts that are to stand in no SQL: statements are logged."""
-        schema = ", ".join(f"{quoted(column)} string" for column in columns)
-        self._session().createDataFrame([tuple(row) for row in rows], schema).createOrReplaceTempView(quoted(name))
+        create_values_view(self._session(), name, columns, rows)
 
     @available.parse(lambda *_: [])
     def columns_of_files(self, paths: Sequence[str], file_format: str) -> list[dict[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.columns import quoted
-from dbt.adapters.sparkdelta.java import short_message
+from dbt.adapters.sparkdelta.java import java_class, short_message
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +34,29 @@ def create_kept_view(session: SparkSession, name: str, sql: str, small: bool = F
         rows = session.sql(sql)
         kept = rows.localCheckpoint(eager=False) if small else rows.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
         kept.createOrReplaceTempView(quoted(name))
+
+
+def create_values_view(session: SparkSession, name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A temporary view of texts that are to stand in no SQL, for statements are logged.
+
+    As rows of Java they are part of the plan, which does not show them: those of Python would take a Spark job wherever they are
+    read, and a process of Python on its executor.
+    """
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StringType, StructType
+
+    schema, gateway = StructType(), session.sparkContext._gateway
+    for column in columns:
+        schema.add(column, StringType())
+    assert gateway is not None
+    texts = java_class(session, "java.util.ArrayList")()
+    for row in rows:
+        values = gateway.new_array(java_class(session, "java.lang.Object"), len(row))
+        for place, text in enumerate(row):
+            values[place] = text
+        texts.add(java_class(session, "org.apache.spark.sql.RowFactory").create(values))
+    made = session._jsparkSession
+    DataFrame(made.createDataFrame(texts, made.parseDataType(schema.json())), session).createOrReplaceTempView(quoted(name))
 
 
 @contextmanager
