@@ -70,16 +70,17 @@
   {#- of the changes that are dropped, these are no late ones either -#}
   {%- set marked_before = adapter.query_rows(delta_cdc._marked_before(settings, lines, plan.repeated, this))[0].n
         if plan.late and plan.quarantined and state.notes.get('quarantined', false) and not evolved.rewrite else 0 -%}
+  {%- set report = {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': plan.rows_read,
+        'rows_late': plan.late, 'rows_repeated': plan.repeated + marked_before, 'rows_late_repeated': plan.late_repeated,
+        'rows_quarantined': plan.quarantined, 'rows_with_undeclared_columns': plan.undeclared} -%}
+  {%- do report.update(delta_cdc._rows_kept(this, evolved)) -%}
   {%- do adapter.plan_write(this, {
         'skip': plan.rows_read == 0 and not evolved.rewrite,
         'rebuild': evolved.rewrite | length > 0,
         'columns': evolved.types if evolved.add or evolved.widen else none,
         'txn': {'app_id': state.next_app_id if evolved.rewrite else state.app_id, 'version': last, 'after': state.committed},
         'notes': plan.notes,
-        'report': {'first_batch_id': state.batch_id + 1, 'last_batch_id': last, 'rows_read': plan.rows_read,
-                   'rows_late': plan.late, 'rows_repeated': plan.repeated + marked_before,
-                   'rows_late_repeated': plan.late_repeated, 'rows_quarantined': plan.quarantined,
-                   'rows_with_undeclared_columns': plan.undeclared},
+        'report': report,
       }) -%}
   {%- set past = delta_cdc.may_be_repeated(this, state, plan) if state.exists and (plan.late or plan.quarantined) else none -%}
   {%- if adapter.tune_for([this] if past is not none or (state.exists and evolved.rewrite) else []) and past is not none -%}
@@ -134,6 +135,7 @@
   {%- set txn = {'app_id': state.next_app_id if evolved.rewrite else state.app_id, 'version': [state.committed, 0] | max} -%}
   {%- set notes = {'keys_may_move': false, 'truncates': false} -%}
   {%- do notes.update(state.notes if state.exists else delta_cdc._notes_of_rows(settings)) -%}
+  {%- if report %}{% do report.update(delta_cdc._rows_kept(this, evolved)) %}{% endif -%}
   {%- do adapter.plan_write(this, {
         'skip': not evolved.rewrite, 'rebuild': evolved.rewrite | length > 0, 'report': report,
         'columns': evolved.types if evolved.add or evolved.widen else none,
@@ -143,6 +145,13 @@
   {%- endif -%}
   {{ return(delta_cdc._nothing_new() if state.exists and not delta_cdc._only_reads()
       else delta_cdc._staging_sql(settings, delta_cdc._empty_raw())) }}
+{% endmacro %}
+
+
+{#- {rows_kept: how many rows staging has that are written anew for a type (E4)}: of the rows that Delta then counts as put in,
+    these did not come now. evolved: of `_staged_columns`. -#}
+{% macro _rows_kept(staging, evolved) %}
+  {{ return({'rows_kept': delta_cdc._number_of(staging | string)} if evolved.rewrite else {}) }}
 {% endmacro %}
 
 

@@ -36,6 +36,9 @@
     {%- endif -%}
     {%- if r.get('last_batch_id') is not none or r.get('held') or result.status not in ('success', 'skipped')
           or (result.status == 'success' and name in noted.failed) -%}
+      {%- if r.get('rows_kept') -%}
+        {%- do r.update({'rows_inserted': [(r.get('rows_inserted') or 0) - r.rows_kept, 0] | max}) -%}
+      {%- endif -%}
       {%- set inserted = r.get('rows_inserted') or 0 -%}
       {%- set duplicate = [r.get('rows_read') - inserted, 0] | max
             if layer == 'staging' and r.get('rows_read') is not none else none -%}

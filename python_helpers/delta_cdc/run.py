@@ -366,7 +366,8 @@ def summarize(project: Project, nodes: Sequence[Any], seconds: float) -> Summary
         if name in stagings:
             report.read = more.get("rows_read") or 0
             report.quarantined = more.get("rows_quarantined") or 0
-            report.duplicate = max(report.read - (said.get("rows_inserted") or 0), 0)
+            inserted = (said.get("rows_inserted") or 0) - (more.get("rows_kept") or 0)
+            report.duplicate = max(report.read - inserted, 0)
             staged_before = max(report.duplicate - (more.get("rows_repeated") or 0), 0)
             said_twice = min(report.duplicate, more.get("rows_late_repeated") or 0)
             # no change that was staged before is late, and one that the load has twice is one

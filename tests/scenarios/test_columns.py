@@ -684,6 +684,11 @@ def test_E4_date_to_timestamp_rewrites_the_column_in_one_commit(cols: Columns) -
     assert cols.rows("final_rewrites_idle", "id, cast(day as string) as day") == [{"id": 1, "day": "2026-02-01 00:00:00"}]
     for table in ("stg_cols__rewrites", "final_rewrites", "stg_cols__rewrites_idle", "final_rewrites_idle"):
         assert cols.writes(table) == ["CREATE OR REPLACE TABLE AS SELECT"] * 2, table
+    told = cols.project.rows(  # what was there is written anew, and is neither read nor put in
+        "select rows_read, rows_duplicate, rows_inserted from {schema}.cdc_runs where `table` = 'stg_cols__rewrites'"
+        " order by finished_at"
+    )
+    assert [tuple(row.values()) for row in told if row["rows_read"]] == [(2, 0, 2)] * 2
 
 
 def test_E4_E6_a_value_that_does_not_fit_the_table_s_type_is_quarantined(cols: Columns) -> None:

@@ -399,6 +399,7 @@ def test_a_final_table_may_be_named_like_a_staging_table(tmp_path: Path) -> None
     assert (table.inserted, table.updated, table.deleted) == (1, 2, 0)
 
 
+@pytest.mark.parametrize("kept", [None, 100])  # rows of staging that the load writes anew, for a type (E4)
 @pytest.mark.parametrize(
     ("read", "inserted", "late", "repeated", "late_repeated", "told"),
     [
@@ -410,11 +411,19 @@ def test_a_final_table_may_be_named_like_a_staging_table(tmp_path: Path) -> None
     ],
 )
 def test_a_late_change_that_a_load_has_twice_is_one(
-    tmp_path: Path, read: int, inserted: int, late: int, repeated: int, late_repeated: int, told: tuple[int, int]
+    tmp_path: Path,
+    read: int,
+    inserted: int,
+    late: int,
+    repeated: int,
+    late_repeated: int,
+    told: tuple[int, int],
+    kept: int | None,
 ) -> None:
     shop = load_project(project(tmp_path, source()))
     report = {"rows_read": read, "rows_late": late, "rows_repeated": repeated, "rows_late_repeated": late_repeated}
-    response = {"rows_inserted": inserted, "report": {**report, "last_batch_id": 1}}
+    report |= {"last_batch_id": 1} | ({"rows_kept": kept} if kept else {})
+    response = {"rows_inserted": inserted + (kept or 0), "report": report}
     node = SimpleNamespace(
         status="success",
         message="",
