@@ -179,6 +179,9 @@ class TableCheck:
         self.known_columns("keys", settings.keys)
         if settings.keys and settings.keyless != "none":
             self.problem(f"`keyless` is {settings.keyless}, and `keys` are given. Take one of them out.", "keyless")
+        if settings.keyless == "multiset" and settings.insert_only:
+            message = "`keyless` is multiset, where a delete takes a row away, and `insert_only` is true, which quarantines"
+            self.problem(f"{message} deletes. Take one out (`insert_only: false` undoes the feed's).", "keyless")
         if settings.surrogate != "none" and settings.keyless == "none":
             message = "`surrogate` is for a table without a key. Say `keyless: append` or `keyless: multiset`, or take it out."
             self.problem(message, "surrogate")

@@ -404,6 +404,11 @@ def test_type_of_columns_fields_and_expressions(tmp_path: Path) -> None:
         ),
         ({"keyless": "append"}, "`keyless` is append, and `keys` are given. Take one of them out."),
         ({"keyless": "multiset"}, "`keyless` is multiset, and `keys` are given. Take one of them out."),
+        (
+            {"keys": [], "keyless": "multiset", "insert_only": True},
+            "`keyless` is multiset, where a delete takes a row away, and `insert_only` is true, which quarantines deletes. Take "
+            "one out (`insert_only: false` undoes the feed's).",
+        ),
         ({"surrogate": "hash"}, "`surrogate` is for a table without a key. Say `keyless: append`"),
         (
             {"keys": [], "keyless": "multiset", "columns": ["x"], "expressions": {"x": "upper(op)"}},
