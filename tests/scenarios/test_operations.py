@@ -583,8 +583,7 @@ def test_R2_an_erased_person_is_in_no_file_and_stays_erased(feed: Feed, people: 
     marked = feed.project.rows("select raw from {schema}.cdc_quarantine where source_table = 'person' and error = 'erased'")
     assert [row["raw"] is None for row in marked].count(False) == 2
     paths = [path for name in ("logs", "target") for path in (feed.project.path / name).rglob("*") if path.is_file()]
-    with_its_view = {path.name.removesuffix(".1") for path in paths if b"cdc_erase_secret" in path.read_bytes()}
-    assert {"dbt.log", "stg_people__person.sql"} <= with_its_view
+    assert "stg_people__person.sql" in {path.name for path in paths if b"cdc_erase_secret" in path.read_bytes()}
     assert [path for path in paths if ERASE_SECRET.encode() in path.read_bytes()] == []
     assert people.files_with(ERASE_SECRET) == []
     assert feed.project.rows("select name from {schema}.final_pet") == [{"name": "Rex"}]

@@ -16,6 +16,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.sparkdelta import delta_log, row_messages
 from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.java import short_message
+from dbt.adapters.sparkdelta.queries import rows_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +41,8 @@ def numbered_messages(session: SparkSession, change_sets: Sequence[tuple[str, in
         tables.setdefault(table, []).append((int(name.split(".")[0]), batch, path))
     read = []
     for table, commits in tables.items():
-        sets = session.createDataFrame(commits, "_commit_version bigint, batch_id bigint, change_set string")
+        named = [{"_commit_version": version, "batch_id": batch, "change_set": path} for version, batch, path in commits]
+        sets = rows_frame(session, named, "_commit_version: bigint, batch_id: bigint, change_set: string")
         for run in _consecutive(commit[0] for commit in commits):
             read += [each.join(F.broadcast(sets), "_commit_version") for each in _messages_of(session, table, run, feed)]
     rows = reduce(lambda one, other: one.unionByName(other), read)

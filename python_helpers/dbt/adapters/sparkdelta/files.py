@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timezone
+from datetime import datetime, timedelta, timezone
 from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,18 +18,23 @@ from dbt.adapters.sparkdelta.columns import quoted, sql_of
 from dbt.adapters.sparkdelta.in_session import InSession, Table, View, is_table
 from dbt.adapters.sparkdelta.java import short_message, shortly
 from dbt.adapters.sparkdelta.listing import escaped, list_files, qualified_path
-from dbt.adapters.sparkdelta.queries import cached_query, create_kept_view, create_values_view, query_rows, reading_files
+from dbt.adapters.sparkdelta.queries import (
+    cached_query,
+    create_kept_view,
+    create_values_view,
+    query_rows,
+    reading_files,
+    rows_frame,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-LISTING = "feed string, path string, size bigint, modified_at timestamp"
 
 
 def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """A temporary view (feed string, path string, size bigint, modified_at timestamp) of the files that the patterns
     ({feed, folder: as it is, names: a glob, after}) match. Returns {feed: why it cannot be listed} of those that cannot."""
-    rows: list[tuple[Any, ...]] = []
+    files: list[dict[str, Any]] = []
     unlisted: dict[str, str] = {}
     for entry in patterns:
         try:
@@ -37,9 +42,16 @@ def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Map
         except DbtRuntimeError as error:  # an object store that does not answer holds up its own feed only
             unlisted[entry["feed"]] = str(error.msg)
             continue
-        rows += [(entry["feed"], each["path"], each["size"], each["modified_at"]) for each in found]
-    session.createDataFrame(rows, LISTING).createOrReplaceTempView(quoted(name))
+        files += [{"feed": entry["feed"], **each, "modified_at": _microseconds(each["modified_at"])} for each in found]
+    listed = rows_frame(session, files, "feed: string, path: string, size: bigint, modified_at: bigint")
+    listed.selectExpr("* except (modified_at)", "timestamp_micros(modified_at) as modified_at").createOrReplaceTempView(
+        quoted(name)
+    )
     return unlisted
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - datetime.fromtimestamp(0, tz=timezone.utc)) // timedelta(microseconds=1)
 
 
 def create_lines_view(
@@ -139,9 +151,11 @@ def _numbered_by_pieces(session: SparkSession, lines: DataFrame, files: Sequence
     shifts, passed = [], dict.fromkeys(sets.values(), 0)
     for listed, path, piece, count, first in sorted((_as_listed(row[0]), *row) for row in counted):
         change_set = sets[listed]
-        shifts.append((path, piece, *change_set, passed[change_set] + 1 - first))
+        batch, name = change_set
+        shift = passed[change_set] + 1 - first
+        shifts.append({"path": path, "piece": piece, "batch_id": batch, "change_set": name, "shift": shift})
         passed[change_set] += count
-    frame = session.createDataFrame(shifts, "path string, piece bigint, batch_id bigint, change_set string, shift bigint")
+    frame = rows_frame(session, shifts, "path: string, piece: bigint, batch_id: bigint, change_set: string, shift: bigint")
     number = (F.col("line") + F.col("shift")).alias("row_number")
     numbered = lines.join(F.broadcast(frame), ["path", "piece"]).select("batch_id", "change_set", number, "message")
     tasks = {first >> 33 for *_, first in counted}  # monotonically_increasing_id has the task there

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from dbt.adapters.sparkdelta.columns import quoted
 from dbt.adapters.sparkdelta.java import java_class, short_message
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def query_rows(session: SparkSession, sql: str) -> list[dict[str, Any]]:
@@ -37,10 +38,14 @@ def create_kept_view(session: SparkSession, name: str, sql: str, small: bool = F
 
 
 def create_values_view(session: SparkSession, name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A temporary view of texts that are to stand in no SQL, for statements are logged.
+    """A temporary view of texts that are to stand in no SQL, for statements are logged."""
+    values_frame(session, columns, rows).createOrReplaceTempView(quoted(name))
 
-    As rows of Java they are part of the plan, which does not show them: those of Python would take a Spark job wherever they are
-    read, and a process of Python on its executor.
+
+def values_frame(session: SparkSession, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> DataFrame:
+    """Few rows of texts, as rows of Java: they are part of the plan, which does not show them.
+
+    Those of Python (`createDataFrame`) would take a Spark job wherever they are read, and a process of Python on its executor.
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StringType, StructType
@@ -56,7 +61,13 @@ def create_values_view(session: SparkSession, name: str, columns: Sequence[str],
             values[place] = text
         texts.add(java_class(session, "org.apache.spark.sql.RowFactory").create(values))
     made = session._jsparkSession
-    DataFrame(made.createDataFrame(texts, made.parseDataType(schema.json())), session).createOrReplaceTempView(quoted(name))
+    return DataFrame(made.createDataFrame(texts, made.parseDataType(schema.json())), session)
+
+
+def rows_frame(session: SparkSession, rows: Sequence[Mapping[str, Any]], fields: str) -> DataFrame:
+    """Rows of numbers and texts, without a process of Python (`values_frame`). fields: "name: type, …"."""
+    texts = [[json.dumps(rows[start : start + 1000])] for start in range(0, len(rows), 1000)]  # each row of Java takes six calls
+    return values_frame(session, ["rows"], texts).selectExpr(f"inline(from_json(rows, 'array<struct<{fields}>>'))")
 
 
 @contextmanager
