@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import timezone
 from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -42,16 +42,10 @@ def create_listing_view(session: SparkSession, name: str, patterns: Sequence[Map
         except DbtRuntimeError as error:  # an object store that does not answer holds up its own feed only
             unlisted[entry["feed"]] = str(error.msg)
             continue
-        files += [{"feed": entry["feed"], **each, "modified_at": _microseconds(each["modified_at"])} for each in found]
-    listed = rows_frame(session, files, "feed: string, path: string, size: bigint, modified_at: bigint")
-    listed.selectExpr("* except (modified_at)", "timestamp_micros(modified_at) as modified_at").createOrReplaceTempView(
-        quoted(name)
-    )
+        files += [{"feed": entry["feed"], **each, "modified_at": each["modified_at"].isoformat()} for each in found]
+    listed = rows_frame(session, files, "feed: string, path: string, size: bigint, modified_at: timestamp")
+    listed.createOrReplaceTempView(quoted(name))
     return unlisted
-
-
-def _microseconds(moment: datetime) -> int:
-    return (moment - datetime.fromtimestamp(0, tz=timezone.utc)) // timedelta(microseconds=1)
 
 
 def create_lines_view(

@@ -65,7 +65,8 @@ def values_frame(session: SparkSession, columns: Sequence[str], rows: Sequence[S
 
 
 def rows_frame(session: SparkSession, rows: Sequence[Mapping[str, Any]], fields: str) -> DataFrame:
-    """Rows of numbers and texts, without a process of Python (`values_frame`). fields: "name: type, …"."""
+    """Rows of numbers and texts (a moment is one, with its offset), without a process of Python (`values_frame`).
+    fields: "name: type, …"."""
     texts = [[json.dumps(rows[start : start + 1000])] for start in range(0, len(rows), 1000)]  # each row of Java takes six calls
     return values_frame(session, ["rows"], texts).selectExpr(f"inline(from_json(rows, 'array<struct<{fields}>>'))")
 
