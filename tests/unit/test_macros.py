@@ -2475,19 +2475,23 @@ def test_R2_erase_names_the_tables_that_other_models_make_of_what_it_erased() ->
     ]  # of a feed that mixes tables the others' are not the person's
 
 
+# What the ledger asks of a feed whose folder it has listed.
+LISTED_FEED = {
+    "feed": "f",
+    "format": "rows",
+    "unit": "file",
+    "order": "name",
+    "settle_seconds": 0,
+    "list_after": False,
+    "start_from": None,
+    "expect_contiguous": False,
+    "ready": None,
+    "tables": ["t"],
+}
+
+
 def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
-    feed = {
-        "feed": "f",
-        "format": "rows",
-        "unit": "file",
-        "order": "name",
-        "settle_seconds": 60,
-        "list_after": False,
-        "start_from": None,
-        "expect_contiguous": False,
-        "ready": None,
-        "tables": ["t"],
-    }
+    feed = {**LISTED_FEED, "settle_seconds": 60}
     sql = load()["_new_change_sets"]({"f": feed}, "select 1", 7, "timestamp'2026-01-01 00:00:00+00:00'")
     assert "modified_at <= timestamp'2026-01-01 00:00:00+00:00' - interval 60 seconds" in sql
     assert "current_timestamp() -" not in sql
@@ -2497,18 +2501,7 @@ def test_S4_change_sets_are_counted_and_numbered_at_one_moment() -> None:
     ("format", "above", "looked_at"), [("snapshots", None, True), ("snapshots", 3, False), ("rows", None, False)]
 )
 def test_S5_S10_a_ledger_that_is_completed_tells_old_copies(format: str, above: int | None, looked_at: bool) -> None:
-    feed = {
-        "feed": "f",
-        "format": format,
-        "unit": "file",
-        "order": "name",
-        "settle_seconds": 0,
-        "list_after": False,
-        "start_from": None,
-        "expect_contiguous": False,
-        "ready": None,
-        "tables": ["t"],
-    }
+    feed = {**LISTED_FEED, "format": format}
     sql = load()["_new_change_sets"]({"f": feed}, "select 1", 7, "now", above)
     assert ("if(is_new and feed in ('f') and struct(found_order, change_set)" in sql) is looked_at
     assert ("\nfrom compared\nwhere" if looked_at else "\nfrom met\nwhere") in sql
@@ -2573,19 +2566,7 @@ def recorded_first(names: list[str], known: str | None = None, **settings: Any) 
 
 def met_first(names: list[str], known: str | None = None, **settings: Any) -> tuple[list[tuple[str, int, int]], list[dict]]:
     """The same, and what is told of those that wait."""
-    feed = {
-        "feed": "f",
-        "format": "rows",
-        "unit": "file",
-        "order": "name",
-        "settle_seconds": 0,
-        "list_after": False,
-        "start_from": None,
-        "expect_contiguous": False,
-        "ready": "_SUCCESS",
-        "tables": ["t"],
-        **settings,
-    }
+    feed = {**LISTED_FEED, "ready": "_SUCCESS", **settings}
     sql = load()["_new_change_sets"]({"f": feed}, "select * from known_sets", 0, "now()")
     for of_spark, of_duckdb in {
         " except (": " exclude (",
