@@ -1,16 +1,17 @@
 """Random histories through generated models and real dbt runs: final, history and staging against the oracle.
 
-The tables' columns come, change and go, some tables share their change sets, and each has settings of its own.
+Some are a table's of their own, whose columns come, change and go, which may share its change sets with others, and which has
+settings. A table costs seconds, a row nothing: so two more tables hold many histories each, side by side.
 
-DELTA_CDC_HISTORIES=300 (default 5) says how many, DELTA_CDC_RUNS=10 (default 3) in how many runs their change sets arrive,
-DELTA_CDC_SEED=7 draws others. A history that fails is made smaller for as long as it still fails; what is left is printed as a
-rows-file, which `make scenarios CASES=file` takes (not where its rows are messages).
+DELTA_CDC_HISTORIES=300 (default 5) says how many have their own table, DELTA_CDC_RUNS=10 (default 3) in how many runs all change
+sets arrive, DELTA_CDC_SEED=7 draws others. A history that fails is made smaller for as long as it still fails; what is left is
+printed as a rows-file, which `make scenarios CASES=file` takes (not where its rows are messages).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 from dbt.adapters.sparkdelta import narrowing, tuning
 from tests import NIGHTLY
 from tests.histories import drawn, histories, wild_changes
-from tests.history_files import Delivered, text
+from tests.history_files import WILD, Delivered, text
 from tests.keyless_histories import keyless_case
 from tests.scenarios.project import UserProject
 from tests.scenarios.rows_cases import FEED, MIXED, RowsCase, difference, run_cases
@@ -29,6 +30,8 @@ from tests.scenarios.values import exact_json
 
 COUNT = int(os.environ.get("DELTA_CDC_HISTORIES", "5"))
 RUNS = int(os.environ.get("DELTA_CDC_RUNS", "3"))
+TOGETHER = 20  # histories in a table that holds many
+APART = 1000  # between the keys of two such
 SMALLER = 8  # rounds of a dbt project each, to make a failing history smaller
 
 
@@ -63,11 +66,29 @@ def deliveries(draw: st.DrawFn) -> Delivered:
     )  # fmt: skip
 
 
+def together(style: str, many: Sequence[Sequence[dict]], shapes: Sequence[dict] = WILD) -> Delivered:
+    """Histories side by side in one table, with keys of their own. Truncates are the first one's: they end the rows of all."""
+
+    def moved(number: int, change: dict) -> dict:
+        keys = {name: change[name] and (change[name][0] + APART * number,) for name in ("key", "key_before")}
+        told = {"id": keys["key"][0]} if "id" in change["values"] else {}
+        return {**change, **keys, "row": APART * number + change["row"], "values": change["values"] | told}
+
+    changes = [moved(number, change) for number, each in enumerate(many) for change in each if change["op"] != "T" or not number]
+    return Delivered(style, changes, shapes)
+
+
 def random_histories() -> list[Delivered]:
     """Three in four from a simulated source, the fourth wild: ties in all parts of the position, nonsense that no source does."""
     wild = COUNT // 4
     sound = drawn(deliveries(), COUNT - wild)
-    return [*sound, *(Delivered("wild", changes) for changes in drawn(wild_changes(), wild))]
+    beside = drawn(histories(styles=("sequence pair",)), TOGETHER)
+    return [
+        *sound,
+        *(Delivered("wild", changes) for changes in drawn(wild_changes(), wild)),
+        together("sequence pair", [history.delivered for history in beside], beside[0].shapes),
+        together("wild", drawn(wild_changes(), TOGETHER)),
+    ]
 
 
 def wrong(project: UserProject, case: RowsCase, delivered: Delivered) -> str | None:
@@ -98,7 +119,12 @@ def wrong(project: UserProject, case: RowsCase, delivered: Delivered) -> str | N
 
 
 def smaller(delivered: Delivered) -> Iterator[Delivered]:
-    """The same with change sets of its own, without a setting, without a change set, and without some changes."""
+    """One of those side by side; the same with change sets of its own, without a setting, a change set, some changes."""
+    numbers = {(change["key"] or (0,))[0] // APART for change in delivered.changes}
+    if len(numbers) > 1:
+        for number in numbers:
+            yield replace(delivered, changes=[c for c in delivered.changes if (c["key"] or (0,))[0] // APART == number])
+        return
     if delivered.mixed:
         yield replace(delivered, mixed=False)
     for name in {*delivered.settings} - {"alternate_keys"}:
