@@ -44,7 +44,10 @@ whole as (  -- what an update leaves out is as it was before
 ),
 {%- endif %}
 typed as (  -- text to types
-  {{ delta_cdc._typed_rows(settings, named, of_deletes, 'whole' if settings.get('full_images') else messages) }}
+  {{ delta_cdc._typed_rows(settings, named, 'whole' if settings.get('full_images') else messages) }}
+),
+fitted as (  -- with the first column that holds a value that does not fit its type; first what a delete needs too
+  {{ delta_cdc._fitted_rows(settings, named, of_deletes) }}
 ),
 {%- if masks_before %}
 {#- no lambda: its parameter cannot have a dot in its name, and a mask may name several columns of the key #}
@@ -57,14 +60,14 @@ masked_before as (
 {%- endif %}
 {%- if mask %}
 masked as (  -- from here on there is no clear value
-  {{ delta_cdc._masked_rows(settings, mask, 'masked_before' if masks_before else 'typed') }}
+  {{ delta_cdc._masked_rows(settings, mask, 'masked_before' if masks_before else 'fitted') }}
 ),
 {%- endif %}
 operations as (
   select *, {{ delta_cdc._operation_of_row(settings) }} as _cdc_op, {{ delta_cdc._sequence(settings) }} as _cdc_sequence
     {{- ', ' ~ delta_cdc._alternate_values(settings, named | map(attribute='name') | list) ~ ' as _cdc_named_by'
         if settings.get('alternate_keys') }}
-  from {{ 'masked' if mask else 'typed' }}
+  from {{ 'masked' if mask else 'fitted' }}
 ),
 keyed as (  -- a delete names the row by its key before, and what an update leaves out of its key is as it was (P1)
   select * {%- if keys %} except ({{ keys | map(attribute='new') | join(', ') }}),
@@ -137,15 +140,9 @@ select * except (after), if({{ delta_cdc._operation(settings) }} = 'U' and befor
 
 
 {#- Of `typed`: the table's columns and, as `_cdc_`…, what the message tells beside them. named: of `_identifying_columns`. -#}
-{% macro _typed_rows(settings, named, of_deletes, messages) -%}
+{% macro _typed_rows(settings, named, messages) -%}
 {%- set types, shadowed = settings.column_types, settings.get('shadowed') or [] -%}
 {%- set keys = named | selectattr('is_key') | map(attribute='name') | list -%}
-{%- set names = named | map(attribute='name') | list -%}
-{%- set unnamed = [] -%}
-{%- for key in keys -%}
-  {%- do unnamed.append('coalesce(' ~ delta_cdc._text_of(key, settings) ~ ', ' ~ delta_cdc._text_of(key, settings, 'before')
-        ~ ') is null') -%}
-{%- endfor -%}
 select * except (after, before, batch_id, change_set, row_number, message, parsed, op_code
     {%- for field in shadowed %}, {{ field }}{% endfor %}),
   {%- for field in shadowed %}
@@ -154,6 +151,7 @@ select * except (after, before, batch_id, change_set, row_number, message, parse
     batch_id as _cdc_batch_id, change_set as _cdc_change_set, row_number as _cdc_row,
     {{ delta_cdc._raw_text(settings) }} as _cdc_message,
     parsed as _cdc_parsed, {{ delta_cdc._operation(settings) }} as _cdc_flag,
+    after as _cdc_after, before as _cdc_before,
   {%- for column in types %}
     {{ delta_cdc._typed_value(column, settings, keys) }} as {{ delta_cdc.quoted(column) }},
   {%- endfor %}
@@ -163,28 +161,41 @@ select * except (after, before, batch_id, change_set, row_number, message, parse
     {{ delta_cdc._carries_before(column.name, settings) }} as _cdc_told_{{ column.place }},
     {%- endif %}
   {%- endfor %}
-    array_except(array({{ delta_cdc._literals(types) }}), {{ delta_cdc._names_present(settings) }}) as _cdc_absent,
+    array_except(array({{ delta_cdc._literals(types) }}), {{ delta_cdc._names_present(settings) }}) as _cdc_absent
+  {%- if settings.get('ignore_null_updates') %},
+    {{ delta_cdc._null_in_update(settings) }} as _cdc_null
+  {%- endif %}
+  from {{ messages }}
+{%- endmacro %}
+
+
+{#- Of `fitted`: what is known of a value by its text and its type. -#}
+{% macro _fitted_rows(settings, named, of_deletes) -%}
+{%- set types, names = settings.column_types, named | map(attribute='name') | list -%}
+{%- set unnamed = [] -%}
+{%- for key in named if key.is_key -%}
+  {%- do unnamed.append('coalesce(' ~ delta_cdc._text_of(key.name, settings, '_cdc_after') ~ ', '
+        ~ delta_cdc._text_of(key.name, settings, '_cdc_before') ~ ') is null') -%}
+{%- endfor -%}
+select * except (_cdc_after, _cdc_before),
     {#- columns that the feed has and nobody listed: more of them than are present of those that are listed #}
-    if(size(after) + size(_cdc_absent) > {{ types | length }},
-      map_filter(after, (column, text) ->
+    if(size(_cdc_after) + size(_cdc_absent) > {{ types | length }},
+      map_filter(_cdc_after, (column, text) ->
         column not in ({{ delta_cdc._literals(delta_cdc._known_columns(settings)) }}){{ delta_cdc._not_private(settings) }}),
       null) as _cdc_others,
-  {%- if settings.get('ignore_null_updates') %}
-    {{ delta_cdc._null_in_update(settings) }} as _cdc_null,
-  {%- endif %}
-    case  -- the first column that holds a value that does not fit its type; first what a delete needs too
+    case
   {%- for column, type in delta_cdc._named_first((of_deletes + names) | unique | list, types).items()
         if type | lower | trim != 'string' or delta_cdc._given_type(column, settings) %}
-      when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings), column, settings) }} then {{ delta_cdc.literal(column) }}
-      {%- if column in names %}
-      when {{ delta_cdc._misfits(delta_cdc._text_of(column, settings, 'before'), column, settings) }}
-        {{- '' if column in keys else ' and ' ~ unnamed | join(' and ') }} then {{ delta_cdc.literal(column) }}
-      {%- endif %}
+      when {{ delta_cdc._misfits('_cdc_after', column, settings, delta_cdc.quoted(column)) }} then {{ delta_cdc.literal(column) }}
+      {%- for told in named if told.name == column %}
+      when {{ delta_cdc._misfits('_cdc_before', column, settings, '_cdc_before_' ~ told.place) }}
+        {{- '' if told.is_key else ' and ' ~ unnamed | join(' and ') }} then {{ delta_cdc.literal(column) }}
+      {%- endfor %}
   {%- else %}
       when false then ''
   {%- endfor %}
     end as _cdc_misfit
-  from {{ messages }}
+  from typed
 {%- endmacro %}
 
 
@@ -195,7 +206,7 @@ select * except ({{ named | map(attribute='new') | join(', ') }})
     {{ column.new }} as _cdc_after_{{ column.place }},
     {{ column.before }} as {{ column.new }}
   {%- endfor %}
-  from typed
+  from fitted
 {%- endmacro %}
 
 {#- Of `masked_before`: the columns as they are after the change again, and masked what they were before it. -#}
@@ -430,9 +441,10 @@ select
   {{ return(delta_cdc.format_value(text, type, settings, column)) }}
 {% endmacro %}
 
-{#- Whether there is a text and no value of it; after a cast to another type, whether the value is no longer the same. -#}
-{% macro _misfits(text, column, settings) %}
-  {%- set value = delta_cdc._value_of(text, column, settings) -%}
+{#- Whether there is a text and no value of it; after a cast to another type, whether the value is no longer the same. image: a map
+    of texts. value: what was made of the column's. -#}
+{% macro _misfits(image, column, settings, value) %}
+  {%- set text = delta_cdc._text_of(column, settings, image) -%}
   {%- set given = delta_cdc._given_type(column, settings) -%}
   {%- if given and not delta_cdc._stays_as_it_comes(column, settings) -%}
     {%- set wanted = delta_cdc.format_value(text, given, settings, column) -%}

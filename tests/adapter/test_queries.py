@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+from pyspark.errors import AnalysisException
+
 from dbt.adapters.sparkdelta import queries
 
 if TYPE_CHECKING:
@@ -22,3 +25,15 @@ def test_texts_that_stand_in_no_SQL_are_read_without_a_spark_job_and_shown_by_no
     assert "hush" not in read._jdf.queryExecution().toString()
     queries.create_values_view(session, "told", ["_cdc_secret"], [["another"]])
     assert [tuple(row) for row in session.table("told").collect()] == [("another",)]
+
+
+def test_a_query_planned_step_by_step_gives_the_same_rows_and_leaves_no_view(spark: SparkSession) -> None:
+    session = spark.newSession()
+    sql = """with nums as (select id from range(3)), `the odd` as (select id as n from nums where id % 2 = 1)
+      select nums.id, `the odd`.n from nums left join `the odd` on nums.id = `the odd`.n order by 1"""
+    assert queries.planned(session, sql).collect() == session.sql(sql).collect()
+    assert queries.planned(session, "select 1 as one").collect() == [(1,)]
+    assert not session.catalog.tableExists("nums")
+    with pytest.raises(AnalysisException, match="no_such"):
+        queries.planned(session, "with nums as (select 1 as id), wrong as (select no_such from nums) select * from wrong")
+    assert not session.catalog.tableExists("nums")

@@ -1314,9 +1314,9 @@ def test_S8_a_table_goes_on_from_the_staging_table_that_it_was_made_of(
 def test_E4_what_cannot_be_widened_is_cast_and_must_come_back_the_same() -> None:
     settings = {**SETTINGS, "given_types": {"a": "decimal(10,3)"}}
     assert MACROS["_value_of"]("after['a']", "a", settings) == "try_cast(try_cast(after['a'] as decimal(10,3)) as int)"
-    misfits = MACROS["_misfits"]("after['a']", "a", settings)
-    assert "as int) as decimal(10,3)) <=> try_cast(after['a'] as decimal(10,3))" in misfits
-    assert MACROS["_misfits"]("x", "a", SETTINGS) == "x is not null and try_cast(x as int) is null"
+    misfits = MACROS["_misfits"]("after", "a", settings, "`a`")
+    assert misfits.endswith("not try_cast(`a` as decimal(10,3)) <=> try_cast(after['a'] as decimal(10,3)))")
+    assert MACROS["_misfits"]("after", "a", SETTINGS, "`a`") == "after['a'] is not null and `a` is null"
 
 
 @pytest.mark.parametrize(
@@ -1357,7 +1357,7 @@ def test_E6_fields_that_are_listed_in_another_case_are_read_so() -> None:
     macros = load(adapter=SimpleNamespace(misfits=lambda _text, value, type_: f"{value} by {type_}"))
     settings = {**SETTINGS, "column_types": {"a": "struct<b:int>"}, "read_types": {"a": "struct<B:int>"}}
     assert macros["_value_of"]("x", "a", settings) == "cast(from_json(x, 'struct<B:int>') as struct<b:int>)"
-    assert macros["_misfits"]("x", "a", settings) == f"{macros['_value_of']('x', 'a', settings)} by struct<B:int>"
+    assert macros["_misfits"]("after", "a", settings, "`a`") == "`a` by struct<B:int>"
 
 
 @pytest.mark.parametrize(
@@ -1374,7 +1374,7 @@ def test_E4_types_that_spark_has_no_cast_between_stop_no_table(staged: str, give
     macros = load(adapter=SimpleNamespace(misfits=lambda *_: "misfits"))
     settings = {**SETTINGS, "column_types": {"a": staged}, "given_types": {"a": given}}
     assert macros["_value_of"]("x", "a", settings) == value
-    assert "as variant) <=>" not in macros["_misfits"]("x", "a", settings)
+    assert "as variant) <=>" not in macros["_misfits"]("after", "a", settings, "`a`")
 
 
 @pytest.mark.parametrize("staged", ["bigint", "decimal(20,0)"])
@@ -1385,7 +1385,7 @@ def test_E4_a_number_that_is_listed_as_a_moment_stays_the_number_that_it_was(sta
     value = MACROS["_value_of"]("x", "a", settings)
     fits, stays = (MACROS["format_value"]("x", type_, settings, "a") for type_ in (moment, staged))
     assert value == f"if({fits} is null, null, {stays})"
-    assert MACROS["_misfits"]("x", "a", settings) == f"x is not null and {value} is null"
+    assert MACROS["_misfits"]("after", "a", settings, "`a`") == "after['a'] is not null and `a` is null"
     assert ("lower(name) in ('a')" in MACROS["_debezium_types"](settings)) is staged.startswith("decimal")
 
 
@@ -1690,7 +1690,7 @@ def test_E7_K1_the_mask_of_a_key_sees_the_whole_key_as_it_was() -> None:
     private = {**SETTINGS, "keys": ["k.a", "b"], "old_keys": {}, "sequence_by": ["seq"], "column_types": types, "never_store": []}
     sql = " ".join(MACROS["_typed_ctes"]({**private, "mask": {"k.a": "`k.a` + b"}}, "lines").split())
     assert "->" not in sql[sql.index("as_before as (") : sql.index("operations as (")]  # Spark takes `k.a` there for the column
-    assert "coalesce(_cdc_before_1, `k.a`) as `k.a`, `b` as _cdc_after_2, coalesce(_cdc_before_2, `b`) as `b` from typed" in sql
+    assert "coalesce(_cdc_before_1, `k.a`) as `k.a`, `b` as _cdc_after_2, coalesce(_cdc_before_2, `b`) as `b` from fitted" in sql
     assert "if(_cdc_before_1 is not null, try_cast((`k.a` + b) as int), null) as _cdc_before_1, _cdc_after_2 as `b`" in sql
     assert "as_before" not in MACROS["_typed_ctes"]({**private, "mask": {"seq": "1"}}, "lines")
 
@@ -1749,8 +1749,8 @@ def test_E4_a_text_that_is_listed_as_another_type_is_looked_at_as_that() -> None
     settings = {**SETTINGS, "sequence_by": ["seq"], "column_types": {"id": "int", "seq": "bigint", "a": "string"}}
     settings["given_types"] = {"a": "int"}
     sql = " ".join(MACROS["_staging_ctes"](settings, "lines_view").split())
-    assert "when after['a'] is not null and (try_cast(try_cast(after['a'] as int) as string) is null or " in sql
-    assert "after['a'] is not null" not in MACROS["_staging_ctes"]({**settings, "given_types": {}}, "lines_view")
+    assert "when _cdc_after['a'] is not null and (`a` is null or not try_cast(`a` as int) <=> try_cast(_cdc_after['a'] as int))" in sql
+    assert "_cdc_after['a'] is not null" not in MACROS["_staging_ctes"]({**settings, "given_types": {}}, "lines_view")
 
 
 @pytest.mark.parametrize(
@@ -1768,7 +1768,7 @@ def test_E4_a_text_that_tells_rows_apart_or_orders_them_stays_as_it_comes(tellin
     settings |= {"given_types": {"a": "int"}, **telling}
     value = MACROS["_value_of"]("x", "a", settings)
     assert value == "if(try_cast(x as int) is null, null, x)"
-    assert MACROS["_misfits"]("x", "a", settings) == f"x is not null and {value} is null"
+    assert MACROS["_misfits"]("after", "a", settings, "`a`") == "after['a'] is not null and `a` is null"
 
 
 def test_P1_a_placeholder_in_hexadecimal_digits_is_what_they_tell() -> None:

@@ -32,9 +32,34 @@ def create_kept_view(session: SparkSession, name: str, sql: str, small: bool = F
     from pyspark import StorageLevel
 
     with reading_files():
-        rows = session.sql(sql)
+        rows = planned(session, sql)
         kept = rows.localCheckpoint(eager=False) if small else rows.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
         kept.createOrReplaceTempView(quoted(name))
+
+
+def planned(session: SparkSession, sql: str) -> DataFrame:
+    """As `session.sql(sql)` of a query, whose common table expressions are analysed one by one.
+
+    Spark goes through a plan again and again until nothing in it changes, some 70 times where lambdas stand in lambdas, but not
+    through the plans of views. So each becomes a view for as long as this takes; the session's own of such a name goes.
+    """
+    from pyspark.sql import DataFrame
+
+    spark, dataset = session._jsparkSession, java_class(session, "org.apache.spark.sql.classic.Dataset")
+    plan = spark.sessionState().sqlParser().parsePlan(sql)
+    if plan.nodeName() != "UnresolvedWith":
+        return session.sql(sql)
+    expressions = plan.cteRelations()
+    names = []
+    try:
+        for place in range(expressions.size()):
+            expression = expressions.apply(place)
+            dataset.ofRows(spark, expression._2().child()).createOrReplaceTempView(quoted(expression._1()))
+            names.append(expression._1())
+        return DataFrame(dataset.ofRows(spark, plan.child()), session)
+    finally:
+        for name in names:
+            session.catalog.dropTempView(name)
 
 
 def create_values_view(session: SparkSession, name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
