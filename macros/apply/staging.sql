@@ -122,7 +122,7 @@
   {%- endif -%}
   {%- if raw.batch_id <= state.batch_id %}{{ return({'last': none, 'lines': none}) }}{% endif -%}
   {%- do settings.update({'reads_much': adapter.tune_for([changes_from] if not state.exists else [], rows=raw.rows)}) -%}
-  {%- do settings.update({'source_names': delta_cdc._source_names(changes_from, settings, state.batch_id)}) -%}
+  {%- do settings.update({'kinds': raw.notes.get('kinds'), 'source_names': delta_cdc._source_names(changes_from, settings, state.batch_id)}) -%}
   {{ return({'last': raw.batch_id,
       'lines': delta_cdc._lines_of_table(changes_from, settings, state.batch_id, raw.batch_id)
         if settings.source_names or not state.exists else none}) }}
@@ -166,8 +166,10 @@
 {#- The lines of such a table's change sets, by way of a temporary view. -#}
 {% macro lines_of_files(view, change_sets, settings) %}
   {%- set lines = delta_cdc._lines_of_change_sets(view, change_sets, settings) -%}
+  {#- of many lines a look at all takes longer than Spark with more SQL -#}
+  {%- do settings.update({'kinds': none if settings.reads_much else delta_cdc.kinds_of_lines(settings, lines)}) -%}
   {{ return(lines if delta_cdc.has_own_files(settings)
-      else delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(lines, settings.format) ~ ')', settings, -1)) }}
+      else delta_cdc._lines_of_table('(' ~ delta_cdc.format_tables(lines, settings) ~ ')', settings, -1)) }}
 {% endmacro %}
 
 {#- done, last: the batches above the one and up to the other; what another run puts into raw meanwhile is above `last`, and

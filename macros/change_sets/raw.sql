@@ -14,14 +14,27 @@
   {%- for table in tables.values() if pending and delta_cdc.is_private(table) -%}
     {%- do withheld.update({table.source_table: pending[-1]['batch_id']}) -%}
   {%- endfor -%}
+  {%- set notes = {'withheld': withheld} if withheld else {} -%}
+  {%- if pending -%}
+    {%- set lines = delta_cdc._lines_of_change_sets(this.identifier ~ '__lines', pending, settings) -%}
+    {%- do settings.update({'kinds': delta_cdc.kinds_of_lines(settings, lines)}) -%}
+    {%- set kinds = delta_cdc._kinds_in_raw(state, settings.kinds) -%}
+    {%- if kinds is not none %}{% do notes.update({'kinds': kinds}) %}{% endif -%}
+  {%- endif -%}
   {%- do adapter.plan_write(this, {
         'skip': not pending,
         'txn': {'app_id': state.app_id, 'version': report.get('last_batch_id', 0), 'after': state.committed},
-        'notes': {'withheld': withheld} if withheld else none,
+        'notes': notes or none,
         'report': report}) -%}
   {%- if not pending -%}{{ return(delta_cdc._empty_raw()) }}{%- endif -%}
-  {%- set lines = delta_cdc._lines_of_change_sets(this.identifier ~ '__lines', pending, settings) -%}
-  {{ return(delta_cdc._without_private(delta_cdc.format_tables(lines, settings.format), tables)) }}
+  {{ return(delta_cdc._without_private(delta_cdc.format_tables(lines, settings), tables)) }}
+{% endmacro %}
+
+
+{#- The kinds of all messages that raw holds, for the tables that are staged from it; none: not known. new: of this load. -#}
+{% macro _kinds_in_raw(state, new) %}
+  {%- set before = state.notes.get('kinds') if state.exists else [] -%}
+  {{ return((before + new) | unique | list if before is not none and new is not none else none) }}
 {% endmacro %}
 
 

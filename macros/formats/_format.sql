@@ -22,6 +22,8 @@
   <format>_value_alone(text, type, settings)   `<format>_value` without the fields of the message that it asks for
   <format>_maps()        the fields beside `after` and `before` that are maps by the columns' names
   <format>_tells_all()   SQL over the fields, true of a message that tells all of its row: what it does not have is null
+  <format>_kinds()       {name: SQL over `message`} of messages that few feeds hold, and whose reading takes much SQL: true at least of
+      those. Then `<format>_tables` has `settings` too, and `may_hold(settings, name)` says whether a load may hold one.
 -#}
 {% macro format_changes(lines, settings) %}
   {{ return(delta_cdc._of_format(settings.format ~ '_changes')(lines, settings)) }}
@@ -55,13 +57,31 @@
   {{ return(macro() if macro else otherwise) }}
 {% endmacro %}
 
-{#- `<format>_tables` of a format, which has to name tables. -#}
-{% macro format_tables(lines, format) %}
+{#- Which kinds of messages lines hold (`<format>_kinds`), a list of names; none where the format tells none apart. -#}
+{% macro kinds_of_lines(settings, lines) %}
+  {%- set macro, asked, out = delta_cdc._macro_named(settings.format ~ '_kinds'), [], [] -%}
+  {%- if macro is none -%}{{ return(none) }}{%- endif -%}
+  {%- for name, sql in macro().items() -%}
+    {%- do asked.append('bool_or(' ~ sql ~ ') as ' ~ name) -%}
+  {%- endfor -%}
+  {%- for name, is_met in adapter.query_rows('select ' ~ asked | join(', ') ~ ' from ' ~ lines)[0].items() if is_met -%}
+    {%- do out.append(name) -%}
+  {%- endfor -%}
+  {{ return(out) }}
+{% endmacro %}
+
+{#- Whether there may be messages of a kind among those that are read; where nobody looked (`settings.kinds`), there may. -#}
+{% macro may_hold(settings, kind) %}{{ return(settings.get('kinds') is none or kind in settings.kinds) }}{% endmacro %}
+
+{#- `<format>_tables` of the settings' format, which has to name tables. -#}
+{% macro format_tables(lines, settings) %}
+  {%- set format = settings.format -%}
   {%- if format in delta_cdc._defaults()['formats_without_tables'] -%}
     {%- do exceptions.raise_compiler_error("delta_cdc: the format `" ~ format
           ~ "` does not name tables inside its messages. Give the feed a `location` with {table}.") -%}
   {%- endif -%}
-  {{ return(delta_cdc._of_format(format ~ '_tables')(lines)) }}
+  {%- set macro = delta_cdc._of_format(format ~ '_tables') -%}
+  {{ return(macro(lines, settings) if delta_cdc._macro_named(format ~ '_kinds') else macro(lines)) }}
 {% endmacro %}
 
 {#- The lines of change sets as the other macros see them: one change each. settings: of the feed, whose codes may tell that flat

@@ -8,11 +8,14 @@
 -#}
 {% macro debezium_changes(lines, settings) -%}
 {%- set is_there = 'not coalesce(value in (' ~ delta_cdc._debezium_placeholders(settings.unavailable_value) ~ '), false)' -%}
+{%- set before = 'row_before' -%}
+{%- if delta_cdc._may_have_keys(settings) -%}
 {%- set before -%}
 case op_code when 'c' then coalesce({{ delta_cdc._texts('old_key') }}, row_before)
     when 'd' then coalesce({{ delta_cdc._with_key('row_before', settings) }}, {{ delta_cdc._texts('record_key') }})
     else row_before end
 {%- endset -%}
+{%- endif -%}
 select
   batch_id, change_set, row_number, message,
   event is not null as parsed,
@@ -39,8 +42,9 @@ from (
         when row_before is not null then 'd' end) as op_code,
     -- PostgreSQL gives [last commit, this change], also for the rows of an incremental snapshot, which have no lsn
     try_cast(try_variant_get(try_parse_json(event.source.sequence), '$[1]', 'string') as decimal(38, 0)) as pg_position,
-    try_cast({{ delta_cdc._debezium_offset() }} as decimal(38, 0)) as offset,
-    coalesce(if(event.source.connector = 'cassandra', null, {{ delta_cdc._padded('event.source.file') }}),
+    try_cast({{ delta_cdc._debezium_offset(settings) }} as decimal(38, 0)) as offset,
+    coalesce({{ "if(event.source.connector = 'cassandra', null, {0})".format(delta_cdc._padded('event.source.file'))
+        if delta_cdc.may_hold(settings, 'others') else delta_cdc._padded('event.source.file') }},
       concat_ws('/', {{ delta_cdc._padded('event.source.commit_lsn') }},
         {{ delta_cdc._padded('event.source.change_lsn') }})) as log,
     try_cast(event.source.row as bigint) as log_row
@@ -57,18 +61,38 @@ from (
 {%- endmacro %}
 
 
+{#- Messages that are more than an envelope of a relational database's row, by what stands in their text. -#}
+{% macro debezium_kinds() %}
+  {{ return({
+      'records': "contains(message, '\"topic') or contains(message, '\"key')",
+      'texts': "contains(message, r'\"{\\\"')",
+      'payloads': "contains(message, '\"payload')",
+      'schemas': "contains(message, '\"fields')",
+      'rows': "contains(message, '\"__op') or contains(message, '\"__deleted')",
+      'cloud_events': "contains(message, '\"iodebeziumop')",
+      'documents': "contains(message, 'collection')",
+      'cells': "contains(message, '\"set\"') or contains(message, r'\"set\\\"')",
+      'others': "message rlike 'cassandra|TiCDC|spanner|scylla|yugabytedb|cluster'",
+    }) }}
+{% endmacro %}
+
+
 {#- The place in a log that the source tells, as digits. MongoDB's is a second and a number in it; from 3.4 on its time is the
     wall's, which may be a moment behind that second. A snapshot's row has -1, and the time of its telling. Of TiCDC's all else
     than the commit is the same in every message. Cassandra's log is one node's, and each replica tells a write: what counts there
     and here is the write's time. Aurora DSQL's messages come in any order; that of its commits is their time. -#}
-{% macro _debezium_offset() -%}
+{% macro _debezium_offset(settings) -%}
 coalesce(
+      {%- if delta_cdc.may_hold(settings, 'documents') %}
       if(is_document and event.source.ord >= 0,
         cast(event.source.ts_ms * 4294967296BD + event.source.ord as string), null),
+      {%- endif %}
+      {%- if delta_cdc.may_hold(settings, 'others') %}
       if(event.source.connector = 'cassandra',
         cast(coalesce(event.source.ts_us, try_multiply(event.source.ts_ms, 1000L)) as string), null),
       if(event.source.connector = 'TiCDC', event.source.commit_ts, null),
       if(event.source.connector is null and event.source.cluster is not null, cast(event.source.ts_ns as string), null),
+      {%- endif %}
       event.source.lsn, event.source.pos, event.source.scn, cast(serial_no - if(is_second_half, 1, 0) as string))
 {%- endmacro %}
 
@@ -77,6 +101,7 @@ coalesce(
     with a null in it tells one. -#}
 {% macro _debezium_row_after(settings) -%}
 {%- set before, after = delta_cdc._texts('before'), delta_cdc._texts('after') -%}
+{%- if not delta_cdc.may_hold(settings, 'others') -%}{{ return(after) }}{%- endif -%}
 if(event.op = 'u' and ((event.source.connector = 'spanner'
           and not coalesce(startswith(event.source.value_capture_type, 'NEW_ROW'), false))
         {%- if not settings.get('full_images') %}
@@ -120,11 +145,17 @@ if(event.op = 'u' and ((event.source.connector = 'spanner'
   {%- for key in settings['keys'] -%}
     {%- do has.append("map_contains_key(" ~ image ~ ", " ~ delta_cdc.literal(key) ~ ")") -%}
   {%- endfor -%}
-  {%- if not has -%}{{ return(image) }}{%- endif -%}
+  {%- if not has or not delta_cdc._may_have_keys(settings) -%}{{ return(image) }}{%- endif -%}
   {%- set of_record = delta_cdc._columns_where(delta_cdc._texts('record_key'), 'name in ('
         ~ delta_cdc._literals(settings['keys']) ~ ') and not map_contains_key(' ~ image ~ ', name)') -%}
   {{ return('if(record_key is null or (' ~ has | join(' and ') ~ '), ' ~ image ~ ', map_concat(' ~ of_record ~ ', ' ~ image
       ~ '))') }}
+{% endmacro %}
+
+
+{#- Whether messages may have a key beside the envelope. -#}
+{% macro _may_have_keys(settings) %}
+  {{ return(delta_cdc.may_hold(settings, 'records') or delta_cdc.may_hold(settings, 'others')) }}
 {% endmacro %}
 
 
@@ -139,6 +170,11 @@ struct<
           file string, pos string, row string, scn string, commit_lsn string, change_lsn string, event_serial_no string,
           connector string, cluster string, commit_ts string, value_capture_type string, collection string, ord bigint>>
 {%- endset -%}
+{%- set told -%}
+select batch_id, change_set, row_number, message, old_key, record_key, semantic_types,
+        try_cast(envelope as {{ type }}) as event
+      from ({{ delta_cdc._debezium_envelopes(lines, settings, delta_cdc._known_columns(settings)) }})
+{%- endset -%}
 {%- set record_key = 'record_key' -%}
 {%- if settings['keys'] == ['_id'] -%}
   {#- a document's, where it is flattened: its delete has no `_id` unless `rewrite-with-id` is set -#}
@@ -147,38 +183,49 @@ if(map_keys({{ delta_cdc._fields('record_key') }}) = array('id'),
       to_variant_object(named_struct('_id', try_variant_get(record_key, '$.id', 'variant'))), record_key)
   {%- endset -%}
 {%- endif -%}
+{%- set documents, cells, others = delta_cdc.may_hold(settings, 'documents'), delta_cdc.may_hold(settings, 'cells'),
+      delta_cdc.may_hold(settings, 'others') -%}
+{%- if documents or cells or others -%}
 select batch_id, change_set, row_number, message, event, is_document,
   if(rows is null, event.after, rows[0]) as after, if(rows is null, event.before, rows[1]) as before,
   case when rows is null then {{ record_key }}
     when is_document then to_variant_object(named_struct('_id', rows[2]))
     else rows[2] end as record_key,
   if(rows is null, old_key, rows[3]) as old_key,
+  {%- if documents %}
   if(is_document,
     {{ delta_cdc._types_of_document('coalesce(try_cast(event.after as string), try_cast(event.before as string))') }},
-    semantic_types) as semantic_types
+    semantic_types) as
+  {%- endif %} semantic_types
 from (
   select *, case
+      {%- if documents %}
       when is_document then
         transform(array(try_cast(event.after as string), try_cast(event.before as string),
             try_variant_get(record_key, '$.id', 'string'), null),
           text -> {{ delta_cdc._document('text') }})
-      when contains(message, '"set"') or contains(message, r'"set\"') then
+      {%- endif %}
+      {%- if cells %}
+      when {{ delta_cdc.debezium_kinds().cells }} then
         transform(array(event.after, event.before, record_key, old_key), row -> {{ delta_cdc._without_cells('row') }})
+      {%- endif %}
+      {%- if others %}
       when event.source.connector in ('scylla', 'yugabytedb') then
         transform(array(event.after, event.before, record_key, old_key), row -> {{ delta_cdc._without_values('row') }})
+      {%- endif %}
       end as rows
   from (
     -- ScyllaDB's key may be in the payload, there alone too (cdc.include.primary-key.placement: payload-key)
     select * except (record_key),
       if(event.source.connector = 'scylla', coalesce(event.`key`, record_key), record_key) as record_key,
       event.source.collection is not null and not coalesce(schema_of_variant(event.after) like 'OBJECT%', false) as is_document
-    from (
-      select batch_id, change_set, row_number, message, old_key, record_key, semantic_types,
-        try_cast(envelope as {{ type }}) as event
-      from ({{ delta_cdc._debezium_envelopes(lines, delta_cdc._known_columns(settings)) }})
-    )
+    from ({{ told }})
   )
 )
+{%- else -%}
+select * except (record_key), event.after as after, event.before as before, {{ record_key }} as record_key, false as is_document
+from ({{ told }})
+{%- endif -%}
 {%- endmacro %}
 
 {#- What the schema says of the columns. -#}
@@ -256,12 +303,16 @@ transform_values(map_filter({{ delta_cdc._fields('try_parse_json(' ~ delta_cdc._
         | lower | trim).startswith('decimal') -%}
   {%- do decimals.extend([column | lower, (settings.get('renamed_columns') or {}).get(column, column) | lower]) -%}
 {%- endfor -%}
+{%- set typed = delta_cdc._may_tell_types(settings) -%}
+{%- if not typed and not decimals -%}{{ return('cast(null as map<string, struct<type: string, scale: int>>)') }}{%- endif -%}
 {%- set is_decimal = delta_cdc._is_decimal_type("rtrim('[]', semantic_types[name].type)") -%}
-{%- if decimals -%}
+{%- if not typed -%}
+  {%- set is_decimal = 'lower(name) in (' ~ delta_cdc._literals(decimals | unique | list) ~ ')' -%}
+{%- elif decimals -%}
   {%- set is_decimal = 'lower(name) in (' ~ delta_cdc._literals(decimals | unique | list) ~ ') or ' ~ is_decimal -%}
 {%- endif -%}
 {%- set images = [] -%}
-{%- for image in ('after', 'before', 'old_key', 'record_key') -%}
+{%- for image in ('after', 'before') + (('old_key', 'record_key') if delta_cdc._may_have_keys(settings) else ()) -%}
   {%- do images.append(delta_cdc._fields(image)) -%}
 {%- endfor -%}
 transform(array({{ 'if(semantic_types is null, null, ' if not decimals }}map_filter(coalesce({{ images | join(', ') }}),
@@ -273,19 +324,32 @@ transform(array({{ 'if(semantic_types is null, null, ' if not decimals }}map_fil
 {%- endmacro %}
 
 
+{#- Whether messages may tell their columns' types. -#}
+{% macro _may_tell_types(settings) %}
+  {{ return(delta_cdc.may_hold(settings, 'schemas') or delta_cdc.may_hold(settings, 'documents')) }}
+{% endmacro %}
+
+
 {#- Takes a message apart: batch_id, change_set, row_number, message, envelope variant, record_key, old_key variant,
     semantic_types map<column, struct<type, scale>> (null without a schema). What changes no row is left out.
     listed: the columns of the table, where it is of one. -#}
-{% macro _debezium_envelopes(lines, listed=[]) -%}
+{% macro _debezium_envelopes(lines, settings, listed=[]) -%}
     {%- set has = "try_variant_get(envelope, '{}', 'variant') is not null" -%}
     {%- set row = delta_cdc._fields('payload') -%}
-    {%- set envelope = 'case when is_row then ' ~ delta_cdc._debezium_wrapped(row, listed)
-          ~ " when contains(message, '\"iodebeziumop') then " ~ delta_cdc._debezium_of_cloud_event(row) ~ ' else payload end' %}
+    {%- set whens = [] -%}
+    {%- if delta_cdc.may_hold(settings, 'rows') -%}
+      {%- do whens.append('when is_row then ' ~ delta_cdc._debezium_wrapped(row, listed)) -%}
+    {%- endif -%}
+    {%- if delta_cdc.may_hold(settings, 'cloud_events') -%}
+      {%- do whens.append('when ' ~ delta_cdc.debezium_kinds().cloud_events ~ ' then ' ~ delta_cdc._debezium_of_cloud_event(row)) -%}
+    {%- endif -%}
+    {%- set envelope = 'case ' ~ whens | join(' ') ~ ' else payload end' if whens else 'payload' %}
     select * from (
       select batch_id, change_set, row_number, message, message_is_json, record_key, old_key, envelope,
-        {{ delta_cdc._map_of('columns.field', delta_cdc._types_of_schema('columns')) }} as semantic_types
+        {{ delta_cdc._map_of('columns.field', delta_cdc._types_of_schema('columns')) if delta_cdc.may_hold(settings, 'schemas')
+            else 'cast(null as map<string, struct<type: string, scale: int>>)' }} as semantic_types
       from (
-        {{ delta_cdc._lines_with('(' ~ delta_cdc._debezium_payloads(lines) ~ ')', 'envelope', envelope) }}
+        {{ delta_cdc._lines_with('(' ~ delta_cdc._debezium_payloads(lines, settings) ~ ')', 'envelope', envelope) }}
       )
     )
     where if(try_variant_get(envelope, '$.op', 'string') is not null,
@@ -318,36 +382,51 @@ transform({{ fields }}, column -> transform(
 
 {#- The messages with `payload`: what they hold beside its schema, or as a Kafka record's value.
     is_row: whether that is a row alone. -#}
-{% macro _debezium_payloads(lines) -%}
+{% macro _debezium_payloads(lines, settings) -%}
+{%- set kinds = delta_cdc.debezium_kinds() -%}
+{%- set records, payloads = delta_cdc.may_hold(settings, 'records'), delta_cdc.may_hold(settings, 'payloads') -%}
 {%- set parts = 'field string, name string, parameters struct<scale string>' -%}
 {%- set items = 'items struct<name string, parameters struct<scale string>>' -%}
 {%- set fields = 'array<struct<' ~ parts ~ ', ' ~ items ~ ', fields array<struct<' ~ parts ~ '>>>>' -%}
 {%- set images = 'array<struct<field string, fields ' ~ fields ~ '>>' -%}
 select batch_id, change_set, row_number, message, record is not null as message_is_json, is_row,
-  if(is_bare_row, value, coalesce(try_variant_get(value, '$.payload', 'variant'), value)) as payload,
-  {{ delta_cdc._without_schema('record_key') }} as record_key, {{ delta_cdc._without_schema('old_key') }} as old_key,
+  {{ "if(is_bare_row, value, coalesce(try_variant_get(value, '$.payload', 'variant'), value))" if payloads else 'value' }} as payload,
+  {%- for key in ('record_key', 'old_key') %}
+  {{ delta_cdc._without_schema(key) if records and payloads else key }} as {{ key }},
+  {%- endfor %}
+  {%- if delta_cdc.may_hold(settings, 'schemas') %}
   case when is_row then try_variant_get(value, '$.schema.fields', '{{ fields }}')
     {%- for place in (0, 1) %}  {#- where most have it: the others' fields need not be read #}
     when try_variant_get(value, '$.schema.fields[{{ place }}].field', 'string') = 'after'
       then try_variant_get(value, '$.schema.fields[{{ place }}].fields', '{{ fields }}')
     {%- endfor %}
-    else get(filter(if(contains(message, '"iodebeziumop'),
+    else get(filter(if({{ kinds.cloud_events }},
         try_variant_get(value, '$.data.schema.fields', '{{ images }}'),
         try_variant_get(value, '$.schema.fields', '{{ images }}')),
       part -> part.field = 'after'), 0).fields end as columns
+  {%- else %}
+  null as columns
+  {%- endif %}
 from (
-  select *, is_bare_row or {{ delta_cdc._debezium_is_row('value', '$.payload') }} as is_row,
-    if(is_record, {{ delta_cdc._parsed("try_variant_get(record, '$.key', 'variant')") }}, null) as record_key,
+  select *, is_bare_row or {{ delta_cdc._debezium_is_row('value', '$.payload', settings) }} as is_row,
+    {%- if records %}
+    if(is_record, {{ delta_cdc._parsed("try_variant_get(record, '$.key', 'variant')", settings) }}, null) as record_key,
     if(is_record and contains(message, '"__debezium.oldkey"'), {{ delta_cdc._debezium_old_key('record') }}, null) as old_key
+    {%- else %}
+    cast(null as variant) as record_key, cast(null as variant) as old_key
+    {%- endif %}
   from (
-    select *, {{ delta_cdc._debezium_is_row('value', '$') }} as is_bare_row
+    select *, {{ delta_cdc._debezium_is_row('value', '$', settings) }} as is_bare_row
     from (
       select *,
+        {%- if records %}
         case when is_record then {{ delta_cdc._parsed(
-            "coalesce(try_variant_get(record, '$.value', 'variant'), try_variant_get(record, '$.payload', 'variant'))") }}
-          else record end as value
+            "coalesce(try_variant_get(record, '$.value', 'variant'), try_variant_get(record, '$.payload', 'variant'))", settings) }}
+          else record end
+        {%- else %} record {%- endif %} as value
       from (
-        select *, not {{ delta_cdc._debezium_is_row('record', '$') }}
+        select *
+        {%- if records %}, not {{ delta_cdc._debezium_is_row('record', '$', settings) }}
             and try_variant_get(record, '$.op', 'string') is null
             and (try_variant_get(record, '$.payload', 'variant') is null
                 or (has_texts and schema_of_variant(try_variant_get(record, '$.payload', 'variant')) = 'STRING'))
@@ -357,9 +436,10 @@ from (
             -- beside its images a changefeed of CockroachDB may tell `key` and `topic`
             and try_variant_get(record, '$.after', 'variant') is null
             and try_variant_get(record, '$.before', 'variant') is null as is_record
+        {%- endif %}
         from (select *, if({{ delta_cdc._is_json_of_avro('message') }}, null, {{ delta_cdc._json_in('message') }}) as record,
-          contains(message, '"__op') or contains(message, '"__deleted') as may_be_row,
-          contains(message, r'"{\"') and message rlike r'"(key|value|payload)"\s*:\s*"' as has_texts from {{ lines }})
+          {{ kinds.rows }} as may_be_row,
+          {{ kinds.texts }} and message rlike r'"(key|value|payload)"\s*:\s*"' as has_texts from {{ lines }})
       )
     )
   )
@@ -376,7 +456,8 @@ from (
 
 
 {#- Whether a variant holds, at a path, a row alone: columns of its table may have any name, `op`, `key` and `payload` too. -#}
-{% macro _debezium_is_row(value, path) -%}
+{% macro _debezium_is_row(value, path, settings) -%}
+{%- if not delta_cdc.may_hold(settings, 'rows') -%}{{ return('false') }}{%- endif -%}
 (may_be_row and (try_variant_get({{ value }}, '{{ path }}.__op', 'string') is not null
             or try_variant_get({{ value }}, '{{ path }}.__deleted', 'string') is not null))
 {%- endmacro %}
@@ -397,7 +478,8 @@ transform(array(try_variant_get({{ record }}, '$.headers', 'variant')), headers 
 {%- endmacro %}
 
 {#- A part of a Kafka record that a tool wrote as text (`kcat -J`, which calls the value `payload`), as JSON. -#}
-{% macro _parsed(part) -%}
+{% macro _parsed(part, settings) -%}
+{%- if not delta_cdc.may_hold(settings, 'texts') -%}{{ return(part) }}{%- endif -%}
 coalesce(if(has_texts and schema_of_variant({{ part }}) = 'STRING', try_parse_json(cast({{ part }} as string)), null), {{ part }})
 {%- endmacro %}
 
@@ -456,11 +538,13 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
 {%- endmacro %}
 
 
-{#- By the type that is wanted and, where the message has its schema, the semantic type that it names for the column. -#}
+{#- By the type that is wanted and, where the message has its schema, the semantic type that it names for the column. Without one it
+    tells which decimals came as numbers. -#}
 {% macro debezium_value(text, type, settings, column) %}
   {%- set type = type | trim -%}
-  {%- set semantic = delta_cdc._debezium_semantic(settings, column) -%}
-  {%- if (type | lower).startswith('array<') -%}
+  {%- set has_semantic = delta_cdc._may_tell_types(settings) or (type | lower).startswith(('decimal', 'numeric')) -%}
+  {%- set semantic = delta_cdc._debezium_semantic(settings, column) if has_semantic else none -%}
+  {%- if semantic and (type | lower).startswith('array<') -%}
     {%- set of_element = "struct(rtrim('[]', " ~ semantic ~ ".type) as type, " ~ semantic ~ ".scale as scale)" -%}
     {{ return('if(' ~ delta_cdc._is_list(semantic) ~ ', ' ~ delta_cdc._debezium_list(text, type, settings, of_element) ~ ', '
         ~ delta_cdc._plain_value(text, type) ~ ')') }}
@@ -471,19 +555,21 @@ transform(array({{ event }}), event -> to_variant_object(named_struct(
 {#- A list whose elements the schema tells is null where one does not fit, and their texts are not those of a plain list. plain: SQL
     of what holds of that. -#}
 {% macro debezium_misfits(text, value, settings, column, plain) %}
-  {%- if not (settings.column_types[column] | lower).startswith('array') %}{{ return(plain) }}{% endif -%}
+  {%- if not ((settings.column_types[column] | lower).startswith('array') and delta_cdc._may_tell_types(settings)) -%}
+    {{ return(plain) }}
+  {%- endif -%}
   {{ return('if(coalesce(' ~ delta_cdc._is_list(delta_cdc._debezium_semantic(settings, column)) ~ ', false), '
       ~ text ~ ' is not null and ' ~ value ~ ' is null, ' ~ plain ~ ')') }}
 {% endmacro %}
 
 {#- By the type that is wanted alone, where the schema is not known any more. -#}
 {% macro debezium_value_alone(text, type, settings) %}
-  {%- set type, unknown = type | trim, 'cast(null as struct<type: string, scale: int>)' -%}
+  {%- set type = type | trim -%}
   {%- if (type | lower).startswith('array<') -%}
-    {{ return('coalesce(' ~ delta_cdc._debezium_list(text, type, settings, unknown) ~ ', '
+    {{ return('coalesce(' ~ delta_cdc._debezium_list(text, type, settings, none) ~ ', '
         ~ delta_cdc._plain_value(text, type) ~ ')') }}
   {%- endif -%}
-  {{ return(delta_cdc._debezium_scalar(text, type, settings, unknown)) }}
+  {{ return(delta_cdc._debezium_scalar(text, type, settings, none)) }}
 {% endmacro %}
 
 {#- SQL: what the schema says of a column, {type, scale}. -#}
@@ -504,7 +590,7 @@ transform(array(try_cast(try_parse_json({{ text }}) as array<string>)), texts ->
     made -> if(size(array_compact(texts)) = size(array_compact(made)), made, null))[0])[0]
 {%- endmacro %}
 
-{#- A value, or an element of a list. semantic: the schema's {type, scale} of it. -#}
+{#- A value, or an element of a list. semantic: the schema's {type, scale} of it; none: no message tells it. -#}
 {% macro _debezium_scalar(text, type, settings, semantic) %}
   {%- set word = type | lower -%}
   {%- if word.startswith(('decimal', 'numeric')) and settings.decimal_handling == 'precise' -%}
@@ -517,7 +603,7 @@ transform(array(try_cast(try_parse_json({{ text }}) as array<string>)), texts ->
     {{ return(delta_cdc._debezium_bytes(text, semantic)) }}
   {%- elif word in ('tinyint', 'smallint', 'int', 'integer', 'bigint', 'float', 'real', 'double') -%}
     {{ return(delta_cdc._debezium_number(text, word, semantic)) }}
-  {%- elif word in ('string', 'text') and settings.decimal_handling == 'precise' -%}
+  {%- elif semantic and word in ('string', 'text') and settings.decimal_handling == 'precise' -%}
     {{ return("if(" ~ delta_cdc._is_decimal(semantic) ~ ", " ~ delta_cdc._precise_text(text, semantic) ~ ", " ~ text ~ ")") }}
   {%- endif -%}
   {{ return(delta_cdc._plain_value(text, type)) }}  {#- to JSON, case makes a difference in names of fields -#}
@@ -526,6 +612,7 @@ transform(array(try_cast(try_parse_json({{ text }}) as array<string>)), texts ->
 {#- Whole numbers come as such: MySQL's BIGINT UNSIGNED, Oracle's NUMBER(9). -#}
 {% macro _debezium_decimal(text, type, semantic) -%}
 {%- set scale = type.split(',')[1].rstrip(') ') | int if ',' in type else 0 -%}
+{%- if not semantic -%}{{ return('try_cast(' ~ delta_cdc._precise(text, none, scale) ~ ' as ' ~ type ~ ')') }}{%- endif -%}
 try_cast(case when {{ semantic }} is not null and {{ semantic }}.type is null then {{ text }}
     when {{ semantic }}.type = 'io.debezium.data.Bits' then {{ delta_cdc._bits_as_number(text) }}
     else {{ delta_cdc._precise(text, semantic, scale) }} end as {{ type }})
@@ -533,33 +620,44 @@ try_cast(case when {{ semantic }} is not null and {{ semantic }}.type is null th
 
 {#- Oracle's FLOAT and INTEGER come as decimals. -#}
 {% macro _debezium_number(text, type, semantic) -%}
-case when {{ semantic }}.type = 'io.debezium.data.Bits' then try_cast({{ delta_cdc._bits_as_number(text) }} as {{ type }})
-    when {{ delta_cdc._is_decimal(semantic) }} or startswith({{ text }}, '{')
+case
+    {%- if semantic %} when {{ semantic }}.type = 'io.debezium.data.Bits' then try_cast({{ delta_cdc._bits_as_number(text) }} as {{ type }})
+    {%- endif %}
+    when {{ delta_cdc._is_decimal(semantic) ~ ' or ' if semantic }}startswith({{ text }}, '{')
       then try_cast({{ delta_cdc._whole(delta_cdc._precise(text, semantic, 0), type) }} as {{ type }})
     else {{ delta_cdc._plain_value(text, type) }} end
 {%- endmacro %}
 
 {% macro _debezium_bytes(text, semantic) -%}
-if({{ semantic }}.type <=> 'io.debezium.data.Bits', unhex({{ delta_cdc._bits(text) }}),
-    try_to_binary(translate({{ text }}, '-_', '+/'), 'base64'))
+{%- set binary = "try_to_binary(translate(" ~ text ~ ", '-_', '+/'), 'base64')" -%}
+{{ "if({0}.type <=> 'io.debezium.data.Bits', unhex({1}),\n    {2})".format(semantic, delta_cdc._bits(text), binary) if semantic
+    else binary }}
 {%- endmacro %}
 
 {#- A day. A year is none. -#}
 {% macro _debezium_date(text, settings, semantic) -%}
-if({{ semantic }}.type <=> 'io.debezium.time.Year', null, coalesce(
+{%- set counted = 'date_from_unix_date(try_cast(' ~ text ~ ' as int))' -%}
+{{ 'if(' ~ semantic ~ ".type <=> 'io.debezium.time.Year', null, " if semantic }}coalesce(
+    {%- if semantic %}
     if({{ semantic }}.type like '%Timestamp',
       cast({{ delta_cdc._in_utc(delta_cdc._counted(text, settings, semantic)) }} as date),
-      date_from_unix_date(try_cast({{ text }} as int))),
+      {{ counted }}),
+    {%- else %}
+    {{ counted }},
+    {%- endif %}
     try_cast(rtrim('Z', {{ text }}) as date),
-    cast({{ delta_cdc._in_utc(delta_cdc._of_parts(text, zoned=false)) }} as date)))
+    cast({{ delta_cdc._in_utc(delta_cdc._of_parts(text, zoned=false)) }} as date)){{ ')' if semantic }}
 {%- endmacro %}
 
 {#- A timestamp, or timestamp_ntz: counted, as days too, written, or told in parts. -#}
 {% macro _debezium_moment(text, type, settings, semantic) -%}
+{%- set counted = delta_cdc._counted(text, settings, semantic) -%}
+{%- if semantic -%}
 {%- set counted -%}
 if({{ semantic }}.type in ('io.debezium.time.Date', 'org.apache.kafka.connect.data.Date'),
-    timestamp_micros(try_multiply(try_cast({{ text }} as int), 86400000000L)), {{ delta_cdc._counted(text, settings, semantic) }})
+    timestamp_micros(try_multiply(try_cast({{ text }} as int), 86400000000L)), {{ counted }})
 {%- endset -%}
+{%- endif -%}
 {#- io.debezium.time.IsoDate ends in Z and has no time, which Spark does not read -#}
 {%- set written = "regexp_replace(" ~ text ~ ", '^([^T ]+)Z$', '$1T00:00:00Z')" -%}
 {%- set parts = delta_cdc._of_parts(text, zoned=type == 'timestamp') -%}
@@ -571,10 +669,11 @@ coalesce({{ delta_cdc._in_utc(counted) if type == 'timestamp_ntz' else counted }
 {#- A number that counts from 1970 as a timestamp: in the unit that the schema tells, else in the settings'. Of 24 digits: their
     product with a million, divided, still fits a decimal. -#}
 {% macro _counted(text, settings, semantic) -%}
-timestamp_micros(try_cast(floor(try_cast({{ text }} as decimal(24, 0)) * 1000000 / coalesce(
+{%- set unit = {'seconds': 1, 'millis': 1000, 'micros': 1000000, 'nanos': 1000000000}[settings.time_unit] -%}
+timestamp_micros(try_cast(floor(try_cast({{ text }} as decimal(24, 0)) * 1000000 / {% if semantic %}coalesce(
     case {{ semantic }}.type when 'io.debezium.time.Timestamp' then 1000 when 'org.apache.kafka.connect.data.Timestamp' then 1000
       when 'io.debezium.time.MicroTimestamp' then 1000000 when 'io.debezium.time.NanoTimestamp' then 1000000000 end,
-    {{ {'seconds': 1, 'millis': 1000, 'micros': 1000000, 'nanos': 1000000000}[settings.time_unit] }})) as bigint))
+    {{ unit }}){% else %}{{ unit }}{% endif %}) as bigint))
 {%- endmacro %}
 
 {#- A moment of `time.precision.mode` structured, an object of its parts, as a timestamp; null for what is none. zoned: false
@@ -624,7 +723,7 @@ cast(case when length(bytes) <= 32 then try_add(
 {%- set has_scale, number = "startswith(" ~ text ~ ", '{')", "try_parse_json(" ~ text ~ ")" -%}
 struct({{ unscaled("if(" ~ has_scale ~ ", try_variant_get(" ~ number ~ ", '$.value', 'string'), " ~ text ~ ")") }} as digits,
     if({{ has_scale }}, cast(try_variant_get({{ number }}, '$.scale', 'decimal(4, 0)') as int),
-      coalesce({{ semantic }}.scale, {{ scale }})) as scale)
+      {{ 'coalesce(' ~ semantic ~ '.scale, ' ~ scale ~ ')' if semantic else scale }}) as scale)
 {%- endmacro %}
 
 {#- Such a decimal as text that Spark casts to a decimal: 2490E-2. -#}
@@ -682,11 +781,11 @@ transform(array(hex(try_to_binary({{ base64_text }}, 'base64'))), bytes -> if(by
 
 
 {#- schema.table (PostgreSQL, SQL Server, Oracle), db.table (MySQL), db.collection (MongoDB) or keyspace.table (Cassandra). -#}
-{% macro debezium_tables(lines) -%}
+{% macro debezium_tables(lines, settings) -%}
 select batch_id, change_set, row_number, message,
   nullif(concat_ws('.', {{ delta_cdc._debezium_source(['schema', 'schema_name', 'db', 'keyspace']) }},
     {{ delta_cdc._debezium_source(['table', 'table_name', 'collection']) }}), '') as source_table
-from ({{ delta_cdc._debezium_envelopes(lines) }})
+from ({{ delta_cdc._debezium_envelopes(lines, settings) }})
 {%- endmacro %}
 
 {#- The first of these fields of `source` that there is; Vitess writes an empty `db`. -#}

@@ -391,7 +391,7 @@ def test_an_envelope_of_debezium_may_be_the_columns_of_a_file(spark, tmp_path, k
     assert (staged._cdc_error, staged._cdc_op, staged._cdc_key_before.id) == (None, "U", 2)
     at = staged["at"].astimezone(dt.timezone.utc)
     assert {**{name: staged[name] for name in columns}, "at": at, "raw": bytes(staged.raw)} == row
-    (named,) = spark.sql(MACROS["format_tables"]("kinds", "debezium")).collect()
+    (named,) = spark.sql(MACROS["format_tables"]("kinds", given)).collect()
     assert named.source_table == "public.t"
 
 

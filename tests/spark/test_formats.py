@@ -10,6 +10,7 @@ import base64
 import datetime as dt
 import json
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,10 +18,12 @@ from typing import Any
 import pytest
 from tests.unit.macros import load
 
+from dbt.adapters.sparkdelta import queries
 from delta_cdc.formats import FORMATS
 
 FEEDS = Path(__file__).parents[1] / "cases" / "feeds"
-MACROS = load(adapter=SimpleNamespace(misfits=lambda text, value, type_: f"{text} is not null and {value} is null"))
+ADAPTER = SimpleNamespace(misfits=lambda text, value, type_: f"{text} is not null and {value} is null")
+MACROS = load(adapter=ADAPTER)
 
 
 def settings(format_: str, columns: dict[str, str], **given: Any) -> dict[str, Any]:
@@ -47,7 +50,7 @@ def lines(spark, format_: str, messages: list[Any], table: dict[str, Any] | None
 
 
 def changes(spark, format_: str, messages: list[Any], columns: dict[str, str], **given: Any) -> list[dict[str, Any]]:
-    """<format>_changes of the messages, in their order."""
+    """<format>_changes of the messages, in their order; as in a load of many, without a look at what kinds there are."""
     sql = MACROS["format_changes"](lines(spark, format_, messages), settings(format_, columns, **given))
     return [row.asDict(recursive=True) for row in spark.sql(f"select * from ({sql}) order by row_number").collect()]
 
@@ -55,14 +58,21 @@ def changes(spark, format_: str, messages: list[Any], columns: dict[str, str], *
 def staged(spark, format_: str, messages: list[Any], columns: dict[str, str], **given: Any) -> list[dict[str, Any]]:
     """What staging would have, in the order of arrival."""
     table = settings(format_, columns, **given)
-    sql = MACROS["_staging_sql"](table, lines(spark, format_, messages, table))
+    given_lines = lines(spark, format_, messages, table)
+    sql = MACROS["_staging_sql"](table | {"kinds": kinds(spark, table, given_lines)}, given_lines)
     rows = [row.asDict(recursive=True) for row in spark.sql(f"select * from ({sql}) order by _cdc_row").collect()]
     assert len({row["_cdc_row"] for row in rows}) == len(rows)
     return rows
 
 
+def kinds(spark, table: dict[str, Any], of_lines: str) -> list[str] | None:
+    ADAPTER.query_rows = partial(queries.query_rows, spark)
+    return MACROS["kinds_of_lines"](table, of_lines)
+
+
 def tables(spark, format_: str, messages: list[Any]) -> list[str | None]:
-    sql = MACROS["format_tables"](lines(spark, format_, messages), format_)
+    given_lines, feed = lines(spark, format_, messages), {"format": format_}
+    sql = MACROS["format_tables"](given_lines, feed | {"kinds": kinds(spark, feed, given_lines)})
     rows = spark.sql(f"select row_number, source_table from ({sql}) order by 1").collect()
     assert len({row.row_number for row in rows}) == len(rows)
     return [row.source_table for row in rows]

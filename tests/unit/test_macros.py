@@ -365,9 +365,37 @@ def test_an_unknown_format_is_an_error_that_says_what_a_format_is() -> None:
         MACROS["format_changes"]("lines", {"format": "morse"})
 
 
+@pytest.mark.parametrize(
+    ("exists", "before", "new", "kinds"),
+    [
+        (False, None, ["rows"], ["rows"]), (True, ["rows", "texts"], ["rows", "cells"], ["rows", "texts", "cells"]),
+        (True, None, ["rows"], None), (True, [], None, None),
+    ],
+)  # fmt: skip
+def test_raw_knows_the_kinds_of_all_messages_that_it_ever_took_or_of_none(
+    exists: bool, before: list | None, new: list | None, kinds: list | None
+) -> None:
+    state = SimpleNamespace(exists=exists, notes={} if before is None else {"kinds": before})
+    assert MACROS["_kinds_in_raw"](state, new) == kinds
+
+
+def test_what_no_message_of_a_load_is_stays_out_of_the_sql() -> None:
+    adapter = SimpleNamespace(query_rows=lambda sql: [{"records": True, "cells": False, "rows": None}])
+    macros = load(adapter=adapter)
+    settings = {**SETTINGS, "format": "debezium", "decimal_handling": "precise", "time_unit": "micros", "unavailable_value": "?"}
+    kinds = macros["kinds_of_lines"](settings, "lines")
+    assert kinds == ["records"]
+    assert macros["kinds_of_lines"](SETTINGS, "lines") is None
+    all_of_them, some = (macros["format_changes"]("lines", {**settings, "kinds": each}) for each in (None, kinds))
+    for told in ("deletion_ts", "iodebeziumop", "$numberDecimal", "schema.fields", "__source_"):
+        assert told in all_of_them
+        assert told not in some
+    assert "is_record" in some
+
+
 def test_a_feed_of_flat_rows_cannot_mix_tables() -> None:
     with pytest.raises(CompilerError, match=r"\{table\}"):
-        MACROS["format_tables"]("lines", "rows")
+        MACROS["format_tables"]("lines", {"format": "rows"})
 
 
 def test_P1_which_nulls_of_an_update_mean_absent() -> None:
@@ -424,7 +452,7 @@ def test_O4_a_load_is_compared_with_itself_and_the_past_only_where_it_may_repeat
     [
         ({"keyless": "append"}, "try_cast(get(map_values(map_filter(_cdc_undeclared, "), ({"insert_only": True}, "try_cast(get("),
         ({}, None), ({"keyless": "append", "mask": {"a": "a + 1"}}, None), ({"keyless": "append", "joined_after": {}}, None),
-        ({"keyless": "append", "format": "debezium", "decimal_handling": "precise"}, "case when cast(null as struct<"),
+        ({"keyless": "append", "format": "debezium", "decimal_handling": "precise"}, "case\n    when startswith("),
     ],
 )  # fmt: skip
 def test_E1_N2_O4_an_added_row_is_known_again_by_what_it_told_of_a_column(settings: dict, told: str | None) -> None:
@@ -439,8 +467,9 @@ def test_E1_N2_O4_an_added_row_is_known_again_by_what_it_told_of_a_column(settin
     ("format_", "type_", "alone"),
     [
         ("aliyun", "date", "timestamp_micros("), ("goldengate", "timestamp", "regexp_replace("), ("rows", "binary", "'hex'"),
-        ("debezium", "array<timestamp>", "texts, text -> coalesce(if("), ("debezium", "array<date>", "date_from_unix_date("),
-        ("maxwell", "binary", "'base64'"), ("sqlserver_ct", "binary", None), ("of_our_own", "binary", None),
+        ("debezium", "array<timestamp>", "texts, text -> coalesce(timestamp_micros("),
+        ("debezium", "array<date>", "date_from_unix_date("), ("maxwell", "binary", "'base64'"),
+        ("sqlserver_ct", "binary", None), ("of_our_own", "binary", None),
     ],
 )  # fmt: skip
 def test_N2_O4_an_added_row_is_known_again_as_its_format_reads_a_text(format_: str, type_: str, alone: str | None) -> None:
@@ -1749,7 +1778,10 @@ def test_E4_a_text_that_is_listed_as_another_type_is_looked_at_as_that() -> None
     settings = {**SETTINGS, "sequence_by": ["seq"], "column_types": {"id": "int", "seq": "bigint", "a": "string"}}
     settings["given_types"] = {"a": "int"}
     sql = " ".join(MACROS["_staging_ctes"](settings, "lines_view").split())
-    assert "when _cdc_after['a'] is not null and (`a` is null or not try_cast(`a` as int) <=> try_cast(_cdc_after['a'] as int))" in sql
+    assert (
+        "when _cdc_after['a'] is not null and (`a` is null or not try_cast(`a` as int) <=> try_cast(_cdc_after['a'] as int))"
+        in sql
+    )
     assert "_cdc_after['a'] is not null" not in MACROS["_staging_ctes"]({**settings, "given_types": {}}, "lines_view")
 
 
