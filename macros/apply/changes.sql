@@ -169,7 +169,8 @@ select * except (after, before, batch_id, change_set, row_number, message, parse
 {%- endmacro %}
 
 
-{#- Of `fitted`: what is known of a value by its text and its type. -#}
+{#- Of `fitted`: what is known of a value by its text and its type. A value with its relation's name before it is not taken for a
+    lambda's parameter of the column's name, nor `typed` and a field of it for a column of this relation. -#}
 {% macro _fitted_rows(settings, named, of_deletes) -%}
 {%- set types, names = settings.column_types, named | map(attribute='name') | list -%}
 {%- set unnamed = [] -%}
@@ -186,7 +187,8 @@ select * except (_cdc_after, _cdc_before),
     case
   {%- for column, type in delta_cdc._named_first((of_deletes + names) | unique | list, types).items()
         if type | lower | trim != 'string' or delta_cdc._given_type(column, settings) %}
-      when {{ delta_cdc._misfits('_cdc_after', column, settings, delta_cdc.quoted(column)) }} then {{ delta_cdc.literal(column) }}
+      {%- set value = 'typed.' ~ delta_cdc.quoted(column) %}
+      when {{ delta_cdc._misfits('_cdc_after', column, settings, value) }} then {{ delta_cdc.literal(column) }}
       {%- for told in named if told.name == column %}
       when {{ delta_cdc._misfits('_cdc_before', column, settings, '_cdc_before_' ~ told.place) }}
         {{- '' if told.is_key else ' and ' ~ unnamed | join(' and ') }} then {{ delta_cdc.literal(column) }}

@@ -19,6 +19,7 @@ import pytest
 from tests.unit.macros import load
 
 from dbt.adapters.sparkdelta import queries
+from dbt.adapters.sparkdelta.columns import misfits, type_of
 from delta_cdc.formats import FORMATS
 
 FEEDS = Path(__file__).parents[1] / "cases" / "feeds"
@@ -114,6 +115,18 @@ BAD = [
     '{"__$operation": []}',
     '{"changeType": "I", "columnNames": ["a"], "columnValues": []}',
 ]
+
+
+def test_E6_Q1_a_part_that_does_not_fit_is_told_whatever_its_column_is_named(spark, monkeypatch):
+    """Named as a parameter of the lambda that looks at the parts, and as the relation that has the value."""
+    monkeypatch.setattr(ADAPTER, "misfits", lambda text, value, type_: misfits(text, value, type_of(type_)))
+    part = "struct<x:int,y:struct<x:int>>"
+    rows = [{"id": 1, "x": 7}]
+    for column in ("t0", "T1", "typed"):
+        rows += [{"id": 1, column: told} for told in ({"x": 1}, {"x": "no"}, {"y": {"x": 1}}, {"y": {"x": "no"}})]
+    types = {"id": "int", "x": "int", "t0": part, "T1": part, "typed": part}
+    found = [row["_cdc_error"] for row in staged(spark, "rows", rows, types, sequence_by=["id"])]
+    assert found == [None] + [error for name in types if name not in ("id", "x") for error in (None, f"cast:{name}") * 2]
 
 
 @pytest.mark.parametrize("format_", [name for name in FORMATS if name != "rows"])

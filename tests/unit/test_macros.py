@@ -1382,6 +1382,14 @@ def test_E6_fields_inside_structs_keep_their_spelling(format_: str, type_: str) 
     assert f"from_json(text, '{type_}')" in MACROS["format_value"]("text", type_, settings, "a")
 
 
+def test_E6_no_value_is_hidden_where_its_parts_are_looked_at() -> None:
+    """The parameter of a lambda hides the column of its name, and a relation's name a struct of that name."""
+    types = {**SETTINGS["column_types"], "t0": "struct<x:int>", "typed": "struct<x:int>"}
+    macros = load(adapter=SimpleNamespace(misfits=lambda _text, value, _type: f"t0 -> {value}.x"))
+    sql = macros["_staging_ctes"]({**SETTINGS, "column_types": types}, "lines_view")
+    assert ("when t0 -> typed.`t0`.x then" in sql, "when t0 -> typed.`typed`.x then" in sql) == (True, True)
+
+
 def test_E6_fields_that_are_listed_in_another_case_are_read_so() -> None:
     macros = load(adapter=SimpleNamespace(misfits=lambda _text, value, type_: f"{value} by {type_}"))
     settings = {**SETTINGS, "column_types": {"a": "struct<b:int>"}, "read_types": {"a": "struct<B:int>"}}
@@ -1779,8 +1787,8 @@ def test_E4_a_text_that_is_listed_as_another_type_is_looked_at_as_that() -> None
     settings["given_types"] = {"a": "int"}
     sql = " ".join(MACROS["_staging_ctes"](settings, "lines_view").split())
     assert (
-        "when _cdc_after['a'] is not null and (`a` is null or not try_cast(`a` as int) <=> try_cast(_cdc_after['a'] as int))"
-        in sql
+        "when _cdc_after['a'] is not null and (typed.`a` is null or not try_cast(typed.`a` as int) <=> "
+        "try_cast(_cdc_after['a'] as int))" in sql
     )
     assert "_cdc_after['a'] is not null" not in MACROS["_staging_ctes"]({**settings, "given_types": {}}, "lines_view")
 
