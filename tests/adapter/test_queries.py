@@ -37,3 +37,13 @@ def test_a_query_planned_step_by_step_gives_the_same_rows_and_leaves_no_view(spa
     with pytest.raises(AnalysisException, match="no_such"):
         queries.planned(session, "with nums as (select 1 as id), wrong as (select no_such from nums) select * from wrong")
     assert not session.catalog.tableExists("nums")
+
+
+def test_a_query_planned_step_by_step_is_read_with_the_settings_of_its_session(spark: SparkSession) -> None:
+    """The parser makes moments of literals, by the time zone, and the type of `timestamp`."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    sql = """with told as (select timestamp_ltz'2026-01-01 00:00:00' as at, cast('2026-01-01' as timestamp) as day)
+      select unix_seconds(at) as at, typeof(day) as day from told"""
+    assert queries.planned(session, sql).collect() == session.sql(sql).collect() == [(1767193200, "timestamp_ntz")]

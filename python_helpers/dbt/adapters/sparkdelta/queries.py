@@ -12,7 +12,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.sparkdelta import delta_log
 from dbt.adapters.sparkdelta.columns import quoted
-from dbt.adapters.sparkdelta.java import java_class, short_message
+from dbt.adapters.sparkdelta.java import java_class, make_active, short_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,6 +46,7 @@ def planned(session: SparkSession, sql: str) -> DataFrame:
     from pyspark.sql import DataFrame
 
     spark, dataset = session._jsparkSession, java_class(session, "org.apache.spark.sql.classic.Dataset")
+    make_active(session)  # whose settings the parser reads
     plan = spark.sessionState().sqlParser().parsePlan(sql)
     if plan.nodeName() != "UnresolvedWith":
         return session.sql(sql)
