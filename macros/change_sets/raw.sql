@@ -31,10 +31,16 @@
 {% endmacro %}
 
 
-{#- The kinds of all messages that raw holds, for the tables that are staged from it; none: not known. new: of this load. -#}
+{#- Which kinds of messages there may be in raw, for the tables that are staged from it, {name: true or false}; none: not known. A
+    kind that nobody asked for when the first messages came, for it is newer or of another format, may be among them.
+    new: those of this load. -#}
 {% macro _kinds_in_raw(state, new) %}
-  {%- set before = state.notes.get('kinds') if state.exists else [] -%}
-  {{ return((before + new) | unique | list if before is not none and new is not none else none) }}
+  {%- if new is none %}{{ return(none) }}{% endif -%}
+  {%- set before, out = state.notes.get('kinds', {}), {} -%}
+  {%- for name, is_met in new.items() -%}
+    {%- do out.update({name: is_met or before.get(name, state.exists)}) -%}
+  {%- endfor -%}
+  {{ return(out) }}
 {% endmacro %}
 
 

@@ -57,21 +57,21 @@
   {{ return(macro() if macro else otherwise) }}
 {% endmacro %}
 
-{#- Which kinds of messages lines hold (`<format>_kinds`), a list of names; none where the format tells none apart. -#}
+{#- Which kinds of messages lines hold (`<format>_kinds`), {name: true or false}; none where the format tells none apart. -#}
 {% macro kinds_of_lines(settings, lines) %}
-  {%- set macro, asked, out = delta_cdc._macro_named(settings.format ~ '_kinds'), [], [] -%}
+  {%- set macro, asked, out = delta_cdc._macro_named(settings.format ~ '_kinds'), [], {} -%}
   {%- if macro is none -%}{{ return(none) }}{%- endif -%}
   {%- for name, sql in macro().items() -%}
     {%- do asked.append('bool_or(' ~ sql ~ ') as ' ~ name) -%}
   {%- endfor -%}
-  {%- for name, is_met in adapter.query_rows('select ' ~ asked | join(', ') ~ ' from ' ~ lines)[0].items() if is_met -%}
-    {%- do out.append(name) -%}
+  {%- for name, is_met in adapter.query_rows('select ' ~ asked | join(', ') ~ ' from ' ~ lines)[0].items() -%}
+    {%- do out.update({name: is_met or false}) -%}  {#- null: there are no lines #}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}
 
-{#- Whether there may be messages of a kind among those that are read; where nobody looked (`settings.kinds`), there may. -#}
-{% macro may_hold(settings, kind) %}{{ return(settings.get('kinds') is none or kind in settings.kinds) }}{% endmacro %}
+{#- Whether there may be messages of a kind among those that are read; where nobody looked for it (`settings.kinds`), there may. -#}
+{% macro may_hold(settings, kind) %}{{ return((settings.get('kinds') or {}).get(kind) is not sameas false) }}{% endmacro %}
 
 {#- `<format>_tables` of the settings' format, which has to name tables. -#}
 {% macro format_tables(lines, settings) %}

@@ -66,7 +66,7 @@ def staged(spark, format_: str, messages: list[Any], columns: dict[str, str], **
     return rows
 
 
-def kinds(spark, table: dict[str, Any], of_lines: str) -> list[str] | None:
+def kinds(spark, table: dict[str, Any], of_lines: str) -> dict[str, bool] | None:
     ADAPTER.query_rows = partial(queries.query_rows, spark)
     return MACROS["kinds_of_lines"](table, of_lines)
 

@@ -368,23 +368,34 @@ def test_an_unknown_format_is_an_error_that_says_what_a_format_is() -> None:
 @pytest.mark.parametrize(
     ("exists", "before", "new", "kinds"),
     [
-        (False, None, ["rows"], ["rows"]), (True, ["rows", "texts"], ["rows", "cells"], ["rows", "texts", "cells"]),
-        (True, None, ["rows"], None), (True, [], None, None),
+        (False, None, {"rows": True, "texts": False}, {"rows": True, "texts": False}),
+        (True, {"rows": True, "texts": False}, {"rows": False, "texts": False}, {"rows": True, "texts": False}),
+        (True, {"rows": False}, {"rows": True}, {"rows": True}),
+        # what nobody looked for there may be
+        (True, {"rows": False, "gone": True}, {"rows": False, "newer": False}, {"rows": False, "newer": True}),
+        (True, None, {"rows": False}, {"rows": True}), (True, {}, None, None),
     ],
 )  # fmt: skip
 def test_raw_knows_the_kinds_of_all_messages_that_it_ever_took_or_of_none(
-    exists: bool, before: list | None, new: list | None, kinds: list | None
+    exists: bool, before: dict | None, new: dict | None, kinds: dict | None
 ) -> None:
     state = SimpleNamespace(exists=exists, notes={} if before is None else {"kinds": before})
     assert MACROS["_kinds_in_raw"](state, new) == kinds
 
 
+def test_a_kind_that_nobody_looked_for_may_be_among_the_messages() -> None:
+    may_hold = MACROS["may_hold"]
+    noted = {"kinds": {"rows": True, "texts": False}}
+    assert [may_hold(noted, kind) for kind in ("rows", "texts", "newer")] == [True, False, True]
+    assert may_hold({"kinds": None}, "rows") is may_hold({}, "rows") is True
+
+
 def test_what_no_message_of_a_load_is_stays_out_of_the_sql() -> None:
-    adapter = SimpleNamespace(query_rows=lambda sql: [{"records": True, "cells": False, "rows": None}])
-    macros = load(adapter=adapter)
+    found = dict.fromkeys(MACROS["debezium_kinds"](), False)
+    macros = load(adapter=SimpleNamespace(query_rows=lambda sql: [found | {"records": True, "rows": None}]))
     settings = {**SETTINGS, "format": "debezium", "decimal_handling": "precise", "time_unit": "micros", "unavailable_value": "?"}
     kinds = macros["kinds_of_lines"](settings, "lines")
-    assert kinds == ["records"]
+    assert kinds == found | {"records": True}
     assert macros["kinds_of_lines"](SETTINGS, "lines") is None
     all_of_them, some = (macros["format_changes"]("lines", {**settings, "kinds": each}) for each in (None, kinds))
     for told in ("deletion_ts", "iodebeziumop", "$numberDecimal", "schema.fields", "__source_"):
