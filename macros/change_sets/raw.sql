@@ -38,7 +38,7 @@
   {%- if new is none %}{{ return(none) }}{% endif -%}
   {%- set before, out = state.notes.get('kinds', {}), {} -%}
   {%- for name, is_met in new.items() -%}
-    {%- do out.update({name: is_met or before.get(name, state.exists)}) -%}
+    {%- do out.update({name: is_met or before.get(name, state.committed > 0)}) -%}
   {%- endfor -%}
   {{ return(out) }}
 {% endmacro %}

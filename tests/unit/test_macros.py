@@ -366,20 +366,21 @@ def test_an_unknown_format_is_an_error_that_says_what_a_format_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exists", "before", "new", "kinds"),
+    ("committed", "before", "new", "kinds"),
     [
-        (False, None, {"rows": True, "texts": False}, {"rows": True, "texts": False}),
-        (True, {"rows": True, "texts": False}, {"rows": False, "texts": False}, {"rows": True, "texts": False}),
-        (True, {"rows": False}, {"rows": True}, {"rows": True}),
+        (-1, None, {"rows": True, "texts": False}, {"rows": True, "texts": False}),
+        (0, None, {"rows": False}, {"rows": False}),  # a run that found nothing made it
+        (3, {"rows": True, "texts": False}, {"rows": False, "texts": False}, {"rows": True, "texts": False}),
+        (3, {"rows": False}, {"rows": True}, {"rows": True}),
         # what nobody looked for there may be
-        (True, {"rows": False, "gone": True}, {"rows": False, "newer": False}, {"rows": False, "newer": True}),
-        (True, None, {"rows": False}, {"rows": True}), (True, {}, None, None),
+        (3, {"rows": False, "gone": True}, {"rows": False, "newer": False}, {"rows": False, "newer": True}),
+        (3, None, {"rows": False}, {"rows": True}), (3, {}, None, None),
     ],
 )  # fmt: skip
 def test_raw_knows_the_kinds_of_all_messages_that_it_ever_took_or_of_none(
-    exists: bool, before: dict | None, new: dict | None, kinds: dict | None
+    committed: int, before: dict | None, new: dict | None, kinds: dict | None
 ) -> None:
-    state = SimpleNamespace(exists=exists, notes={} if before is None else {"kinds": before})
+    state = SimpleNamespace(committed=committed, notes={} if before is None else {"kinds": before})
     assert MACROS["_kinds_in_raw"](state, new) == kinds
 
 
