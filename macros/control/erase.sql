@@ -301,9 +301,10 @@ group by all
 {% endmacro %}
 
 
-{#- A message of an erased person that came again into raw goes before staging reads it. -#}
+{#- A message of an erased person that came again into raw goes before staging reads it. Raw may have others than the lines that
+    `settings.kinds` is of: those of change sets that were retracted. -#}
 {% macro _erase_again_from_raw(settings, raw, lines) %}
-  {%- do delta_cdc._delete_from_raw(raw, 'with ' ~ delta_cdc._typed_ctes(settings, lines)
+  {%- do delta_cdc._delete_from_raw(raw, 'with ' ~ delta_cdc._typed_ctes(dict(settings, kinds=none), lines)
         ~ "\nselect _cdc_batch_id, _cdc_row from changes where _cdc_error = 'erased'") -%}
 {% endmacro %}
 

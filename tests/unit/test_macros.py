@@ -2160,6 +2160,18 @@ def test_R2_what_only_reads_takes_nothing_out_of_raw(command: str, writes: int) 
     assert [sql.partition(" as t")[0] for sql in ran] == ["merge into s.raw_f"] * writes
 
 
+def test_R2_messages_of_raw_are_not_read_by_the_kinds_of_other_lines() -> None:
+    """Of a table that was private the lines are the files', which a retracted change set is not among."""
+    read: list[str] = []
+    adapter = SimpleNamespace(create_kept_view=lambda name, sql: read.append(sql))
+    macros = load(adapter=adapter, flags=SimpleNamespace(WHICH="run"), run_query=read.append)
+    settings = {**SETTINGS, "format": "debezium", "decimal_handling": "precise", "time_unit": "micros", "unavailable_value": "?"}
+    kinds = dict.fromkeys(macros["debezium_kinds"](), False)
+    macros["_erase_again_from_raw"]({**settings, "erased_in": "s.staging", "kinds": kinds}, "s.raw_f", "lines_view")
+    assert "is_record" in read[0]
+    assert "is_record" not in macros["_staging_ctes"]({**settings, "kinds": kinds}, "lines_view")
+
+
 def test_R2_keys_that_a_person_had_are_told_by_key_changes_only() -> None:
     assert "_cdc_key_before.`id`" in MACROS["_keys_of_row"](SETTINGS)
     sql = MACROS["_keys_of_row"]({**SETTINGS, "key_changes": False})
