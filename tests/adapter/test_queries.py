@@ -33,6 +33,10 @@ def test_a_query_planned_step_by_step_gives_the_same_rows_and_leaves_no_view(spa
       select nums.id, `the odd`.n from nums left join `the odd` on nums.id = `the odd`.n order by 1"""
     assert queries.planned(session, sql).collect() == session.sql(sql).collect()
     assert queries.planned(session, "select 1 as one").collect() == [(1,)]
+    nested = """with pairs as (
+        with one as (select id, id % 2 as odd from range(4)) select a.id from one as a join one as b on a.id = b.odd)
+      select a.id from pairs as a join pairs as b on a.id = b.id where a.id = 1"""
+    assert queries.planned(session, nested).localCheckpoint().count() == 4
     assert not session.catalog.tableExists("nums")
     with pytest.raises(AnalysisException, match="no_such"):
         queries.planned(session, "with nums as (select 1 as id), wrong as (select no_such from nums) select * from wrong")

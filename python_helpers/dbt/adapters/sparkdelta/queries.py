@@ -50,11 +50,13 @@ def planned(session: SparkSession, sql: str) -> DataFrame:
     plan = spark.sessionState().sqlParser().parsePlan(sql)
     if plan.nodeName() != "UnresolvedWith":
         return session.sql(sql)
-    expressions = plan.cteRelations()
+    expressions = [plan.cteRelations().apply(place) for place in range(plan.cteRelations().size())]
+    a_with = java_class(session, "org.apache.spark.sql.catalyst.trees.TreePattern").UNRESOLVED_WITH()
+    if any(expression._2().containsPattern(a_with) for expression in expressions):
+        return session.sql(sql)  # Spark does not optimize a view with one in it that is read twice
     names = []
     try:
-        for place in range(expressions.size()):
-            expression = expressions.apply(place)
+        for expression in expressions:
             dataset.ofRows(spark, expression._2().child()).createOrReplaceTempView(quoted(expression._1()))
             names.append(expression._1())
         return DataFrame(dataset.ofRows(spark, plan.child()), session)
