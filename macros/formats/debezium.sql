@@ -66,7 +66,7 @@ from (
   {{ return({
       'records': "contains(message, '\"topic') or contains(message, '\"key')",
       'texts': "contains(message, r'\"{\\\"')",
-      'payloads': "contains(message, '\"payload')",
+      'payloads': "contains(message, 'payload')",
       'schemas': "contains(message, '\"fields')",
       'rows': "contains(message, '\"__op') or contains(message, '\"__deleted')",
       'cloud_events': "contains(message, '\"iodebeziumop')",
