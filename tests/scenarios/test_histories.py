@@ -3,7 +3,7 @@
 Some are a table's of their own, whose columns come, change and go, which may share its change sets with others, and which has
 settings. A table costs seconds, a row nothing: so two more tables hold many histories each, side by side.
 
-DELTA_CDC_HISTORIES=300 (default 5) says how many have their own table, DELTA_CDC_RUNS=10 (default 3) in how many runs all change
+DELTA_CDC_HISTORIES=300 (default 4) says how many have their own table, DELTA_CDC_RUNS=10 (default 3) in how many runs all change
 sets arrive, DELTA_CDC_SEED=7 draws others. A history that fails is made smaller for as long as it still fails; what is left is
 printed as a rows-file, which `make scenarios CASES=file` takes (not where its rows are messages).
 """
@@ -28,7 +28,7 @@ from tests.scenarios.project import UserProject
 from tests.scenarios.rows_cases import FEED, MIXED, RowsCase, difference, run_cases
 from tests.scenarios.values import exact_json
 
-COUNT = int(os.environ.get("DELTA_CDC_HISTORIES", "5"))
+COUNT = int(os.environ.get("DELTA_CDC_HISTORIES", "4"))
 RUNS = int(os.environ.get("DELTA_CDC_RUNS", "3"))
 TOGETHER = 20  # histories in a table that holds many
 APART = 1000  # between the keys of two such
