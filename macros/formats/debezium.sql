@@ -8,14 +8,13 @@
 -#}
 {% macro debezium_changes(lines, settings) -%}
 {%- set is_there = 'not coalesce(value in (' ~ delta_cdc._debezium_placeholders(settings.unavailable_value) ~ '), false)' -%}
-{%- set before = 'row_before' -%}
-{%- if delta_cdc._may_have_keys(settings) -%}
 {%- set before -%}
+{%- if not delta_cdc._may_have_keys(settings) -%}row_before{%- else -%}
 case op_code when 'c' then coalesce({{ delta_cdc._texts('old_key') }}, row_before)
     when 'd' then coalesce({{ delta_cdc._with_key('row_before', settings) }}, {{ delta_cdc._texts('record_key') }})
     else row_before end
-{%- endset -%}
 {%- endif -%}
+{%- endset -%}
 select
   batch_id, change_set, row_number, message,
   event is not null as parsed,
@@ -72,7 +71,8 @@ from (
       'cloud_events': "contains(message, '\"iodebeziumop')",
       'documents': "contains(message, 'collection')",
       'cells': "contains(message, '\"set\"') or contains(message, r'\"set\\\"')",
-      'others': "message rlike 'cassandra|TiCDC|spanner|scylla|yugabytedb|cluster'",
+      'others': "contains(message, 'cassandra') or contains(message, 'TiCDC') or contains(message, 'spanner')"
+          ~ " or contains(message, 'scylla') or contains(message, 'yugabytedb') or contains(message, 'cluster')",
     }) }}
 {% endmacro %}
 
@@ -171,9 +171,8 @@ struct<
           connector string, cluster string, commit_ts string, value_capture_type string, collection string, ord bigint>>
 {%- endset -%}
 {%- set told -%}
-select batch_id, change_set, row_number, message, old_key, record_key, semantic_types,
-        try_cast(envelope as {{ type }}) as event
-      from ({{ delta_cdc._debezium_envelopes(lines, settings, delta_cdc._known_columns(settings)) }})
+select batch_id, change_set, row_number, message, old_key, record_key, semantic_types, try_cast(envelope as {{ type }}) as event
+    from ({{ delta_cdc._debezium_envelopes(lines, settings, delta_cdc._known_columns(settings)) }})
 {%- endset -%}
 {%- set record_key = 'record_key' -%}
 {%- if settings['keys'] == ['_id'] -%}
@@ -303,26 +302,27 @@ transform_values(map_filter({{ delta_cdc._fields('try_parse_json(' ~ delta_cdc._
         | lower | trim).startswith('decimal') -%}
   {%- do decimals.extend([column | lower, (settings.get('renamed_columns') or {}).get(column, column) | lower]) -%}
 {%- endfor -%}
-{%- set typed = delta_cdc._may_tell_types(settings) -%}
-{%- if not typed and not decimals -%}{{ return('cast(null as map<string, struct<type: string, scale: int>>)') }}{%- endif -%}
-{%- set is_decimal = delta_cdc._is_decimal_type("rtrim('[]', semantic_types[name].type)") -%}
-{%- if not typed -%}
-  {%- set is_decimal = 'lower(name) in (' ~ delta_cdc._literals(decimals | unique | list) ~ ')' -%}
-{%- elif decimals -%}
-  {%- set is_decimal = 'lower(name) in (' ~ delta_cdc._literals(decimals | unique | list) ~ ') or ' ~ is_decimal -%}
+{%- set is_decimal = [] -%}
+{%- if decimals -%}{%- do is_decimal.append('lower(name) in (' ~ delta_cdc._literals(decimals | unique | list) ~ ')') -%}{%- endif -%}
+{%- if delta_cdc._may_tell_types(settings) -%}
+  {%- do is_decimal.append(delta_cdc._is_decimal_type("rtrim('[]', semantic_types[name].type)")) -%}
 {%- endif -%}
+{%- if not is_decimal -%}{{ return(delta_cdc._no_types()) }}{%- endif -%}
 {%- set images = [] -%}
 {%- for image in ('after', 'before') + (('old_key', 'record_key') if delta_cdc._may_have_keys(settings) else ()) -%}
   {%- do images.append(delta_cdc._fields(image)) -%}
 {%- endfor -%}
 transform(array({{ 'if(semantic_types is null, null, ' if not decimals }}map_filter(coalesce({{ images | join(', ') }}),
     (name, value) ->
-      ({{ is_decimal }}) and schema_of_variant(value) rlike '^(ARRAY<)?(BIGINT|DECIMAL|DOUBLE)'){{ ')' if not decimals }}),
+      ({{ is_decimal | join(' or ') }}) and schema_of_variant(value) rlike '^(ARRAY<)?(BIGINT|DECIMAL|DOUBLE)'){{ ')' if not decimals }}),
     numbers -> if(not coalesce(size(numbers) > 0, false), semantic_types, map_concat(
       coalesce(map_filter(semantic_types, (name, type) -> not map_contains_key(numbers, name)), map()),
       transform_values(numbers, (name, value) -> struct(cast(null as string) as type, cast(null as int) as scale)))))[0]
 {%- endmacro %}
 
+
+{#- What a message without a schema tells of its columns' types. -#}
+{% macro _no_types() %}{{ return('cast(null as map<string, struct<type: string, scale: int>>)') }}{% endmacro %}
 
 {#- Whether messages may tell their columns' types. -#}
 {% macro _may_tell_types(settings) %}
@@ -347,7 +347,7 @@ transform(array({{ 'if(semantic_types is null, null, ' if not decimals }}map_fil
     select * from (
       select batch_id, change_set, row_number, message, message_is_json, record_key, old_key, envelope,
         {{ delta_cdc._map_of('columns.field', delta_cdc._types_of_schema('columns')) if delta_cdc.may_hold(settings, 'schemas')
-            else 'cast(null as map<string, struct<type: string, scale: int>>)' }} as semantic_types
+            else delta_cdc._no_types() }} as semantic_types
       from (
         {{ delta_cdc._lines_with('(' ~ delta_cdc._debezium_payloads(lines, settings) ~ ')', 'envelope', envelope) }}
       )
@@ -630,23 +630,23 @@ case
 
 {% macro _debezium_bytes(text, semantic) -%}
 {%- set binary = "try_to_binary(translate(" ~ text ~ ", '-_', '+/'), 'base64')" -%}
-{{ "if({0}.type <=> 'io.debezium.data.Bits', unhex({1}),\n    {2})".format(semantic, delta_cdc._bits(text), binary) if semantic
-    else binary }}
+{%- if not semantic -%}{{ return(binary) }}{%- endif -%}
+if({{ semantic }}.type <=> 'io.debezium.data.Bits', unhex({{ delta_cdc._bits(text) }}),
+    {{ binary }})
 {%- endmacro %}
 
 {#- A day. A year is none. -#}
 {% macro _debezium_date(text, settings, semantic) -%}
 {%- set counted = 'date_from_unix_date(try_cast(' ~ text ~ ' as int))' -%}
-{{ 'if(' ~ semantic ~ ".type <=> 'io.debezium.time.Year', null, " if semantic }}coalesce(
-    {%- if semantic %}
+{%- set written = "try_cast(rtrim('Z', " ~ text ~ ") as date)" -%}
+{%- set parts = 'cast(' ~ delta_cdc._in_utc(delta_cdc._of_parts(text, zoned=false)) ~ ' as date)' -%}
+{%- if not semantic -%}{{ return('coalesce(' ~ [counted, written, parts] | join(', ') ~ ')') }}{%- endif -%}
+if({{ semantic }}.type <=> 'io.debezium.time.Year', null, coalesce(
     if({{ semantic }}.type like '%Timestamp',
       cast({{ delta_cdc._in_utc(delta_cdc._counted(text, settings, semantic)) }} as date),
       {{ counted }}),
-    {%- else %}
-    {{ counted }},
-    {%- endif %}
-    try_cast(rtrim('Z', {{ text }}) as date),
-    cast({{ delta_cdc._in_utc(delta_cdc._of_parts(text, zoned=false)) }} as date)){{ ')' if semantic }}
+    {{ written }},
+    {{ parts }}))
 {%- endmacro %}
 
 {#- A timestamp, or timestamp_ntz: counted, as days too, written, or told in parts. -#}
