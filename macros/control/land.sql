@@ -19,7 +19,7 @@
     {%- if settings.kafka or settings.jdbc -%}
       {%- set each = '{table}' in settings.location -%}
       {%- set name = settings.source_table -%}
-      {%- set landing = {'feed': settings.feed, 'table': settings.table if each else none,
+      {%- set landing = {'feed': settings.feed, 'table': settings.table if each else none, 'format': settings.format,
             'location': delta_cdc.table_folder(settings.location, name)} -%}
       {%- if settings.kafka -%}
         {%- set topics = [] -%}

@@ -133,6 +133,8 @@ class FeedCheck:
         for message in plain_secrets(name, landed):
             self.problem(message, name)
         if name == "kafka":
+            if not landed.get("schema_registry", "${").startswith(("http://", "https://", "${")):
+                self.problem("`kafka.schema_registry` begins with `http://` or `https://`. This one does not.", name)
             topics = landed.get("topics")
             if (topics is None) == (landed.get("topic_pattern") is None):
                 found = "Neither is given." if topics is None else "Both are given."

@@ -26,6 +26,7 @@ class Kafka(TypedDict):
     bootstrap_servers: Text
     topics: NotRequired[Annotated[list[Text], Field(min_length=1)]]
     topic_pattern: NotRequired[Text]
+    schema_registry: NotRequired[Text]
     options: NotRequired[Options]
 
 
@@ -204,10 +205,11 @@ class Settings(BaseModel):
     )
     kafka: Kafka | None = _setting(
         None,
-        "Topics that `delta-cdc land` lands in the Delta table at `location` (docs/landing.md). `options` are those of Spark's "
-        "source, `kafka.*` those of Kafka's client; `${NAME}` is a variable of the environment. With `{table}` in `location` "
-        "it stands in `topics` too.",
-        wants="a mapping of `bootstrap_servers`, `topics` (a list) or `topic_pattern`, and, where needed, `options`",
+        "Topics that `delta-cdc land` lands in the Delta table at `location` (docs/landing.md). `schema_registry` is the URL of "
+        "the registry that has the Avro schemas of the messages. `options` are those of Spark's source, `kafka.*` those of "
+        "Kafka's client; `${NAME}` is a variable of the environment. With `{table}` in `location` it stands in `topics` too.",
+        wants="a mapping of `bootstrap_servers`, `topics` (a list) or `topic_pattern`, and, where needed, `schema_registry` and "
+        "`options`",
         example='{bootstrap_servers: "kafka:9092", topics: [shop.invoice, shop.customer]}',
         level="feed",
     )

@@ -163,8 +163,9 @@ def plain_secrets(name: str, landed: Mapping[str, Any]) -> Iterator[str]:
     for option, value in options.items() if isinstance(options, Mapping) else ():
         if is_plain_secret(str(option), value):
             yield f"`{name}.options` has `{option}` {remedy}"
-    if _SECRET_IN_TEXT.search(str(landed.get("url", ""))):
-        yield f"`{name}.url` has a password {remedy}"
+    for url in ("url", "schema_registry"):
+        if _SECRET_IN_TEXT.search(str(landed.get(url, ""))):
+            yield f"`{name}.{url}` has a password {remedy}"
 
 
 def _inside(detail: Mapping[str, Any]) -> str:

@@ -105,10 +105,13 @@ class Topics:
     def create(self, name: str, partitions: int = 1) -> None:
         self._admin.createTopics([self._package.NewTopic(name, partitions, 1)]).all().get()
 
-    def produce(self, topic: str, *messages: tuple[str | None, str | None, list[tuple[str, bytes | None]] | None, int]) -> None:
+    def produce(
+        self, topic: str, *messages: tuple[str | bytes | None, str | bytes | None, list[tuple[str, bytes | None]] | None, int]
+    ) -> None:
         """messages: (key, value, headers, partition)."""
-        schema = "key string, value string, headers array<struct<key: string, value: binary>>, partition int"
-        frame = self._spark.createDataFrame(list(messages), schema).coalesce(1)
+        schema = "key binary, value binary, headers array<struct<key: string, value: binary>>, partition int"
+        rows = [(_bytes(key), _bytes(value), headers, partition) for key, value, headers, partition in messages]
+        frame = self._spark.createDataFrame(rows, schema).coalesce(1)
         options = {"kafka.bootstrap.servers": self._address, "topic": topic, "includeHeaders": "true"}
         frame.write.format("kafka").options(**options).save()
 
@@ -122,3 +125,7 @@ class Topics:
         before = loader.loadClass("org.apache.kafka.clients.admin.RecordsToDelete").getMethod("beforeOffset", types)
         place = self._jvm.org.apache.kafka.common.TopicPartition(topic, partition)
         self._admin.deleteRecords({place: before.invoke(None, values)}).all().get()
+
+
+def _bytes(part: str | bytes | None) -> bytes | None:
+    return part.encode() if isinstance(part, str) else part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from dbt.adapters.sparkdelta import database, landing, upkeep
 from tests import after
 from tests.scenarios.project import UserProject
 from tests.services.broker import SPARK_SETTINGS, Broker, Topics
+from tests.services.registry import RegistryServer, framed
 
 pytestmark = [pytest.mark.dbt, pytest.mark.spark]
 CLIENT = {"keys": ["id"], "source_table": "public.client"}
@@ -174,6 +177,78 @@ def test_run_lands_the_topic_and_loads_its_tables(shop: Shop, monkeypatch: pytes
         "(select _cdc_entity from {schema}.hist_crm__client where is_current) order by valid_from"
     )
     assert versions == [{"id": 1, "is_current": False}, {"id": 3, "is_current": True}]
+
+
+def test_avro_of_a_registry_is_landed_as_json_with_its_schema(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    total: dict[str, Any] = {"type": "bytes", "scale": 2, "precision": 9, "logicalType": "decimal"}
+    total |= {"connect.name": "org.apache.kafka.connect.data.Decimal"}
+    total |= {"connect.parameters": {"scale": "2", "connect.decimal.precision": "9"}}
+    columns = {
+        "id": "int",
+        "total": ["null", total],
+        "due": ["null", {"type": "int", "connect.name": "io.debezium.time.Date"}],
+        "at": {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"},
+        "photo": ["null", "bytes"],
+    }
+    row = {"type": "record", "name": "Value", "fields": [{"name": name, "type": kind} for name, kind in columns.items()]}
+    place = {"schema": "string", "table": "string", "lsn": "long", "txId": "long", "ts_ms": "long"}
+    source = {"type": "record", "name": "Source", "fields": [{"name": name, "type": kind} for name, kind in place.items()]}
+    parts = {"before": ["null", row], "after": ["null", "Value"], "source": source, "op": "string", "ts_ms": ["null", "long"]}
+    envelope = {"type": "record", "name": "Envelope", "fields": [{"name": name, "type": kind} for name, kind in parts.items()]}
+    key = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "int"}]}
+    at = 1_767_261_600_000_001
+
+    def values(number: int, total: str | None) -> dict[str, Any]:
+        return {"id": number, "total": total and Decimal(total), "due": 20_455, "at": at, "photo": b"\xca\xfe"}
+
+    with RegistryServer(user="cdc", password="p@ss") as server:
+        ids = {"key": server.register(key), "value": server.register(envelope)}
+
+        def event(number: int, op: str, position: int, before: Any, after: Any) -> tuple[bytes, bytes, None, int]:
+            source = {"schema": "public", "table": "bill", "lsn": position, "txId": position, "ts_ms": 1}
+            message = {"before": before, "after": after, "source": source, "op": op, "ts_ms": 1}
+            return framed(ids["key"], key, {"id": number}), framed(ids["value"], envelope, message), None, 0
+
+        monkeypatch.setenv("BROKERS", shop.broker.address)
+        monkeypatch.setenv("REGISTRY_PASSWORD", "p@ss")
+        shop.topics.create("crm.bill", 1)
+        kafka = {"bootstrap_servers": "${BROKERS}", "topics": ["crm.bill"]}
+        kafka["schema_registry"] = server.url.replace("://", "://cdc:${REGISTRY_PASSWORD}@")
+        table = {"keys": ["id"], "source_table": "public.bill"}
+        types = {"id": "int", "total": "decimal(9,2)", "due": "date", "at": "timestamp", "photo": "binary"}
+        shop.project.configure(
+            "bills",
+            settings={"format": "debezium", "file_format": "delta", "location": "landing/bills", "kafka": kafka},
+            tables=[{"name": "bill", "cdc": table, "columns": types}],
+        )
+        shop.project.generate()
+        bills = ["--select", "cdc_change_sets", "--select", "raw_bills+"]
+        final = (
+            "select id, total, due, date_format(at, 'HH:mm:ss.SSSSSS') as at, hex(photo) as photo from {schema}.final_bill "
+            "order by id"
+        )
+        one = {"id": 1, "total": Decimal("24.90"), "due": dt.date(2026, 1, 2), "at": "10:00:00.000001", "photo": "CAFE"}
+        shop.topics.produce(
+            "crm.bill",
+            event(1, "c", 1, None, values(1, "19.90")),
+            event(2, "c", 2, None, values(2, None)),
+            event(1, "u", 3, values(1, "19.90"), values(1, "24.90")),
+        )
+        assert "bills: 3 rows landed; " in shop.command("run", *bills).output
+        assert shop.project.rows(final) == [one, one | {"id": 2, "total": None}]
+        cut = framed(ids["value"]) + b"\x02"
+        shop.topics.produce("crm.bill", event(2, "d", 4, values(2, None), None), (event(2, "d", 4, None, None)[0], None, None, 0))
+        shop.topics.produce("crm.bill", (None, cut, None, 0))
+        assert "bills: 3 rows landed; " in shop.command("run", *bills).output
+        assert shop.project.rows(final) == [one]
+        (bad,) = shop.project.rows("select error, raw from {schema}.cdc_quarantine where feed = 'bills'")
+        assert bad["error"] == "unparsable"
+        assert f"(no Avro of schema {ids['value']}: " in bad["raw"]
+        shop.topics.produce("crm.bill", (None, framed(77) + b"\x02", None, 0))
+        said = shop.command("land", "bills").output
+        assert f"feed bills: `kafka.schema_registry`: {server.url}/schemas/ids/77 answers 404: " in said
+        assert "Nothing of it was landed." in said
+        assert "Traceback" not in said
 
 
 KILLED = """

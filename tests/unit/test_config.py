@@ -623,6 +623,9 @@ JDBC = {"url": "jdbc:x", "table": "audit", "serial": "id", "overlap": 10}
         ({"kafka": KAFKA | {"options": {"kafka.sasl.jaas.config": 'M clientId="x" clientSecret="y";'}}}, "in plain text. Put it"),
         ({"kafka": KAFKA | {"options": {"kafka.ssl.keystore.key": "-----BEGIN PRIVATE KEY-----"}}}, "in plain text. Put it"),
         ({"jdbc": JDBC | {"url": "postgresql://h/d"}}, "`jdbc.url` begins with `jdbc:`, e.g. jdbc:postgresql://db/shop."),
+        ({"kafka": KAFKA | {"schema_registry": "r:8081"}}, "`kafka.schema_registry` begins with `http://` or `https://`."),
+        ({"kafka": KAFKA | {"schema_registry": "http://u:x@r"}}, "`kafka.schema_registry` has a password in plain text. Put it"),
+        ({"kafka": KAFKA | {"schema_registy": "http://r"}}, "`kafka.schema_registy` is not known. Did you mean `schema_"),
         ({"change_table": "ct"}, "`change_table` is a setting of the table, not of the feed. Move it there."),
     ],
 )

@@ -12,7 +12,7 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -61,18 +61,29 @@ def messages(content: bytes, *, base64_bytes: bool = False) -> Iterator[str]:
     """Each record of a file as a JSON object. base64_bytes: a column's are told so too, not as hexadecimal digits. Raises what
     fastavro raises where the file is not whole or not Avro."""
     import fastavro
+
+    know_moments()
+    for record in fastavro.reader(io.BytesIO(content)):
+        if not isinstance(record, dict):
+            raise ValueError("its schema is no record")
+        yield message_of(record, base64_bytes=base64_bytes)
+
+
+def message_of(record: Mapping[str, Any], *, base64_bytes: bool) -> str:
+    """A record as a JSON object."""
+    told = {name: json_value(value, top=True, hex_bytes=not base64_bytes) for name, value in record.items()}
+    return json.dumps(told, ensure_ascii=False)
+
+
+def know_moments() -> None:
+    """Teach fastavro nanoseconds, and dates and timestamps that Python does not have."""
     from fastavro.read import LOGICAL_READERS
 
-    for kind in ("timestamp", "local-timestamp"):  # fastavro knows none of nanoseconds
+    for kind in ("timestamp", "local-timestamp"):
         LOGICAL_READERS.setdefault(f"long-{kind}-nanos", _of_nanos(LOGICAL_READERS[f"long-{kind}-micros"]))
     for name in [name for name in LOGICAL_READERS if re.search("timestamp|date", name)]:
         if not isinstance(LOGICAL_READERS[name], _Moments):
             LOGICAL_READERS[name] = _Moments(LOGICAL_READERS[name])
-    for record in fastavro.reader(io.BytesIO(content)):
-        if not isinstance(record, dict):
-            raise ValueError("its schema is no record")
-        told = {name: _json_value(value, top=True, hex_bytes=not base64_bytes) for name, value in record.items()}
-        yield json.dumps(told, ensure_ascii=False)
 
 
 def _of_nanos(read: Any) -> Any:
@@ -94,11 +105,12 @@ class _Moments:
             return f"{number} since 1970"
 
 
-def _json_value(value: Any, top: bool = False, hex_bytes: bool = False) -> Any:
+def json_value(value: Any, top: bool = False, hex_bytes: bool = False) -> Any:
+    """A value as json.dumps takes it. top: it is a column of its row. hex_bytes: its bytes are told in hexadecimal digits."""
     if isinstance(value, dict):
-        return {str(name): _json_value(each) for name, each in value.items()}
+        return {str(name): json_value(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [_json_value(each) for each in value]
+        return [json_value(each) for each in value]
     if isinstance(value, bytes):
         return value.hex().upper() if hex_bytes else base64.b64encode(value).decode()
     if isinstance(value, float):

@@ -1,7 +1,7 @@
 """What stands in Kafka topics and in change tables of databases, landed in append-only Delta tables: each row once.
 
-A landing is {feed, table (None where the feed's tables share it), location, kafka or jdbc (as the feed's settings have them),
-topics or change_table}. docs/landing.md says why nothing comes twice and what can be lost.
+A landing is {feed, table (None where the feed's tables share it), format, location, kafka or jdbc (as the feed's settings have
+them), topics or change_table}. docs/landing.md says why nothing comes twice and what can be lost.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ import json
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, cast
 
 from dbt.adapters.base import available
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.sparkdelta import database, delta_log, listing, upkeep
+from dbt.adapters.sparkdelta import database, delta_log, listing, schema_registry, upkeep
 from dbt.adapters.sparkdelta.columns import merge, quoted, sql_of, statements, want_mapping
 from dbt.adapters.sparkdelta.database import JDBC_OPTIONS, Environment, name_driver, need_class, plain_type
 from dbt.adapters.sparkdelta.in_session import InSession
@@ -116,6 +117,7 @@ def _land_kafka(session: SparkSession, landing: Mapping[str, Any], environment: 
         options["startingOffsets"] = begin = _offsets_after(session, location, partitions)
         if begin != "earliest":
             options = {name: value for name, value in options.items() if name.lower() not in _WHERE_TO_BEGIN}
+    read = _reader(landing, environment)
     messages = session.readStream.format("kafka").options(**options).load()
     # of twice the same name the later one
     headers = (
@@ -127,7 +129,7 @@ def _land_kafka(session: SparkSession, landing: Mapping[str, Any], environment: 
         "partition",
         "offset",
         "timestamp",
-        *(without_schema_id(messages[part]).alias(part) for part in ("key", "value")),
+        *(read(messages[part]).alias(part) for part in ("key", "value")),
         F.expr(headers).alias("headers"),
     )
     query = rows.writeStream.format("delta").option("checkpointLocation", checkpoint).trigger(availableNow=True).start(location)
@@ -138,6 +140,15 @@ def _land_kafka(session: SparkSession, landing: Mapping[str, Any], environment: 
     finally:
         query.stop()
     return {"rows": _rows_since(session, location, version)}
+
+
+def _reader(landing: Mapping[str, Any], environment: Environment) -> Callable[[Column], Column]:
+    """What makes text of the key or value of a record."""
+    setting = "kafka.schema_registry"
+    if not (url := landing["kafka"].get("schema_registry")):
+        return without_schema_id
+    registry = schema_registry.Registry.named(setting, url, environment)
+    return partial(schema_registry.part_as_json, registry=registry, message_format=landing["format"])
 
 
 def _checkpoint(session: SparkSession, location: str, options: Mapping[str, str]) -> str:
@@ -199,6 +210,8 @@ def _offsets_after(session: SparkSession, location: str, partitions: Mapping[str
 
 
 def _why_not_kafka(error: BaseException) -> str:
+    if found := re.search(r"\bRegistryError: (.+)", whole_text(error)):
+        return f"`kafka.schema_registry`: {found[1].strip()}. Nothing of it was landed. Put it right and land again."
     cause = _ADVICE.sub("", innermost_cause(error)).strip()
     if _GONE.search(whole_text(error)):
         return (
