@@ -47,8 +47,8 @@
     {%- endfor -%}
     {%- for column in delta_cdc.columns_named(ignored, settings.partition_by) -%}  {#- final is built anew for it, without it -#}
       {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ '`partition_by` names `' ~ column ~ '`, which '
-            ~ this ~ ' does not have, and `on_schema_change` is ignore. Set another on_schema_change, or rebuild it: dbt run'
-            ~ ' --full-refresh --select ' ~ this.identifier) -%}
+            ~ this ~ ' does not have, and `on_schema_change` is ignore. Set another on_schema_change, or rebuild it: delta-cdc'
+            ~ ' rebuild ' ~ settings.feed ~ '.' ~ settings.table) -%}
     {%- endfor -%}
     {%- do settings.update({'columns': settings['columns'] | reject('in', ignored) | list}) -%}
     {%- for column in ignored %}{% do evolved.types.pop(column) %}{% endfor -%}
@@ -108,7 +108,7 @@
         if column in state.columns and now.get(column) != before.get(column) and is_incremental() -%}
     {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ "`expressions` makes `" ~ column ~ "` as "
           ~ (now.get(column) or 'it came') ~ ", and " ~ this ~ " was built with " ~ (before.get(column) or 'it as it came')
-          ~ ". Rebuild it: dbt run --full-refresh --select " ~ this.identifier) -%}
+          ~ ". Rebuild it: delta-cdc rebuild " ~ settings.feed ~ '.' ~ settings.table) -%}
   {%- endfor -%}
 {% endmacro %}
 

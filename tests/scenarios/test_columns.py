@@ -716,7 +716,7 @@ def test_E7_expressions_make_columns_of_history_and_final(cols: Columns) -> None
     assert "born" not in cols.columns("final_makes")
     assert [row["twice"] for row in cols.rows("hist_cols__makes", "twice", order="id, valid_from")] == [2, 14, 4]
     assert cols.rows("stg_cols__makes", "email", order="seq")[0] == {"email": "a@x"}
-    assert "dbt run --full-refresh --select final_remakes" in cols.refusals["final_remakes"]
+    assert "Rebuild it: delta-cdc rebuild cols.remakes" in cols.refusals["final_remakes"]
     assert "n = 7" in cols.operation("explain", "makes", "1")  # of what came, staging has no column that is made
 
 

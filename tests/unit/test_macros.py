@@ -4212,9 +4212,17 @@ def test_E4_A9_A10_final_is_made_anew_where_the_times_of_its_rows_became_moments
         assert macros["_final_evolution"](settings, "s.stg", of_staging, state)["rebuild"] is rebuild
 
 
+def test_E7_final_with_another_expression_says_by_which_command_it_is_made_anew() -> None:
+    state = SimpleNamespace(columns=["id", "n"], notes={"expressions": {"n": "id"}})
+    macros = load(this=Relation(schema="s", identifier="final"), is_incremental=lambda: True)
+    with pytest.raises(CompilerError, match=r"built with id\. Rebuild it: delta-cdc rebuild \w+\.\w+$"):
+        macros["_refuse_changed_expressions"]({**KEYED, "expressions": {"n": "id + 1"}}, state)
+
+
 @pytest.mark.parametrize("part", ["new", "new div 10 as tens"])
 def test_E1_final_has_what_it_is_partitioned_by(part: str) -> None:
-    with pytest.raises(CompilerError, match=r"`partition_by` names `new`, which s\.final does not have"):
+    said = r"`partition_by` names `new`, which s\.final does not have.* or rebuild it: delta-cdc rebuild \w+\.\w+$"
+    with pytest.raises(CompilerError, match=said):
         final_evolved("ignore", partition_by=[part])
     assert final_evolved("append_new_columns", partition_by=[part])["published"] == ["id", "s", "new"]
 
