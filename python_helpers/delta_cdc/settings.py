@@ -136,7 +136,8 @@ class Settings(BaseModel):
     change_set_order: Literal["name", "modified"] = _setting(
         "modified",
         "The order of change sets that are found together: by modification time and then name, or by name "
-        "alone. `list_after` and `file_format: delta` always take the name.",
+        "alone; with `sub_folders` by the name with its folders (`2026/11/27/0001.jsonl`). `list_after` and `file_format: delta` "
+        "always take the name.",
         wants="`modified` or `name`",
         example="name",
         level="feed",
