@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -511,6 +512,15 @@ def test_status_tells_messages_of_no_listed_table_to_programs_too(tmp_path: Path
         {"table": "shop", "state": "not listed", "why": [], "quarantined": "1204 unparsable"},
     ]
     assert rows("customer") == []
+
+
+def test_the_page_of_operations_tells_each_key_that_status_gives_to_programs(tmp_path: Path) -> None:
+    told: dict[str, Any] = {"runs": [], "holds": [], "quarantine": [], "tables": [{"name": "shop.invoice"}], "counts": {}}
+    (row,) = status_rows(load_project(project(tmp_path, source())), told)
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    lines = page.split("**`--json`** gives all of it")[1].split("A table that is not loaded has")[0].splitlines()
+    named = [name for line in lines for name in re.findall(r"`(\w+)`", line.split("|")[1] if line.startswith("|") else "")]
+    assert sorted(named) == sorted(row)
 
 
 def test_status_has_counts_where_they_were_asked_for_of_the_tables_that_were_named(tmp_path: Path) -> None:
