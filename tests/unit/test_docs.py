@@ -127,6 +127,13 @@ def test_a_sheet_is_one_of_settings(block, tmp_path):
         Settings.model_validate({"format": "rows", "location": "landing/{table}", **settings})
 
 
+def test_the_columns_of_cdc_runs_are_those_that_its_page_tells():
+    made = (ROOT / "macros/control/record_run.sql").read_text().split("create table if not exists")[1].split("using delta")[0]
+    section = (ROOT / "docs" / "operations.md").read_text().split("## cdc_runs\n")[1].split("```")[0]
+    told = [name for cell in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)]
+    assert told == re.findall(r"`?(\w+)`? (?:string|bigint|double|timestamp)\b", made)
+
+
 def test_every_setting_stands_under_a_heading_of_its_page():
     page = (ROOT / "docs" / "configuration.md").read_text().split("## Settings")[1].split("## Defaults by format")[0]
     first, *groups = re.split(r"^### .*\n", page, flags=re.MULTILINE)
