@@ -12,7 +12,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from py4j.protocol import Py4JJavaError
 
-from dbt.adapters.sparkdelta.java import java_class
+from dbt.adapters.sparkdelta.java import innermost_cause, java_class
 from dbt.adapters.sparkdelta.session import start_java
 
 
@@ -36,6 +36,23 @@ def test_a_class_is_looked_up_once_and_pyspark_finds_it_where_it_looks() -> None
     assert jvm.PythonUtils is java_class(sessions[0], "PythonUtils")  # type: ignore[arg-type]
     assert len(asked) == len(set(asked))
     assert "PythonUtils" in asked
+
+
+@pytest.mark.parametrize(
+    ("trace", "told"),
+    [
+        (
+            "Caused by: a.QueryException: all of it\n\tat a.C\nCaused by: b.AuthenticationException: Invalid user\n\tat x.y.Z",
+            "Invalid user",
+        ),
+        ("Caused by: java.nio.file.NoSuchFileException: /etc/ca.pem\n\tat x.y.Z", "NoSuchFileException: /etc/ca.pem"),
+        ("Caused by: java.util.concurrent.TimeoutException\n\tat x.y.Z", "java.util.concurrent.TimeoutException"),
+    ],
+)
+def test_the_innermost_cause_is_told_by_its_words_and_by_its_class_where_it_has_but_a_name(trace: str, told: str) -> None:
+    error = Exception("failed")
+    error.stackTrace = trace  # type: ignore[attr-defined]
+    assert innermost_cause(error) == told
 
 
 @pytest.fixture

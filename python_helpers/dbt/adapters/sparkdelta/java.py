@@ -80,5 +80,8 @@ def innermost_cause(error: BaseException) -> str:
     """The innermost cause alone, on one line: what Spark says above it, of a query, its stage and its task, is of no help."""
     if isinstance(error, DbtRuntimeError):
         return str(error.msg)
-    causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+?)(?=^\s+at |\Z)", whole_text(error), re.DOTALL | re.MULTILINE)
-    return " ".join((causes[-1] if causes else short_message(error)).split())
+    causes = re.findall(r"^Caused by: (?:([\w.$]+): )?(.+?)(?=^\s+at |\Z)", whole_text(error), re.DOTALL | re.MULTILINE)
+    kind, said = causes[-1] if causes else ("", short_message(error))
+    said = " ".join(said.split())
+    # a file that is not there is told by its name alone
+    return f"{kind.rpartition('.')[2]}: {said}" if kind and " " not in said else said
