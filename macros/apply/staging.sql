@@ -122,7 +122,7 @@
   {%- endif -%}
   {%- if raw.batch_id <= state.batch_id %}{{ return({'last': none, 'lines': none}) }}{% endif -%}
   {%- do settings.update({'reads_much': adapter.tune_for([changes_from] if not state.exists else [], rows=raw.rows)}) -%}
-  {%- do settings.update({'kinds': raw.notes.get('kinds'),
+  {%- do settings.update({'kinds': raw.notes.get('kinds') if delta_cdc._kinds_macro(settings.format) else none,
         'source_names': delta_cdc._source_names(changes_from, settings, state.batch_id)}) -%}
   {{ return({'last': raw.batch_id,
       'lines': delta_cdc._lines_of_table(changes_from, settings, state.batch_id, raw.batch_id)

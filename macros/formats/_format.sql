@@ -23,7 +23,8 @@
   <format>_maps()        the fields beside `after` and `before` that are maps by the columns' names
   <format>_tells_all()   SQL over the fields, true of a message that tells all of its row: what it does not have is null
   <format>_kinds()       {name: SQL over `message`} of messages that few feeds hold, and whose reading takes much SQL: true at least of
-      those. Then `<format>_tables` has `settings` too, and `may_hold(settings, name)` says whether a load may hold one.
+      those. Then `<format>_tables` has `settings` too, and `may_hold(settings, name)` says whether a load may hold one. Where a
+      project has `<format>_changes` or `<format>_tables` in place of the package's, only its own are looked for.
 -#}
 {% macro format_changes(lines, settings) %}
   {{ return(delta_cdc._of_format(settings.format ~ '_changes')(lines, settings)) }}
@@ -57,9 +58,16 @@
   {{ return(macro() if macro else otherwise) }}
 {% endmacro %}
 
+{#- `<format>_kinds`; none where the format tells none apart. Where the project's own macros read the messages, the package's may
+    get another text than the one that is looked at: one that was taken out of an envelope, or decoded. -#}
+{% macro _kinds_macro(format) %}
+  {%- set reads_itself = context.get(format ~ '_changes') or context.get(format ~ '_tables') -%}
+  {{ return(context.get(format ~ '_kinds') if reads_itself else delta_cdc._macro_named(format ~ '_kinds')) }}
+{% endmacro %}
+
 {#- Which kinds of messages lines hold (`<format>_kinds`), {name: true or false}; none where the format tells none apart. -#}
 {% macro kinds_of_lines(settings, lines) %}
-  {%- set macro, asked, out = delta_cdc._macro_named(settings.format ~ '_kinds'), [], {} -%}
+  {%- set macro, asked, out = delta_cdc._kinds_macro(settings.format), [], {} -%}
   {%- if macro is none -%}{{ return(none) }}{%- endif -%}
   {%- for name, sql in macro().items() -%}
     {%- do asked.append('bool_or(' ~ sql ~ ') as ' ~ name) -%}
@@ -81,7 +89,7 @@
           ~ "` does not name tables inside its messages. Give the feed a `location` with {table}.") -%}
   {%- endif -%}
   {%- set macro = delta_cdc._of_format(format ~ '_tables') -%}
-  {{ return(macro(lines, settings) if delta_cdc._macro_named(format ~ '_kinds') else macro(lines)) }}
+  {{ return(macro(lines, settings) if delta_cdc._kinds_macro(format) else macro(lines)) }}
 {% endmacro %}
 
 {#- The lines of change sets as the other macros see them: one change each. settings: of the feed, whose codes may tell that flat

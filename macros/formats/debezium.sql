@@ -780,8 +780,9 @@ transform(array(hex(try_to_binary({{ base64_text }}, 'base64'))), bytes -> if(by
 {%- endmacro %}
 
 
-{#- schema.table (PostgreSQL, SQL Server, Oracle), db.table (MySQL), db.collection (MongoDB) or keyspace.table (Cassandra). -#}
-{% macro debezium_tables(lines, settings) -%}
+{#- schema.table (PostgreSQL, SQL Server, Oracle), db.table (MySQL), db.collection (MongoDB) or keyspace.table (Cassandra).
+    settings: with what is known of the lines' kinds; none is needed. -#}
+{% macro debezium_tables(lines, settings={}) -%}
 select batch_id, change_set, row_number, message,
   nullif(concat_ws('.', {{ delta_cdc._debezium_source(['schema', 'schema_name', 'db', 'keyspace']) }},
     {{ delta_cdc._debezium_source(['table', 'table_name', 'collection']) }}), '') as source_table

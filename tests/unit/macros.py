@@ -53,9 +53,13 @@ def _as_macro(test: str) -> str:
     return test.replace("{% test ", "{% macro test_").replace("{% endtest %}", "{% endmacro %}")
 
 
-def load(made: Mapping[str, Callable[..., Any]] = MappingProxyType({}), **context: Any) -> Mapping[str, Callable[..., Any]]:
+def load(
+    made: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
+    own: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
+    **context: Any,
+) -> Mapping[str, Callable[..., Any]]:
     """All macros by name, with `context` beside what dbt gives: `adapter`, `graph`, `this`, … made: what they find in place of
-    macros of these names."""
+    macros of these names. own: the macros of a project that uses the package."""
     environment = _environment()
     namespace = SimpleNamespace()
     adapter = context.setdefault("adapter", SimpleNamespace())
@@ -79,7 +83,7 @@ def load(made: Mapping[str, Callable[..., Any]] = MappingProxyType({}), **contex
         }
     )
     macros: dict[str, Callable[..., Any]] = {}
-    environment.globals["context"] = {"delta_cdc": macros}
+    environment.globals["context"] = {"delta_cdc": macros, **own}
     for code in _compiled():
         template = jinja2.Template.from_code(environment, code, environment.globals)
         scope = template.new_context()

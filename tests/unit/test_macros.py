@@ -405,6 +405,30 @@ def test_what_no_message_of_a_load_is_stays_out_of_the_sql() -> None:
     assert "is_record" in some
 
 
+@pytest.mark.parametrize(
+    ("own", "looks"),
+    [
+        ({}, True), ({"debezium_value": lambda *_: "null"}, True),
+        ({"debezium_changes": lambda lines, _settings: f"changes of {lines}"}, False),
+        ({"debezium_tables": lambda lines: f"tables of {lines}"}, False),
+        ({"debezium_tables": lambda lines, _settings: f"tables of {lines}", "debezium_kinds": lambda: {"rows": "true"}}, True),
+    ],
+)  # fmt: skip
+def test_messages_that_a_project_reads_itself_are_looked_at_for_its_own_kinds_alone(own: dict, looks: bool) -> None:
+    """What it gives to the package's macros may be another text than the line's."""
+    made = {
+        "progress": lambda _: SimpleNamespace(batch_id=7, rows=1, notes={"kinds": {"rows": False}}),
+        "reads_files": lambda _: False, "_source_names": lambda *_: ["t"], "_retracted_batches": lambda _: [],
+    }  # fmt: skip
+    adapter = SimpleNamespace(query_rows=lambda _: [{"rows": False}], tune_for=lambda *_, **__: False)
+    macros, settings = load(made, own, adapter=adapter), {**SETTINGS, "format": "debezium", "feed": "f", "source_table": "t"}
+    assert macros["kinds_of_lines"](settings, "lines") == ({"rows": False} if looks else None)
+    macros["_new_lines"](settings, SimpleNamespace(), SimpleNamespace(batch_id=3, exists=True))
+    assert settings["kinds"] == ({"rows": False} if looks else None)
+    tables, theirs = macros["format_tables"]("lines", settings), macros["debezium_tables"]("lines")
+    assert (tables == "tables of lines", "may_be_row and" in theirs) == ("debezium_tables" in own, True)
+
+
 def test_a_feed_of_flat_rows_cannot_mix_tables() -> None:
     with pytest.raises(CompilerError, match=r"\{table\}"):
         MACROS["format_tables"]("lines", {"format": "rows"})
