@@ -61,8 +61,8 @@
 {#- `<format>_kinds`; none where the format tells none apart. Where the project's own macros read the messages, the package's may
     get another text than the one that is looked at: one that was taken out of an envelope, or decoded. -#}
 {% macro _kinds_macro(format) %}
-  {%- set reads_itself = context.get(format ~ '_changes') or context.get(format ~ '_tables') -%}
-  {{ return(context.get(format ~ '_kinds') if reads_itself else delta_cdc._macro_named(format ~ '_kinds')) }}
+  {%- set reads_itself = delta_cdc._own_macro(format ~ '_changes') or delta_cdc._own_macro(format ~ '_tables') -%}
+  {{ return(delta_cdc._own_macro(format ~ '_kinds') if reads_itself else delta_cdc._macro_named(format ~ '_kinds')) }}
 {% endmacro %}
 
 {#- Which kinds of messages lines hold (`<format>_kinds`), {name: true or false}; none where the format tells none apart. -#}
@@ -101,7 +101,16 @@
   {{ return('(' ~ delta_cdc._rows_with_image_before(lines, settings) ~ ')' if images else lines) }}
 {% endmacro %}
 
-{% macro _macro_named(name) %}{{ return(context.get(name) or context['delta_cdc'].get(name)) }}{% endmacro %}
+{#- The project's macro of a name, else the package's. -#}
+{% macro _macro_named(name) %}{{ return(delta_cdc._own_macro(name) or context['delta_cdc'].get(name)) }}{% endmacro %}
+
+{#- The macro that a project has in place of the package's of a name, or as its own; none where it has none. A name alone means
+    the package's in what `delta-cdc` runs, for dbt looks first where the macro is that is run. -#}
+{% macro _own_macro(name) %}
+  {%- set project = context.get(project_name) -%}  {#- of one without macros nothing, or something of dbt's that is called so -#}
+  {%- set macro = (project.get(name) if project is mapping else none) or context.get(name) -%}
+  {{ return(none if macro is sameas context['delta_cdc'].get(name) else macro) }}
+{% endmacro %}
 
 {% macro _of_format(name) %}
   {%- set macro = delta_cdc._macro_named(name) -%}

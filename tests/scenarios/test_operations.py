@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import random
@@ -714,3 +715,33 @@ def test_A4_after_all_of_this_every_final_equals_its_rebuild(feed: Feed) -> None
     equal = "test_name:one_row_per_key"  # what a final that equals its rebuild shows too
     tables = ["models/ops"] if NIGHTLY else ["final_errors", "final_folded"]
     feed.project.dbt("test", "--select", *tables, "--exclude", "tag:each_run", equal, quiet=True)
+
+
+@pytest.mark.nightly  # how such a macro is found: test_macros
+def test_S9_P3_messages_that_a_macro_of_the_project_decodes_are_read_whole_by_runs_and_by_operations(feed: Feed) -> None:
+    """In their text as it lies there nothing tells that they are records with keys."""
+
+    def record(lsn: int, id: int, op: str, after: dict[str, int] | None) -> str:
+        value = {"op": op, "before": None, "after": after, "source": {"lsn": lsn}, "ts_ms": lsn}
+        told = json.dumps({"topic": "t", "key": {"id": id}, "value": value})
+        return base64.b64encode(told.encode()).decode() + "\n"
+
+    project, folder = feed.project, feed.project.path / "encoded"
+    (project.path / "macros").mkdir()
+    (project.path / "macros/debezium.sql").write_text("""{% macro debezium_changes(lines, settings) %}
+  {% set decoded = "cast(try_to_binary(message, 'base64') as string)" %}
+  {{ return(delta_cdc.debezium_changes('(select * except (message), ' ~ decoded ~ ' as message from ' ~ lines ~ ')', settings)) }}
+{% endmacro %}""")
+    settings = {"format": "debezium", "location": f"{folder}/{{table}}", "change_set_order": "name"}
+    table = {"name": "secret", "cdc": {"keys": ["id"]}, "columns": {"id": "int", "n": "int"}}
+    project.configure("encoded", settings=settings, tables=[table])
+    project.generate()
+    first = record(10, 1, "c", {"id": 1, "n": 1})
+    write_change_set(folder / "secret/0001.jsonl", [first, record(20, 2, "c", {"id": 2, "n": 2})])
+    write_change_set(folder / "secret/0002.jsonl", [first, record(30, 2, "d", None)])
+    feed.select("cdc_change_sets", "+final_secret")
+    assert feed.final("secret") == {1: 1}
+    said = feed.done("retract", "secret/0001.jsonl")
+    assert "table encoded.secret: 2 rows marked, 1 restored from later change sets." in said
+    feed.select("cdc_change_sets", "+final_secret")
+    assert feed.final("secret") == {1: 1}

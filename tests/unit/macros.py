@@ -59,7 +59,7 @@ def load(
     **context: Any,
 ) -> Mapping[str, Callable[..., Any]]:
     """All macros by name, with `context` beside what dbt gives: `adapter`, `graph`, `this`, … made: what they find in place of
-    macros of these names. own: the macros of a project that uses the package."""
+    macros of these names. own: those of the project that uses the package."""
     environment = _environment()
     namespace = SimpleNamespace()
     adapter = context.setdefault("adapter", SimpleNamespace())
@@ -83,7 +83,7 @@ def load(
         }
     )
     macros: dict[str, Callable[..., Any]] = {}
-    environment.globals["context"] = {"delta_cdc": macros, **own}
+    environment.globals["context"] = {"delta_cdc": macros, "user_project": own}
     for code in _compiled():
         template = jinja2.Template.from_code(environment, code, environment.globals)
         scope = template.new_context()

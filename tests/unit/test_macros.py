@@ -405,6 +405,12 @@ def test_what_no_message_of_a_load_is_stays_out_of_the_sql() -> None:
     assert "is_record" in some
 
 
+def test_S9_Q3_R2_a_macro_that_a_project_has_in_place_of_the_package_s_reads_in_operations_too() -> None:
+    """In those dbt takes a name alone for the package's."""
+    macros = load(own={"maxwell_changes": lambda lines, _settings: f"ours of {lines}"})
+    assert macros["format_changes"]("lines", {"format": "maxwell"}) == "ours of lines"
+
+
 @pytest.mark.parametrize(
     ("own", "looks"),
     [
