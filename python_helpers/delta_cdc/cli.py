@@ -464,9 +464,9 @@ def log(dbt: operations.Dbt, table: str, limit: int, as_json: bool) -> None:
     "--against",
     required=True,
     metavar="TABLE|PATH|URL",
-    help="A table (schema.table); a file or folder: Parquet, ORC, CSV, JSON lines; or a database: jdbc:…",
+    help="A table (schema.table); a file or folder: Parquet, ORC, CSV, JSON lines, Delta; or a database: jdbc:…",
 )
-@click.option("--file-format", help="Of the file, if its name does not tell it.")
+@click.option("--file-format", help="Of the file or folder, if its name does not tell it: parquet, orc, csv, json, delta.")
 @click.option("--table", "other_table", help="Of the database. By default TABLE as the feed calls it.")
 @click.option(
     "--option",
