@@ -271,7 +271,8 @@ def with_pairs(changes):
 
 
 def with_keys(changes, alternate_keys):
-    """K8: an event without a key acts on the one row that has its values of an alternate key; else it is left out.
+    """K8: an event without a key acts on the one row that has its values of an alternate key; else it is left out. Its key is
+    settled when it is staged: of what is below it only that counts which had come by then.
 
     `tells_null_key` of a change: null is the key that it tells.
     """
@@ -280,7 +281,7 @@ def with_keys(changes, alternate_keys):
         if change["op"] == "T" or any(part is not None for part in change["key"]) or change.get("tells_null_key"):
             named.append(change)
             continue
-        told, rows = change["values"], replay(named)
+        told, rows = change["values"], replay(other for other in named if other["batch"] <= change["batch"])
         meant = {
             key
             for key, row in rows.items()

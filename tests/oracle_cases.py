@@ -28,7 +28,7 @@ def changes_of(case):
             before = tuple(new if old is None else old for old, new in zip(told, key, strict=True))  # P3: a null says nothing
             before = None if all(part is None for part in told) else before
             op = row[op_column][0].upper()
-            if says(case.get("delete_when"), row):
+            if op == "D" or says(case.get("delete_when"), row):  # a delete may tell the old key, which is the one it deletes
                 op, key, before = "D", before or key, None
             elif says(case.get("truncate_when"), row):
                 op, key, before = "T", None, None

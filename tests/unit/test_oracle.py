@@ -12,6 +12,7 @@ from tests.histories import histories
 from tests.oracle_cases import expected
 
 CASES = Path(__file__).parents[1] / "cases"
+DELETE = "a_delete_tells_one_old_part_of_its_key_beside_a_row_that_has_the_new_one"
 NAMES = ("keys_", "partial_", "truncate_", "pitfalls_", "ties_", "history_", "soft_", "life_", "multiset_")
 FILES = sorted(CASES.glob("random/*.json")) + sorted(path for path in CASES.glob("rows/*.json") if path.name.startswith(NAMES))
 
@@ -91,6 +92,22 @@ def test_K7_the_displaced_row_is_restored_when_its_own_move_comes_to_light():
     swap = [change("U", 2, 5, before=1, row=2), change("U", 1, 5, before=2, row=3)]
     assert oracle.replay(base + swap[:1]) == {(2,): {"a": "one"}}
     assert oracle.replay(base + swap) == {(2,): {"a": "one"}, (1,): {"a": "two"}}
+
+
+def test_K8_what_comes_later_for_a_position_below_an_event_does_not_change_whom_it_means():
+    rows = [change("I", 1, 1, mail="m"), change("I", 2, 1, row=1, mail="n")]
+    event = {**change("U", None, 10, row=2, mail="m", v=10), "key": (None,)}
+    late = [change("U", 1, 5, batch=1, mail="k"), change("U", 2, 6, batch=1, row=1, mail="m")]
+    again = {**event, "batch": 2, "sequence": (7,), "values": {"mail": "m", "v": 7}}
+    assert oracle.replay(oracle.with_keys([*rows, event, *late, again], [["mail"]])) == {
+        (1,): {"mail": "m", "v": 10},
+        (2,): {"mail": "m", "v": 7},
+    }
+
+
+def test_K1_a_delete_that_tells_the_old_key_deletes_that_one():
+    case = json.loads((CASES / "combinations" / f"{DELETE}.json").read_text(encoding="utf-8"))
+    assert in_any_order(expected(case)) == in_any_order(case["expected"])
 
 
 def test_H1_a_version_of_zero_length_is_none_and_time_never_runs_back():
