@@ -50,8 +50,11 @@ def entities(changes):
     return _walked(changes)[:2]
 
 
-def _walked(changes):
-    """`entities`, and the keys left without a row by a delete or a truncate, each with its last row: {key: Entity}."""
+def _walked(changes, known=None):
+    """`entities`, and the keys left without a row by a delete or a truncate, each with its last row: {key: Entity}.
+
+    known: all changes, where `changes` are a part of them: by these it is known which keys rows ever left or came to.
+    """
     found, queues, touched_by, deleted = [], defaultdict(list), {}, {}
 
     def begins():
@@ -80,7 +83,9 @@ def _walked(changes):
             deleted.pop(key, None)  # A9: a key change leaves no soft row
         return entity
 
-    for change in in_order(changes):
+    changes = in_order(changes)
+    moved = {key for change in known or changes if is_key_change(change) for key in (change["key"], change["key_before"])}
+    for change in changes:
         key, old_key, op = change["key"], change["key_before"], change["op"]
         if op == "T":  # A8
             for each in queues:
@@ -103,7 +108,7 @@ def _walked(changes):
         elif is_key_change(change):
             entity = leaves(old_key, change) or begins()  # K1; K5: an upsert where the old key is nowhere known
             queues[key].append((entity, change))
-        elif op == "U" and queues[key]:
+        elif queues[key] and (op == "U" or key not in moved):  # A1; where none ever left or came, O3
             entity = queues[key][0][0]
         else:
             entity = begins()
@@ -161,9 +166,10 @@ def final(
     updated_at=None,
     set_on_insert=(),
     time=_first,
+    known=None,
 ):
     """Final with what A9 and A10 add: {key: values}. With `soft_nulls` a deleted row has no values but its key's."""
-    _, live, deleted = _walked(changes)
+    _, live, deleted = _walked(changes, known)
     rows = {}
     for key, entity in {**live, **(deleted if soft else {})}.items():
         writes = [change for change in entity.changes if change["op"] != "D"]
@@ -197,7 +203,7 @@ def as_of(changes, moment, *, time=_first, **shape):
                 kept.remove(change)
             elif change["op"] != "D" and counts(latest):
                 kept.append(change)
-    return final(kept, time=time, **shape)
+    return final(kept, time=time, known=changes, **shape)
 
 
 def history(changes, *, tracked=None, time=_first, set_on_insert=()):

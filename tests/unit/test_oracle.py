@@ -52,6 +52,15 @@ def test_O3_an_upsert_beats_a_delete_only_when_all_else_is_equal():
     assert oracle.replay([insert, {**delete, "row": 1}]) == {}
 
 
+def test_O3_a_delete_takes_a_row_with_the_insert_that_updated_it_at_that_position():
+    row, read, delete = change("I", 1, 1, a=1), change("R", 1, 5, a=2, batch=1), change("D", 1, 5, batch=2)
+    assert oracle.replay([row, read, delete]) == {}
+    assert oracle.history([row, read, delete]) == [((1,), {"a": 1}, 1, 5)]
+    moves = change("U", 2, 9, before=1, batch=3)  # K3: where rows leave the key, the delete is of the one that held it longest
+    assert oracle.replay([row, read, delete, moves]) == {(2,): {"a": 2}}
+    assert oracle.as_of([row, read, delete, moves], 6) == {(1,): {"a": 2}}
+
+
 def test_O4_only_what_was_staged_or_stands_directly_before_is_a_duplicate():
     one, two = change("U", 1, 5, a=1), change("U", 1, 5, a=2)
     within = [{**each, "row": row} for row, each in enumerate([one, one, two, one])]
