@@ -47,7 +47,7 @@ def changes_of(case):
                 "key_before": before,
                 "sequence": (row[case["sequence"]],),
                 "ordinal": None if row[case["sequence"]] is None else row.get(case.get("ordinal")),
-                "transaction": None if row.get(case.get("transaction")) is None else str(row[case["transaction"]]),
+                "transaction": None if row.get(case.get("transaction")) in (None, "") else str(row[case["transaction"]]),
                 "batch": batch,
                 "set": 0,
                 "row": number,

@@ -119,6 +119,11 @@ def test_K1_a_delete_that_tells_the_old_key_deletes_that_one():
     assert in_any_order(expected(case)) == in_any_order(case["expected"])
 
 
+def test_K3_an_empty_transaction_is_none():
+    case = json.loads((CASES / "combinations" / "an_empty_transaction_is_none.json").read_text(encoding="utf-8"))
+    assert in_any_order(expected(case)) == in_any_order(case["expected"])
+
+
 def test_H1_a_version_of_zero_length_is_none_and_time_never_runs_back():
     changes = [
         change("I", 1, 5, a=1),
