@@ -5,6 +5,7 @@ load_project(Path("."))  ->  Project, or ConfigError with every problem there is
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +65,7 @@ def _survey(root: Path, variables: Mapping[str, Any] | None, *, last: str = "") 
     reader.feeds.sort(key=lambda feed: feed.name == last)
     reader.check_names()
     reader.check_source_tables()
+    reader.check_landings()
     found = Project(
         root=project.root,
         name=project.name,
@@ -358,6 +360,28 @@ class _Reader:
                         f"Name this one in full too, e.g. `source_table: public.{short}`."
                     )
                     self.problems.append(Problem(message, feed.name, table.name, table.file, table.line))
+
+    def check_landings(self) -> None:
+        """How far a change table was landed is told by the Delta table's rows, and all of these are the feed's."""
+        landed: dict[str, tuple[str, Table]] = {}
+        for table in (table for feed in self.feeds if feed.is_landed for table in feed.tables):
+            settings, name = table.settings, table.settings.source_table or table.name
+            if settings.kafka and table.mixed:  # how far is told for each topic, and a message tells its table
+                continue
+            kafka, jdbc = dict(settings.kafka or {}), dict(settings.jdbc or {})
+            change_table = settings.change_table or jdbc.get("table")
+            whence = [kafka.get("topics"), kafka.get("topic_pattern"), jdbc.get("url"), change_table, jdbc.get("serial")]
+            location = (settings.location or "").replace("{table}", name)
+            place = location.rstrip("/") if "://" in location else os.path.normpath(self.project.root / location)
+            told = str(whence).replace("{table}", name)
+            of_first, first = landed.setdefault(place, (told, table))
+            if of_first != told:
+                message = (
+                    f"it is landed in {location}, and so is {first.full_name}, which comes from elsewhere. Each would be read as "
+                    "the other's, and of a change table what is below the highest `serial` there is never landed. Give each feed "
+                    "a `location` of its own, and each table a `source_table`."
+                )
+                self.problems.append(Problem(message, table.feed, table.name, table.file, table.line))
 
 
 def _enabled(node: Lined) -> Any:

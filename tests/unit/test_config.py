@@ -750,6 +750,35 @@ def test_what_is_landed_may_hold_variables_of_the_environment(tmp_path: Path) ->
     assert "`change_table` is for a feed with `jdbc` and `{table}` in `location`. Take it out." in problem
 
 
+def test_Q5_no_two_change_tables_are_landed_in_one_place(tmp_path: Path) -> None:
+    """How far one was landed is told by the highest serial that is there: of the other the rows below it would be lost."""
+    audit = {"format": "trigger_audit", "location": "landing/crm", "file_format": "delta", "jdbc": JDBC}
+    other = audit | {"location": "./landing/crm/", "jdbc": JDBC | {"table": "audit_2"}}
+    tables: Any = ({"invoice": {"keys": ["id"]}, "item": {"keys": ["id"]}}, {"customer": {"keys": ["id"]}})
+    (said,) = problems(tmp_path, source(feed=audit, tables=tables[0]), source("crm", feed=other, tables=tables[1]))
+    assert said.startswith("feed crm, table customer: it is landed in ./landing/crm/, and so is shop.invoice, which comes from")
+    same = source("crm", feed=other | {"jdbc": JDBC}, tables=tables[1])
+    assert len(loaded(tmp_path, source(feed=audit, tables=tables[0]), same).feeds) == 2
+
+    each = {"location": "landing/{table}", "file_format": "delta"}
+    copied = {"invoice": {"keys": ["id"]}, "item": {"keys": ["id"], "source_table": "invoice", "change_table": "ct_item"}}
+    by_table = each | {"format": "oracle_cdc", "jdbc": JDBC | {"table": "ct_{table}"}}
+    (said,) = problems(tmp_path, source(feed=by_table, tables=copied))
+    assert said.startswith("feed shop, table item: it is landed in landing/invoice, and so is shop.invoice, which")
+
+    rows = {"file_format": "delta", "location": "landing", "format": "rows", "sequence_by": ["seq"]}
+    for form, is_wrong in (("rows", True), ("debezium", False)):  # debezium's messages tell their table
+        feeds = [
+            source(name, feed=rows | {"format": form, "kafka": KAFKA | {"topics": [name]}}, tables={name: {"keys": ["id"]}})
+            for name in ("a", "b")
+        ]
+        if is_wrong:
+            (said,) = problems(tmp_path, *feeds)
+            assert said.startswith("feed b, table b: it is landed in landing, and so is a.a, which comes from elsewhere.")
+        else:
+            assert len(loaded(tmp_path, *feeds).feeds) == 2
+
+
 def test_format_and_location_must_be_given(tmp_path: Path) -> None:
     assert problems(tmp_path, source(feed={})) == [
         f"feed shop: `format` is missing. Known: {', '.join(f'`{name}`' for name in sorted(FORMATS))}.",
