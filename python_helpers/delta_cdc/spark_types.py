@@ -88,19 +88,22 @@ class _Parser:
             self.take(">")
         elif word == "struct":
             self.take("<")
-            self.field()
+            names = [self.field()]
             while self.peek() == ",":
                 self.take(",")
-                self.field()
+                names.append(self.field())
             self.take(">")
+            if twice := [name for place, name in enumerate(names) if name.lower() in map(str.lower, names[:place])]:
+                raise _Unreadable(f"a struct has `{twice[0]}` twice (to Spark, case makes no difference)")
         elif word in _SIZED:
             self.sizes(word)
         elif word not in SIMPLE:
             better = _FOREIGN.get(word) or nearest(word, _KNOWN)
             raise _Unreadable(f"`{word}` is not one. Did you mean `{better}`?" if better else f"`{word}` is not one")
 
-    def field(self) -> None:
-        self.take("name")
+    def field(self) -> str:
+        """The field's name."""
+        name = self.take("name").strip("`")
         if self.peek() == ":":
             self.take(":")
         self.type()
@@ -110,6 +113,7 @@ class _Parser:
                 raise _Unreadable("`not` wants `null` after it")
         if self.peek().lower() == "comment":
             raise _Unreadable("comments of fields are not taken")
+        return name
 
     def sizes(self, word: str) -> None:
         sizes: list[int] = []

@@ -1342,6 +1342,7 @@ def test_types(text: str) -> None:
         ("struct<a int not>", "`>` is not expected there"),
         ("struct<a int not b>", "`not` wants `null` after it"),
         ("struct<a int comment>", "comments of fields are not taken"),
+        ("array<struct<a int, b int, `A`: date>>", "a struct has `A` twice (to Spark, case makes no difference)"),
     ],
 )
 def test_no_types(text: str, why: str) -> None:
