@@ -278,6 +278,11 @@ class TableCheck:
             expression = getattr(settings, setting)
             if isinstance(expression, str) and setting not in self.out_of_place:
                 self.known_expression(setting, expression)
+                data_type = self.table.type_of(expression) if setting.endswith("_when") else None
+                # Spark reads true and false in texts, and in nothing else
+                if data_type and not re.match(r"\s*(boolean|string|(var)?char)", data_type, re.IGNORECASE):
+                    message = f"`{setting}` is `{expression}`, whose type is {data_type}, and it takes a condition. Say when: "
+                    self.problem(f"{message}`{expression} = 1`, or `{expression} is not null`.", setting)
 
     def told_by_format(self) -> None:
         """Settings for what the format tells by itself, or cannot tell, and those of another format."""

@@ -1506,6 +1506,8 @@ def test_E7_a_column_never_to_store_that_is_misspelled(tmp_path: Path) -> None:
         ({"sequence_by": ["Op"], "operation": "op"}, "`operation` and `sequence_by` both name `op`: what a change does"),
         ({"deleted_when": "is_gone"}, "`deleted_when` names `is_gone`, which is no column"),
         ({"deleted_when": "creatd is null"}, "`deleted_when` names `creatd`, which is no column. Did you mean `created`?"),
+        ({"deleted_when": "ID"}, "`deleted_when` is `ID`, whose type is int, and it takes a condition. Say when: `ID = 1`, or"),
+        ({"truncated_when": "`created`"}, "`truncated_when` is ``created``, whose type is date, and it takes a condition."),
         ({"truncated_when": "op = 'T"}, "`truncated_when` has `op = 'T`, which is no SQL expression: a quote (') is not closed."),
         ({"sequence_by": ["coalesce(sek, id)"]}, "`sequence_by` names `sek`, which is no column. Did you mean `seq`?"),
         ({"occurred_at": "to_timestamp(creatd)"}, "`occurred_at` names `creatd`, which is no column"),
@@ -1550,6 +1552,12 @@ def test_commas_that_part_nothing(tmp_path: Path, settings: dict[str, Any]) -> N
 def test_a_condition_may_be_a_constant(tmp_path: Path) -> None:
     told = {"deleted_when": "false", "truncated_when": "1 = 0", "occurred_at": "current_timestamp()"}
     assert loaded(tmp_path, source(tables={"invoice": TABLE | told})).tables
+
+
+@pytest.mark.parametrize("data_type", ["boolean", "STRING", "varchar(5)"])
+def test_a_condition_may_be_a_column_of_flags_or_of_texts(tmp_path: Path, data_type: str) -> None:
+    columns = [*COLUMNS, {"name": "gone", "data_type": data_type}]
+    assert loaded(tmp_path, source(tables={"invoice": TABLE | {"deleted_when": "gone"}}, columns=columns)).tables
 
 
 @pytest.mark.parametrize(
