@@ -377,7 +377,14 @@ class TableCheck:
             for sql in made.values():
                 if sql.strip().lower() not in _BARE_WORDS_OF_SQL:
                     self.known_expression(setting, sql)
-        for name in settings.expressions:
+        names = list(settings.expressions)
+        for place, name in enumerate(names):
+            # Spark knows a column that stands before in the same select
+            not_yet = {each.lower() for each in names[place:]} - {each.lower() for each in self.names}
+            for used in names_in(settings.expressions[name]):
+                if used.lower() in not_yet:
+                    what = "which is itself" if used.lower() == name.lower() else "which it makes after that: put it before"
+                    self.problem(f"`expressions` makes `{name}` of `{used}`, {what}.", "expressions")
             if name in settings.keys:
                 self.problem(
                     f"`expressions` names the key column `{name}`: it tells rows apart. Use `mask`, which "

@@ -1514,6 +1514,8 @@ def test_E7_a_column_never_to_store_that_is_misspelled(tmp_path: Path) -> None:
         ({"partition_by": ["year(creatd) as y"]}, "`partition_by` names `creatd`, which is no column"),
         ({"partition_by": ["year(created as y"]}, "which is no SQL expression: `(` is not closed."),
         ({"expressions": {"y": "id + idd"}}, "`expressions` names `idd`, which is no column. Did you mean `id`?"),
+        ({"expressions": {"y": "Z + 1", "z": "id + 1"}}, "`expressions` makes `y` of `Z`, which it makes after that: put it"),
+        ({"expressions": {"y": "y + 1"}}, "`expressions` makes `y` of `y`, which is itself."),
         ({"mask": {"op": "upper(opp)"}}, "`mask` names `opp`, which is no column. Did you mean `op`?"),
         ({"expressions": {"y": "year(id)"}, "partition_by": ["year(id) as y"]}, "both make a column `y`"),
     ],
