@@ -55,6 +55,7 @@ def why_not_sql(sql: str) -> str | None:
 
     >>> why_not_sql("op = 'D"), why_not_sql("coalesce(a, b"), why_not_sql("a = ')'"), why_not_sql("a and")
     ("a quote (') is not closed", '`(` is not closed', None, 'it ends with `and`')
+    >>> why_not_sql("größe > '…' or `…` = 1")
     """
     open_: list[str] = []
     tokens = list(_tokens(sql))
@@ -71,6 +72,9 @@ def why_not_sql(sql: str) -> str | None:
             return f"`{text}` closes nothing"
         elif text == ";":
             return "`;` ends a statement, and it takes an expression"
+        elif not text.isascii():  # what a word processor makes of quotes
+            sign = text if text.isprintable() else ascii(text)[1:-1]
+            return f"`{sign}` is no sign of SQL: texts stand in ' and names in backticks"
     if open_:
         return f"`{open_[-1]}` is not closed"
     if any(match[0].startswith("--") and match.end() == len(sql) for match in _TOKEN.finditer(sql)):

@@ -1650,6 +1650,9 @@ def test_the_columns_that_an_expression_names(sql: str, names: list[str]) -> Non
         ("year(a) as y", "`as` gives a name, which has no place here"),
         ("a = ", "it ends with `=`"),
         ("a and", "it ends with `and`"),
+        ("“op = 'D'”", "`“` is no sign of SQL: texts stand in ' and names in backticks"),
+        ("op = \u2018D\u2019", "`\u2018` is no sign of SQL: texts stand in ' and names in backticks"),
+        ("op\u200b = 'D'", "`\\u200b` is no sign of SQL: texts stand in ' and names in backticks"),
     ],
 )
 def test_what_is_no_expression(sql: str, why: str) -> None:
