@@ -1,13 +1,15 @@
-"""Folders of change sets in which a run finds nothing. These are notes and no errors: the feed may only be about to begin."""
+"""Folders of change sets in which a run finds nothing, or files of another kind. These are notes and no errors: the feed may only
+be about to begin."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 
 from delta_cdc.errors import nearest
+from delta_cdc.flat_files import kind_of
 from delta_cdc.project import Feed, Project
 
 
@@ -44,6 +46,8 @@ def _why_nothing(root: Path, folder: Path, feed: Feed, name: str) -> str | None:
     settings = feed.tables[0].settings
     shown = os.path.relpath(folder, root) if folder.is_relative_to(root) else str(folder)
     try:
+        if folder.is_file():
+            return f"{shown} is a file. `location` takes the folder that holds the change sets."
         if not folder.is_dir():
             beside = [each.name for each in folder.parent.iterdir() if each.is_dir()] if folder.parent.is_dir() else []
             close = nearest(name or folder.name, beside)
@@ -59,6 +63,9 @@ def _why_nothing(root: Path, folder: Path, feed: Feed, name: str) -> str | None:
                     f"{shown} holds folders and no files ({os.path.relpath(deeper, root)}). Change sets are looked for in the "
                     "folder itself; with `sub_folders: true` in those in it too."
                 )
+            if (other := _of_another_kind(folder, settings.file_format)) is not None:
+                kind = kind_of(Path(other))
+                return f"{shown} holds {other}, and `file_format` is {settings.file_format}. Say {kind} if the files are that."
         elif not any((each / settings.ready).is_file() for each in folder.iterdir()) and any(_entries(folder)):
             return f"no folder in {shown} has a file {settings.ready}, with which it is whole (`ready`)."
     except OSError as error:
@@ -69,6 +76,13 @@ def _why_nothing(root: Path, folder: Path, feed: Feed, name: str) -> str | None:
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
         yield from (each for each in entries if each.name[0] not in "._")
+
+
+def _of_another_kind(folder: Path, file_format: str) -> str | None:
+    """One of the first files of a folder, where the names of all of these tell a kind, and none this one."""
+    names = [each.name for each in islice(filter(os.DirEntry.is_file, _entries(folder)), 20)]
+    kinds = [kind for name in names if (kind := kind_of(Path(name))) != "json" or "json" in name.lower()]
+    return min(names) if names and len(kinds) == len(names) and file_format not in kinds else None
 
 
 def _deeper(folder: Path) -> str | None:

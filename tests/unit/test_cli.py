@@ -60,6 +60,34 @@ def test_validate_tells_of_folders_in_which_nothing_will_be_found(tmp_path: Path
     assert notes("Invoice", unit="folder") == []
     (tmp_path / "landing/Invoice/1.jsonl").touch()
     assert notes("Invoice") == notes("Invoice", location="s3a://bucket/{table}") == []
+    assert notes("Invoice", location="landing/{table}/1.jsonl") == [
+        "landing/Invoice/1.jsonl is a file. `location` takes the folder that holds the change sets."
+    ]
+
+
+def test_validate_tells_of_files_of_another_kind(tmp_path: Path) -> None:
+    """Read as lines of JSON, each row of a CSV file would be quarantined."""
+    folder = tmp_path / "landing/invoice"
+    folder.mkdir(parents=True)
+
+    def notes(**feed: object) -> list[str]:
+        of_feed = {"format": "rows", "location": "landing/{table}", "operation": "op"} | feed
+        said = run("validate", "--project-dir", project(tmp_path, source(feed=of_feed))).stdout.splitlines()
+        return [line.removeprefix("Note: feed shop: ") for line in said if line.startswith("Note: ")]
+
+    for name in ("2.csv.gz", "1.CSV", "_3.jsonl"):
+        (folder / name).touch()
+    assert notes() == ["landing/invoice holds 1.CSV, and `file_format` is json. Say csv if the files are that."]
+    assert notes(file_format="csv") == []
+    (folder / "0004").touch()  # its name tells nothing
+    assert notes() == []
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "1.ndjson").touch()
+    assert notes(file_format="parquet") == [
+        "landing/invoice holds 1.ndjson, and `file_format` is parquet. Say json if the files are that."
+    ]
+    assert notes() == []
 
 
 def test_validate_tells_of_a_folder_that_it_may_not_look_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
