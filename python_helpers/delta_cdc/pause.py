@@ -17,6 +17,7 @@ import yaml
 
 from delta_cdc.errors import OperationError
 from delta_cdc.project import Project, Table
+from delta_cdc.settings import SAYS_NO
 from delta_cdc.source_files import Lined, content_of, is_template, metas_of, one_line
 from delta_cdc.text_files import write_over
 
@@ -26,8 +27,8 @@ _Entry = tuple[yaml.Node, yaml.Node]
 def pause(project: Project, table: Table, why: str) -> str:
     """Write the reason as the table's setting `paused`; returns where it stands (file:line). Raises OperationError."""
     why = " ".join(why.split())
-    if not why:
-        raise OperationError("`--why` is empty. Give a reason: runs and `delta-cdc status` show it.")
+    if not why or why.lower() in SAYS_NO:
+        raise OperationError(f"`--why` is {why or 'empty'}. Give a reason: runs and `delta-cdc status` show it.")
     if is_template(why):
         raise OperationError(f"`--why` is {why}, which dbt would take for a template. Leave the braces out.")
     place = _place_of(project, table)

@@ -17,6 +17,7 @@ from delta_cdc.errors import nearest
 Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 ExceptColumns = TypedDict("ExceptColumns", {"except": Annotated[list[Text], Field(min_length=1)]})
 Options = dict[Text, str | int | bool]
+SAYS_NO = ("false", "no", "off", "0", "none", "null")  # no reason why a table is paused
 
 
 class Kafka(TypedDict):

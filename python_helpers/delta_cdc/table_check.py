@@ -11,7 +11,7 @@ from delta_cdc.errors import Problem, did_you_mean, nearest
 from delta_cdc.feed_check import COLUMN_LISTS, OF_FINAL, column_list, may_be_misspelled
 from delta_cdc.formats import FORMATS
 from delta_cdc.project import PartitionColumn, Table, sequence_name
-from delta_cdc.settings import setting_defaults, wants
+from delta_cdc.settings import SAYS_NO, setting_defaults, wants
 from delta_cdc.settings_block import Block, shown
 from delta_cdc.spark_types import can_be_compared, has_statistics
 from delta_cdc.sql_names import (
@@ -517,6 +517,9 @@ class TableCheck:
 
     def contradictions(self) -> None:
         settings = self.settings
+        if settings.paused is not None and settings.paused.strip().lower() in SAYS_NO:
+            message = f"`paused` is {shown(settings.paused)}, and whatever it says pauses. Give the reason, or take it out "
+            self.problem(f"{message}(`paused: null` undoes the feed's).", "paused")
         if settings.change_table is not None and (settings.jdbc is None or "{table}" not in (settings.location or "")):
             message = "`change_table` is for a feed with `jdbc` and `{table}` in `location`. Take it out."
             if not {"jdbc", "location"} & self.broken:

@@ -1508,6 +1508,7 @@ def test_E7_a_column_never_to_store_that_is_misspelled(tmp_path: Path) -> None:
         ({"deleted_when": "creatd is null"}, "`deleted_when` names `creatd`, which is no column. Did you mean `created`?"),
         ({"deleted_when": "ID"}, "`deleted_when` is `ID`, whose type is int, and it takes a condition. Say when: `ID = 1`, or"),
         ({"truncated_when": "`created`"}, "`truncated_when` is ``created``, whose type is date, and it takes a condition."),
+        ({"paused": "False"}, "`paused` is 'False', and whatever it says pauses. Give the reason, or take it out ("),
         ({"truncated_when": "op = 'T"}, "`truncated_when` has `op = 'T`, which is no SQL expression: a quote (') is not closed."),
         ({"sequence_by": ["coalesce(sek, id)"]}, "`sequence_by` names `sek`, which is no column. Did you mean `seq`?"),
         ({"occurred_at": "to_timestamp(creatd)"}, "`occurred_at` names `creatd`, which is no column"),

@@ -453,6 +453,7 @@ def test_pause_tells_where_it_wrote_and_a_second_one_changes_the_reason(tmp_path
     ("why", "said"),
     [
         (" ", "`--why` is empty. Give a reason: runs and `delta-cdc status` show it."),
+        ("no", "`--why` is no. Give a reason: runs and `delta-cdc status` show it."),
         ("of {{ x }}", "`--why` is of {{ x }}, which dbt would take for a template. Leave the braces out."),
     ],
 )
