@@ -1,22 +1,26 @@
-"""What is right as far as anybody can tell, and seldom meant: the order of changes, a flag that nobody reads, and what images do
-not fill."""
+"""What is right as far as anybody can tell, and seldom meant: the order of changes, a flag that nobody reads, names in quotes,
+and what images do not fill."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from delta_cdc.errors import some_of
 from delta_cdc.formats import format_of
 from delta_cdc.project import Project, Table
+from delta_cdc.settings_block import shown
 from delta_cdc.sql_names import unquoted
 
 # of the names that `init` proposes for `operation` those that seldom are a column like any other
 _FLAG = re.compile(r"_*(op|operation|(op|operation|change|dml)_?type|op_?code|dml_?flag|cdc_?(op|operation))")
+# a name may hold any signs, and one that SQL wants in quotes is listed without
+_IN_QUOTES = re.compile(r"([`\"']).*\1|\[.*\]", re.DOTALL)
 
 
 def of_tables(project: Project) -> list[str]:
     """A sentence for each column by which changes are ordered that is a string, for keys that order their own changes, for flags
-    of flat rows that no setting names, and for structs whose null fields an image before does not fill."""
+    of flat rows that no setting names, for names in quotes, and for structs whose null fields an image before does not fill."""
     found: dict[tuple[str, str], list[str]] = {}
     for table in project.tables:
         for said in _of_table(table):
@@ -46,6 +50,12 @@ def _of_table(table: Table) -> Iterator[str]:
         yield (
             f"`{'`, `'.join(flags)}` may say what a row does, and neither `operation` nor `deleted_when` names it: no row "
             "deletes anything, whatever it says there. Name it in `operation`, unless it is a column like any other."
+        )
+    names = [*(column.name for column in table.columns), *settings.expressions]
+    if quoted := [shown(name) for name in dict.fromkeys(names) if _IN_QUOTES.fullmatch(name)]:
+        yield (
+            f"the quotes around {some_of(quoted)} are part of the name: where the feed's column has none, all its values are "
+            "null. A name is listed as it is, without quotes, also one that is a word of SQL."
         )
     silent = settings.ignore_null_updates
     listed = {name.lower() for name in (silent if isinstance(silent, list) else settings.keys)}  # true: all but these

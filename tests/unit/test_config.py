@@ -1704,6 +1704,15 @@ def test_a_flag_that_no_setting_names_is_noted(tmp_path: Path, settings: dict, n
     assert [note.startswith(said) for note in found] == [True] * noted
 
 
+def test_a_name_that_is_listed_in_quotes_is_noted(tmp_path: Path) -> None:
+    """The feed's column has none, so its values would be kept in `_cdc_undeclared`, and the column be null."""
+    columns = [*COLUMNS, *({"name": name, "data_type": "int"} for name in ("`order`", "it's", "a`b", "[x] y", "'", "[user]"))]
+    table = TABLE | {"operation": "op", "expressions": {'"Sum"': "id + 1"}}
+    (said,) = notes.of_tables(loaded(tmp_path, source(tables={"t": table}, columns=columns)))
+    quoted = "'`order`', '[user]', '\"Sum\"'"
+    assert said.startswith(f"feed shop, table t: the quotes around {quoted} are part of the name: where the feed's")
+
+
 @pytest.mark.parametrize(
     ("settings", "noted"),
     [
