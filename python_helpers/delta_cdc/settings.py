@@ -54,7 +54,7 @@ class CsvOptions(TypedDict, total=False):
     escape: Character
     header: bool
     nullValue: str
-    encoding: Text
+    encoding: Annotated[str, StringConstraints(pattern=r"^(?i:us-ascii|iso-8859-1|utf-(8|16|16be|16le|32))$")]  # Spark's
     comment: Character
 
 
@@ -183,8 +183,8 @@ class Settings(BaseModel):
         {},
         "How CSV files are written, where not with a header, commas and doubled quotes (with `file_format: csv`). "
         "With `header: false` the columns are those of the table, in the order in which it lists them.",
-        wants="a mapping of `sep`, `nullValue`, `encoding` to text, `quote`, `escape`, `comment` to one character, `header` to "
-        "true or false",
+        wants="a mapping of `sep`, `nullValue` to text, `encoding` to utf-8, iso-8859-1, us-ascii, utf-16 or utf-32, `quote`, "
+        "`escape`, `comment` to one character, `header` to true or false",
         example='{sep: ";", header: false}',
         level="feed",
     )

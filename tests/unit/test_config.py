@@ -563,6 +563,7 @@ def test_Q5_an_order_is_of_columns_that_delta_has_statistics_of(tmp_path: Path) 
         ({"file_format": "csv", "csv_options": {"delimiter": ";"}}, "`csv_options.delimiter` is not known. Known: `comment`"),
         ({"file_format": "csv", "csv_options": {"sep": "", "comment": "##"}}, "`csv_options.comment` is '##'."),
         ({"file_format": "csv", "csv_options": {"sep": "\t", "quote": 5}}, "`csv_options` is {sep: '\\t', quote: 5}."),
+        ({"file_format": "csv", "csv_options": {"encoding": "cp1252"}}, "`csv_options.encoding` is 'cp1252'."),
         ({"file_format": "csv", "csv_options": {"sep": '"'}}, "`csv_options` has the same for `sep` and for `quote`."),
         ({"location": " landing/{table}"}, "`location` is ' landing/{table}', with a blank at its end or beginning."),
         ({"location": "S3A://lake/{table}"}, "The kind of a URL is written in small letters, e.g. s3a"),
