@@ -15,6 +15,7 @@
   {%- set settings = delta_cdc.settings(source_table) -%}
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- do delta_cdc.refuse_sample([staging, keys]) -%}
+  {%- do delta_cdc.refuse_without_keys(settings, keys) -%}
   {%- set state = delta_cdc.progress(this) -%}
   {%- set readable = delta_cdc.let_through(settings, staging) -%}
   {%- set made_of = delta_cdc.made_of(staging, readable.staged) -%}

@@ -43,6 +43,17 @@
 {% macro _are_other_keys(before, keys) %}{{ return(before | map('lower') | list != keys | map('lower') | list) }}{% endmacro %}
 
 
+{#- A model from before keys could change reads no keys table: rows would stay at the keys that they left. keys: as the model has
+    it. -#}
+{% macro refuse_without_keys(settings, keys) %}
+  {%- if keys is none and settings.get('key_changes') and delta_cdc.has_entities(settings) -%}
+    {%- do exceptions.raise_compiler_error(delta_cdc.about_table(settings) ~ 'its model ' ~ this
+          ~ ' reads no keys table, and with these settings (`key_changes`, `old_keys`, `split_key_changes`, `operation_codes`)'
+          ~ ' keys may change. It was left as it is. Run `delta-cdc generate`.') -%}
+  {%- endif -%}
+{% endmacro %}
+
+
 {#- `key_changes` was taken back since the last load. Where keys did change, rows would come back at keys that they left. -#}
 {% macro _refuse_moved_keys(settings, state) %}
   {%- if delta_cdc._has_moved_keys(settings, this, state) -%}

@@ -13,6 +13,7 @@
   {%- set settings = delta_cdc.settings(source_table) -%}
   {%- if not execute -%}{{ return('select 1 as nothing') }}{%- endif -%}
   {%- do delta_cdc.refuse_sample([staging, keys]) -%}
+  {%- do delta_cdc.refuse_without_keys(settings, keys) -%}
   {%- set staged = delta_cdc.progress(staging) -%}
   {%- set in_table = settings.get('history') == 'table' -%}
   {%- do delta_cdc.note_columns(settings, staged) -%}

@@ -3786,7 +3786,8 @@ def test_E2_a_history_table_is_made_anew_where_a_column_is_said_to_have_had_anot
     )
     made["progress"] = {"s.stg": staged, "s.hist": state}.get
     for said in ({}, renamed):
-        settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["id", "a"], "history": "table", "renamed_columns": said}
+        settings = {**SETTINGS, "columns": ["id", "a"], "tracked": ["id", "a"], "history": "table", "renamed_columns": said,
+                    "key_changes": False}  # fmt: skip
         made["settings"] = lambda _, settings=settings: settings
         adapter = SimpleNamespace(plan_write=lambda _, plan: planned.append(plan))
         load(made, this="s.hist", adapter=adapter, is_incremental=lambda: True)["history"]("source", "s.stg")
@@ -3918,7 +3919,8 @@ def test_H1_the_types_of_a_history_stand_in_one_line_of_its_sql() -> None:
 @pytest.mark.parametrize("widened", [{}, {"a": "long"}, {"_cdc_occurred_at": "long"}])
 def test_E4_H1_a_history_that_is_a_view_is_made_anew_where_what_it_is_made_of_is_widened(widened: dict[str, str]) -> None:
     """Spark casts a view's columns back to the types that they had when it was created."""
-    settings = {**SETTINGS, "columns": ["id", "twice"], "tracked": ["id", "twice"], "expressions": {"twice": "a * 2"}}
+    settings = {**SETTINGS, "columns": ["id", "twice"], "tracked": ["id", "twice"], "expressions": {"twice": "a * 2"},
+                "key_changes": False}  # fmt: skip
 
     def sql(**types: str) -> str:
         columns = {"id": "integer", "a": "integer", "_cdc_occurred_at": "integer", **types}
@@ -3931,7 +3933,8 @@ def test_E4_H1_a_history_that_is_a_view_is_made_anew_where_what_it_is_made_of_is
 
 
 def test_K8_a_history_that_is_a_view_is_not_made_by_keys_that_staging_has_not_taken() -> None:
-    settings = {**SETTINGS, "feed": "f", "table": "t", "keys": ["a"], "columns": ["id", "a"], "tracked": ["id", "a"]}
+    settings = {**SETTINGS, "feed": "f", "table": "t", "keys": ["a"], "columns": ["id", "a"], "tracked": ["id", "a"],
+                "key_changes": False}  # fmt: skip
     quiet = giving({"refuse_sample": "", "note_columns": "", "_retired_columns": [], "unheld": "s.stg", "settings": settings})
     for properties in ({}, {"delta_cdc.keys": '["a"]'}):
         staged = {"exists": True, "columns": {"id": "integer"}, "notes": {"keys": ["id"]}, "properties": properties}
@@ -4335,6 +4338,31 @@ def test_E7_a_model_from_before_the_settings_changed_is_to_be_generated_anew(loc
             continue
         with pytest.raises(CompilerError, match=f"its model reads {reads}, .* come from {wanted}.* `delta-cdc generate`"):
             macros["_refuse_other_source"](settings, SimpleNamespace(identifier=reads))
+
+
+@pytest.mark.parametrize("macro", ["history", "final"])
+@pytest.mark.parametrize(
+    ("settings", "keys", "is_old"),
+    [({}, None, True), ({}, "s.int", False), ({"key_changes": False}, None, False), ({"insert_only": True}, None, False)],
+)
+def test_K1_a_model_from_before_keys_could_change_is_to_be_generated_anew(
+    macro: str, settings: dict, keys: str | None, is_old: bool
+) -> None:
+    """Rows would stay at the keys that they left."""
+
+    class Passed(Exception):
+        pass
+
+    def passed(_: Any) -> None:
+        raise Passed
+
+    given = {**SETTINGS, "feed": "f", "table": "t", **settings}
+    macros = load(
+        {"settings": lambda _: given, "refuse_sample": lambda _: "", "progress": passed, "let_through": passed}, this="s.m"
+    )
+    said = r"its model s\.m reads no keys table, .* `delta-cdc generate`"
+    with pytest.raises(CompilerError, match=said) if is_old else pytest.raises(Passed):
+        macros[macro]("source", "s.stg", keys)
 
 
 def test_S2_of_a_mixed_feed_what_raw_had_when_the_load_was_planned_is_staged() -> None:
