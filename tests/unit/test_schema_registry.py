@@ -157,7 +157,9 @@ def test_a_schema_may_refer_to_others_and_to_itself(server: RegistryServer) -> N
 def test_what_is_no_avro_is_left_or_marked(server: RegistryServer) -> None:
     registry = Registry(server.url)
     number = server.register("long")
-    for plain in (None, b"", b'{"id": 1}', framed(server.register({}, kind="JSON")) + b'{"id": 1}'):
+    of_json_schema = framed(server.register({}, kind="JSON")) + b'{"id": 1}'
+    a_long = (7).to_bytes(8, "big")  # as Kafka's LongSerializer writes keys
+    for plain in (None, b"", b'{"id": 1}', of_json_schema, a_long):
         assert as_json(plain, registry=registry, message_format="debezium") is None
     short, long = framed(number), framed(number) + b"\x02\x02"
     for part, reason in ((short, "EOFError"), (long, "1 bytes are left over")):
