@@ -50,8 +50,9 @@ class RegistryServer:
     ) -> int:
         """The id of the schema. kind: None is Avro, which the answer does not name."""
         number = len(self._answers)
-        answer = {"schema": json.dumps(schema)} | ({"schemaType": kind} if kind else {})
-        self._answers[f"/schemas/ids/{number}"] = answer | ({"references": references} if references else {})
+        answer: dict[str, Any] = {"schema": json.dumps(schema)} | ({"schemaType": kind} if kind else {})
+        answer |= {"references": references} if references else {}
+        self._answers[f"/schemas/ids/{number}"] = answer
         if subject:
             self._answers[f"/subjects/{subject}/versions/{version}"] = {
                 "subject": subject,

@@ -154,6 +154,31 @@ def test_a_schema_may_refer_to_others_and_to_itself(server: RegistryServer) -> N
     assert message["schema"]["fields"][1]["fields"][0]["field"] == "town"
 
 
+def test_a_schema_may_be_nothing_but_references(server: RegistryServer) -> None:
+    def reference(name: str) -> dict[str, Any]:
+        return {"name": f"shop.{name}", "subject": name, "version": 1}
+
+    fields = [{"name": "n", "type": "int"}]
+    server.register({"type": "record", "name": "shop.Price", "fields": fields}, subject="Price")
+    for name in ("Made", "Paid"):  # both refer to a third
+        fields = [{"name": "price", "type": "shop.Price"}]
+        server.register(
+            {"type": "record", "name": f"shop.{name}", "fields": fields}, subject=name, references=[reference("Price")]
+        )
+    references = [reference("Made"), reference("Paid")]
+    a_row = {"price": {"n": 1}}
+    cases: tuple[tuple[Any, bytes, Any], ...] = (
+        (["shop.Made", "shop.Paid"], b"\x02\x02", a_row),  # events of several types in one topic
+        ("shop.Paid", b"\x02", a_row),
+        ({"type": "array", "items": "shop.Made"}, b"\x02\x02\x00", [a_row]),
+    )
+    for schema, data, wanted in cases:
+        part = framed(server.register(schema, references=references)) + data
+        for message_format in ("rows", "debezium"):
+            message = json.loads(as_json(part, registry=Registry(server.url), message_format=message_format) or "")
+            assert (message["payload"] if message_format == "debezium" else message) == wanted
+
+
 def test_what_is_no_avro_is_left_or_marked(server: RegistryServer) -> None:
     registry = Registry(server.url)
     number = server.register("long")

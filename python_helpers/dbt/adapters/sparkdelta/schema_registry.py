@@ -88,7 +88,8 @@ def as_json(data: bytes | None, *, registry: Registry, message_format: str) -> s
         return None
     try:
         rest = io.BytesIO(data[5:])
-        value = fastavro.schemaless_reader(rest, schema, None)
+        around: Any = fastavro.schemaless_reader(rest, schema, None)
+        value = around["part"]
         if left := len(rest.read()):
             raise ValueError(f"{left} bytes are left over")
     except Exception as error:  # whatever fastavro meets in bytes that are no Avro
@@ -106,7 +107,7 @@ def as_json(data: bytes | None, *, registry: Registry, message_format: str) -> s
 
 @functools.cache
 def _schema(registry: Registry, number: int, of_connect: bool) -> tuple[Any, str]:
-    """A schema as fastavro takes it, and as JsonConverter writes it (empty unless of_connect); None where it is not Avro's."""
+    """A schema as `_parsed` makes it, and as JsonConverter writes it (empty unless of_connect); None where it is not Avro's."""
     avro_messages.know_moments()
     known: dict[str, Any] = {}
     told = _asked(registry, f"schemas/ids/{number}")
@@ -116,18 +117,21 @@ def _schema(registry: Registry, number: int, of_connect: bool) -> tuple[Any, str
     if kind != "AVRO":
         return None, ""
     schema = _parsed(registry, told, known, of_connect)
-    return schema, json.dumps(connect_schema(schema, known), ensure_ascii=False) if of_connect else ""
+    part = schema["fields"][0]["type"]
+    return schema, json.dumps(connect_schema(part, known), ensure_ascii=False) if of_connect else ""
 
 
 def _parsed(registry: Registry, told: Mapping[str, Any], known: dict[str, Any], of_connect: bool) -> Any:
-    """A schema, after those that it refers to."""
+    """A schema, after those that it refers to, as fastavro takes it: as the field `part` of a record, whose data are no more.
+    Of a union or an array alone fastavro would not find the types that it refers to."""
     import fastavro
 
     for other in told.get("references") or []:
         where = f"subjects/{quote(other['subject'], safe='')}/versions/{other['version']}"
         _parsed(registry, _asked(registry, where), known, of_connect)
     schema = json.loads(told["schema"], object_hook=_plain if of_connect else None)
-    return fastavro.parse_schema(schema, named_schemas=known)
+    around = {"type": "record", "name": "cdc_part", "fields": [{"name": "part", "type": schema}]}
+    return fastavro.parse_schema(around, named_schemas=known)
 
 
 def _plain(described: dict[str, Any]) -> dict[str, Any]:
