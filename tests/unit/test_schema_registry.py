@@ -6,6 +6,8 @@ import base64
 import datetime as dt
 import io
 import json
+import socket
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -209,6 +211,21 @@ def test_what_the_registry_does_not_tell_is_an_error(server: RegistryServer, mon
     assert nobody.startswith("http://127.0.0.1:9/schemas/ids/1 tells no schema: URLError(")
     # an answer that is no registry's, of a page at another path
     assert "tells no schema: KeyError('schema')" in why(Registry(f"{server.url}/other"), framed(1) + b"\x02")
+    of_no_type = server.register({"type": "unknown"})
+    assert f"schema {of_no_type} of {server.url} is none that fastavro reads: UnknownType(" in why(
+        Registry(server.url), framed(of_no_type) + b"\x02"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listening:  # a port that speaks TLS, asked without
+        threading.Thread(target=alert, args=(listening,), daemon=True).start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        assert why(Registry(url), framed(1) + b"\x02").startswith(f"{url}/schemas/ids/1 tells no schema: BadStatusLine(")
+
+
+def alert(listening: socket.socket) -> None:
+    asking, _ = listening.accept()
+    with asking:
+        asking.recv(1000)
+        asking.sendall(bytes.fromhex("15030300020246"))
 
 
 def test_user_and_password_are_in_the_url_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ import io
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.error import HTTPError
 from urllib.parse import quote
@@ -116,7 +118,12 @@ def _schema(registry: Registry, number: int, of_connect: bool) -> tuple[Any, str
         raise RegistryError(f"schema {number} of {registry.url} is Protobuf's, which is not read: have Avro or JSON written")
     if kind != "AVRO":
         return None, ""
-    schema = _parsed(registry, told, known, of_connect)
+    try:
+        schema = _parsed(registry, told, known, of_connect)
+    except RegistryError:
+        raise
+    except Exception as error:  # whatever json and fastavro meet in a schema that is none
+        raise RegistryError(f"schema {number} of {registry.url} is none that fastavro reads: {error!r}") from None
     part = schema["fields"][0]["type"]
     return schema, json.dumps(connect_schema(part, known), ensure_ascii=False) if of_connect else ""
 
@@ -184,7 +191,9 @@ def _asked(registry: Registry, where: str) -> dict[str, Any]:
         told["schema"]
         return told
     except HTTPError as error:
-        said = error.read(1000).decode(errors="replace").strip()
+        said = ""
+        with suppress(OSError, HTTPException):
+            said = " ".join(error.read(1000).decode(errors="replace").split())
         raise RegistryError(f"{url} answers {error.code}: {said or error.reason}") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
         raise RegistryError(f"{url} tells no schema: {error!r}") from None
