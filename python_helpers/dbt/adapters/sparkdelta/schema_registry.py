@@ -13,7 +13,7 @@ import functools
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dbt.adapters.sparkdelta.database import Environment
 
 PATIENCE = 20  # seconds for an answer of the registry
-_IN_URL = re.compile(r"(https?://)([^/@]*)@(.*)", re.DOTALL)
+_IN_URL = re.compile(r"(https?://)(.*)@([^@]*)", re.DOTALL)
 _CONNECT = "org.apache.kafka.connect.data."
 # Avro's logical types by the names of Connect's, where a schema says no `connect.name`
 _LOGICAL = {
@@ -58,11 +58,15 @@ class Registry(NamedTuple):
 
     @classmethod
     def named(cls, setting: str, given: str, environment: Environment) -> Registry:
-        """The registry of a URL. User and password in it are taken as they are, after `${NAME}` was filled in."""
-        in_parts = _IN_URL.fullmatch(given)
+        """The registry of a URL. User and password in it are taken as they are, after `${NAME}` was filled in; the whole may be
+        one `${NAME}`."""
+        fill: Callable[[str], str] = functools.partial(environment.filled, setting)
+        if not (in_parts := _IN_URL.fullmatch(given)):
+            given, fill = fill(given), str
+            in_parts = _IN_URL.fullmatch(given)
         user, _, password = in_parts[2].partition(":") if in_parts else ("", "", "")
         url = in_parts[1] + in_parts[3] if in_parts else given
-        url, user, password = (environment.filled(setting, part) for part in (url, user, password))
+        url, user, password = map(fill, (url, user, password))
         return cls(url.rstrip("/"), user, password)
 
 
