@@ -137,6 +137,23 @@ def test_other_formats_have_a_row_as_avro_files_tell_it(server: RegistryServer) 
     assert json.loads(told(server, "long", 7)) == {"schema": {"type": "int64", "optional": False}, "payload": 7}
 
 
+@pytest.mark.parametrize(
+    ("kind", "unscaled", "wanted"),
+    [
+        ({"precision": 4, "scale": 2}, 123456789, "1234567.89"),  # more digits than the schema has
+        ({"precision": 64, "scale": 2}, -(10**70) - 1, f"-1{'0' * 68}.01"),
+        ({"scale": 2}, 1, "0.01"),
+        ({}, 0, "0"),
+    ],
+)
+def test_a_decimal_has_all_its_digits(server: RegistryServer, kind: dict[str, int], unscaled: int, wanted: str) -> None:
+    number = server.register({"type": "bytes", "logicalType": "decimal", **kind})
+    data = io.BytesIO()
+    fastavro.schemaless_writer(data, "bytes", unscaled.to_bytes(32, "big", signed=True))
+    part = framed(number) + data.getvalue()
+    assert as_json(part, registry=Registry(server.url), message_format="rows") == f'"{wanted}"'
+
+
 def test_a_schema_may_refer_to_others_and_to_itself(server: RegistryServer) -> None:
     address = {"type": "record", "name": "shop.Address", "fields": [{"name": "town", "type": "string"}]}
     server.register(address, subject="shop/address", version=3)

@@ -13,13 +13,16 @@ import math
 import re
 import uuid
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
+from decimal import MAX_PREC, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.sparkdelta.listing import unescaped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_EXACT = Context(prec=MAX_PREC)
 
 
 class UnreadableFile(Exception):
@@ -62,7 +65,7 @@ def messages(content: bytes, *, base64_bytes: bool = False) -> Iterator[str]:
     fastavro raises where the file is not whole or not Avro."""
     import fastavro
 
-    know_moments()
+    know_logical_types()
     for record in fastavro.reader(io.BytesIO(content)):
         if not isinstance(record, dict):
             raise ValueError("its schema is no record")
@@ -75,15 +78,21 @@ def message_of(record: Mapping[str, Any], *, base64_bytes: bool) -> str:
     return json.dumps(told, ensure_ascii=False)
 
 
-def know_moments() -> None:
-    """Teach fastavro nanoseconds, and dates and timestamps that Python does not have."""
+def know_logical_types() -> None:
+    """Teach fastavro nanoseconds, dates and timestamps that Python does not have, and all digits of decimals."""
     from fastavro.read import LOGICAL_READERS
 
+    LOGICAL_READERS["bytes-decimal"] = LOGICAL_READERS["fixed-decimal"] = _decimal
     for kind in ("timestamp", "local-timestamp"):
         LOGICAL_READERS.setdefault(f"long-{kind}-nanos", _of_nanos(LOGICAL_READERS[f"long-{kind}-micros"]))
     for name in [name for name in LOGICAL_READERS if re.search("timestamp|date", name)]:
         if not isinstance(LOGICAL_READERS[name], _Moments):
             LOGICAL_READERS[name] = _Moments(LOGICAL_READERS[name])
+
+
+def _decimal(data: Any, schema: Any, *_: Any) -> Decimal:
+    """A decimal as it was written; fastavro rounds it to the precision that the schema tells."""
+    return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-schema.get("scale", 0), _EXACT)
 
 
 def _of_nanos(read: Any) -> Any:

@@ -114,7 +114,7 @@ def as_json(data: bytes | None, *, registry: Registry, message_format: str) -> s
 @functools.cache
 def _schema(registry: Registry, number: int, of_connect: bool) -> tuple[Any, str]:
     """A schema as `_parsed` makes it, and as JsonConverter writes it (empty unless of_connect); None where it is not Avro's."""
-    avro_messages.know_moments()
+    avro_messages.know_logical_types()
     known: dict[str, Any] = {}
     told = _asked(registry, f"schemas/ids/{number}")
     kind = told.get("schemaType", "AVRO")
