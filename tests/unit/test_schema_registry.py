@@ -143,15 +143,25 @@ def test_other_formats_have_a_row_as_avro_files_tell_it(server: RegistryServer) 
         ({"precision": 4, "scale": 2}, 123456789, "1234567.89"),  # more digits than the schema has
         ({"precision": 64, "scale": 2}, -(10**70) - 1, f"-1{'0' * 68}.01"),
         ({"scale": 2}, 1, "0.01"),
+        ({"precision": 64, "scale": 127}, 25 * 10**126, "2.5" + "0" * 126),  # Oracle's NUMBER, by a connector of JDBC
+        ({"precision": 5, "scale": -2}, 25, "2500"),
         ({}, 0, "0"),
     ],
 )
 def test_a_decimal_has_all_its_digits(server: RegistryServer, kind: dict[str, int], unscaled: int, wanted: str) -> None:
     number = server.register({"type": "bytes", "logicalType": "decimal", **kind})
     data = io.BytesIO()
-    fastavro.schemaless_writer(data, "bytes", unscaled.to_bytes(32, "big", signed=True))
+    fastavro.schemaless_writer(data, "bytes", unscaled.to_bytes(64, "big", signed=True))
     part = framed(number) + data.getvalue()
     assert as_json(part, registry=Registry(server.url), message_format="rows") == f'"{wanted}"'
+
+
+@pytest.mark.parametrize("message_format", ["rows", "debezium"])
+def test_defaults_are_not_asked_for(server: RegistryServer, message_format: str) -> None:
+    # a whole number is a default of a double to Avro's own library
+    fields = [{"name": "rate", "type": {"type": "double", "doc": "%"}, "default": 0}]
+    part = framed(server.register({"type": "record", "name": "row", "fields": fields})) + bytes(8)
+    assert '"rate": ' in (as_json(part, registry=Registry(server.url), message_format=message_format) or "")
 
 
 def test_a_schema_may_refer_to_others_and_to_itself(server: RegistryServer) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+ANY_DECIMAL = "any-decimal"  # a logical type for decimals whose scale fastavro refuses: it may be negative or above the precision
 _EXACT = Context(prec=MAX_PREC)
 
 
@@ -82,7 +83,8 @@ def know_logical_types() -> None:
     """Teach fastavro nanoseconds, dates and timestamps that Python does not have, and all digits of decimals."""
     from fastavro.read import LOGICAL_READERS
 
-    LOGICAL_READERS["bytes-decimal"] = LOGICAL_READERS["fixed-decimal"] = _decimal
+    for name in ("decimal", ANY_DECIMAL):
+        LOGICAL_READERS[f"bytes-{name}"] = LOGICAL_READERS[f"fixed-{name}"] = _decimal
     for kind in ("timestamp", "local-timestamp"):
         LOGICAL_READERS.setdefault(f"long-{kind}-nanos", _of_nanos(LOGICAL_READERS[f"long-{kind}-micros"]))
     for name in [name for name in LOGICAL_READERS if re.search("timestamp|date", name)]:

@@ -140,13 +140,23 @@ def _parsed(registry: Registry, told: Mapping[str, Any], known: dict[str, Any], 
     for other in told.get("references") or []:
         where = f"subjects/{quote(other['subject'], safe='')}/versions/{other['version']}"
         _parsed(registry, _asked(registry, where), known, of_connect)
-    schema = json.loads(told["schema"], object_hook=_plain if of_connect else None)
+    schema = json.loads(told["schema"], object_hook=_plain if of_connect else _unchecked)
     around = {"type": "record", "name": "cdc_part", "fields": [{"name": "part", "type": schema}]}
     return fastavro.parse_schema(around, named_schemas=known)
 
 
+def _unchecked(described: dict[str, Any]) -> dict[str, Any]:
+    """A type, or a field, without what fastavro refuses and Avro's own library takes: defaults, which reading does not need, and
+    a decimal's scale as Connect's AvroConverter writes it, such as the 127 of Oracle's NUMBER."""
+    described.pop("default", None)
+    if described.get("logicalType") == "decimal":
+        described["logicalType"] = avro_messages.ANY_DECIMAL
+    return described
+
+
 def _plain(described: dict[str, Any]) -> dict[str, Any]:
     """A type whose values are read as they were written, numbers and bytes; what they are is told by Connect's name."""
+    described.pop("default", None)
     logical = described.pop("logicalType", None)
     if logical in _LOGICAL and "connect.name" not in described:
         described["connect.name"] = _LOGICAL[logical]
