@@ -156,6 +156,16 @@ def test_a_decimal_has_all_its_digits(server: RegistryServer, kind: dict[str, in
     assert as_json(part, registry=Registry(server.url), message_format="rows") == f'"{wanted}"'
 
 
+def test_a_float_of_32_bits_has_the_digits_that_java_writes(server: RegistryServer) -> None:
+    kinds = ["float", ["null", "float"], {"type": "float", "connect.doc": "x"}, {"type": "array", "items": ["null", "float"]}]
+    kinds.append({"type": "map", "values": "float"})
+    fields = [{"name": f"f{place}", "type": kind} for place, kind in enumerate(kinds)]
+    row: dict[str, Any] = {"f0": 0.1, "f1": 3.4028235e38, "f2": -16777216.0, "f3": [1 / 3, float("nan")], "f4": {"x": 5.5}}
+    message = json.loads(told(server, {"type": "record", "name": "row", "fields": fields}, row))
+    assert message["payload"] == row | {"f3": [0.33333334, "NaN"]}
+    assert [each["type"] for each in message["schema"]["fields"]] == ["float", "float", "float", "array", "map"]
+
+
 @pytest.mark.parametrize("message_format", ["rows", "debezium"])
 def test_defaults_are_not_asked_for(server: RegistryServer, message_format: str) -> None:
     # a whole number is a default of a double to Avro's own library

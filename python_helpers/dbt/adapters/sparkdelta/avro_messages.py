@@ -11,6 +11,7 @@ import io
 import json
 import math
 import re
+import struct
 import uuid
 from collections.abc import Iterator, Mapping
 from decimal import MAX_PREC, Context, Decimal
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 
 ANY_DECIMAL = "any-decimal"  # a logical type for decimals whose scale fastavro refuses: it may be negative or above the precision
+SHORT_FLOAT = "short-float"  # a logical type of floats of 32 bits that are wanted as the decimal number that Java writes
+_FLOAT = struct.Struct("f")
 _EXACT = Context(prec=MAX_PREC)
 
 
@@ -85,6 +88,7 @@ def know_logical_types() -> None:
 
     for name in ("decimal", ANY_DECIMAL):
         LOGICAL_READERS[f"bytes-{name}"] = LOGICAL_READERS[f"fixed-{name}"] = _decimal
+    LOGICAL_READERS[f"float-{SHORT_FLOAT}"] = _short_float
     for kind in ("timestamp", "local-timestamp"):
         LOGICAL_READERS.setdefault(f"long-{kind}-nanos", _of_nanos(LOGICAL_READERS[f"long-{kind}-micros"]))
     for name in [name for name in LOGICAL_READERS if re.search("timestamp|date", name)]:
@@ -95,6 +99,15 @@ def know_logical_types() -> None:
 def _decimal(data: Any, schema: Any, *_: Any) -> Decimal:
     """A decimal as it was written; fastavro rounds it to the precision that the schema tells."""
     return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-schema.get("scale", 0), _EXACT)
+
+
+def _short_float(number: Any, *_: Any) -> float:
+    """0.1, not the double 0.10000000149011612: a number of few digits that is the same 32 bits."""
+    for digits in (6, 7, 8):
+        short = float(f"{number:.{digits}g}")
+        if _FLOAT.unpack(_FLOAT.pack(short))[0] == number:
+            return short
+    return float(f"{number:.9g}")
 
 
 def _of_nanos(read: Any) -> Any:

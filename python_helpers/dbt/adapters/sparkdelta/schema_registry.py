@@ -42,6 +42,7 @@ _LOGICAL = {
     "timestamp-micros": "io.debezium.time.MicroTimestamp",
     "timestamp-nanos": "io.debezium.time.NanoTimestamp",
 }
+_FLOAT = {"type": "float", "logicalType": avro_messages.SHORT_FLOAT}
 _TYPES = {"int": "int32", "long": "int64", "record": "struct", "enum": "string", "fixed": "bytes"}
 
 
@@ -162,7 +163,16 @@ def _plain(described: dict[str, Any]) -> dict[str, Any]:
         described["connect.name"] = _LOGICAL[logical]
         if logical == "decimal":
             described["connect.parameters"] = {"scale": str(described.get("scale", 0))}
-    return described
+    if described.get("type") == "float" and "name" not in described:  # else it is a field
+        return described | _FLOAT
+    return described | {place: _short(described[place]) for place in ("type", "items", "values") if place in described}
+
+
+def _short(kind: Any) -> Any:
+    """A type's name, or a union, with floats as `_FLOAT`."""
+    if isinstance(kind, list):
+        return [_short(each) for each in kind]
+    return _FLOAT if kind == "float" else kind
 
 
 def connect_schema(schema: Any, known: Mapping[str, Any], inside: tuple[str, ...] = ()) -> dict[str, Any]:
