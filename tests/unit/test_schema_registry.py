@@ -100,21 +100,28 @@ def test_debezium_is_told_as_json_converter_writes_it(server: RegistryServer) ->
 
 def test_logical_types_without_connects_name_have_it(server: RegistryServer) -> None:
     kinds = {"day": "int date", "ms": "long timestamp-millis", "us": "long timestamp-micros", "who": "string uuid"}
+    kinds |= {"local_ms": "long local-timestamp-millis", "local_us": "long local-timestamp-micros"}  # Flink's TIMESTAMP
     fields: list[dict[str, Any]] = []
     for name, (kind, logical) in ((name, told.split()) for name, told in kinds.items()):
         fields.append({"name": name, "type": {"type": kind, "logicalType": logical}})
     fields.append({"name": "n", "type": {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1}})
     at = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
     who = "7b5b5b6c-6d7e-4c6c-9d53-0d7c4a2f6f7a"
-    row = {"day": dt.date(2026, 1, 1), "ms": at, "us": at, "who": who, "n": Decimal("1.5")}
+    local = at.replace(tzinfo=None)
+    row = {"day": dt.date(2026, 1, 1), "ms": at, "us": at, "who": who, "local_ms": local, "local_us": local, "n": Decimal("1.5")}
     message = json.loads(told(server, {"type": "record", "name": "k", "fields": fields}, row))
     us = 1_767_225_600_000_000
-    assert message["payload"] == {"day": 20_454, "ms": us // 1000, "us": us, "who": who, "n": base64.b64encode(b"\x0f").decode()}
+    assert message["payload"] == {
+        **{"day": 20_454, "ms": us // 1000, "us": us, "who": who, "local_ms": us // 1000, "local_us": us},
+        "n": base64.b64encode(b"\x0f").decode(),
+    }
     assert [each.get("name") for each in message["schema"]["fields"]] == [
         "org.apache.kafka.connect.data.Date",
         "org.apache.kafka.connect.data.Timestamp",
         "io.debezium.time.MicroTimestamp",
         None,
+        "io.debezium.time.Timestamp",
+        "io.debezium.time.MicroTimestamp",
         "org.apache.kafka.connect.data.Decimal",
     ]
     assert message["schema"]["fields"][-1]["parameters"] == {"scale": "1"}

@@ -41,6 +41,9 @@ _LOGICAL = {
     "timestamp-millis": f"{_CONNECT}Timestamp",
     "timestamp-micros": "io.debezium.time.MicroTimestamp",
     "timestamp-nanos": "io.debezium.time.NanoTimestamp",
+    "local-timestamp-millis": "io.debezium.time.Timestamp",
+    "local-timestamp-micros": "io.debezium.time.MicroTimestamp",
+    "local-timestamp-nanos": "io.debezium.time.NanoTimestamp",
 }
 _FLOAT = {"type": "float", "logicalType": avro_messages.SHORT_FLOAT}
 _TYPES = {"int": "int32", "long": "int64", "record": "struct", "enum": "string", "fixed": "bytes"}
