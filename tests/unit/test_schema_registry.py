@@ -232,6 +232,11 @@ def test_what_is_no_avro_is_left_or_marked(server: RegistryServer) -> None:
     a_long = (7).to_bytes(8, "big")  # as Kafka's LongSerializer writes keys
     for plain in (None, b"", b'{"id": 1}', of_json_schema, a_long):
         assert as_json(plain, registry=registry, message_format="debezium") is None
+    nested = server.register({"type": "record", "name": "node", "fields": [{"name": "next", "type": ["null", "node"]}]})
+    deep = framed(nested) + b"\x02" * 3000 + b"\x00"
+    for message_format in ("rows", "debezium"):
+        text = as_json(deep, registry=registry, message_format=message_format) or ""
+        assert text.startswith(f"(no Avro of schema {nested}: maximum recursion depth exceeded")
     short, long = framed(number), framed(number) + b"\x02\x02"
     for part, reason in ((short, "EOFError"), (long, "1 bytes are left over")):
         marked = f"(no Avro of schema {number}: {reason}) {base64.b64encode(part).decode()}"

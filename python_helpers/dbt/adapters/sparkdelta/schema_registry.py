@@ -92,21 +92,23 @@ def as_json(data: bytes | None, *, registry: Registry, message_format: str) -> s
     number = int.from_bytes(data[1:5], "big")
     if number == 0 and len(data) == 8:  # Kafka's LongSerializer; no registry gives 0 out
         return None
-    of_connect = message_format == "debezium"
-    schema, told = _schema(registry, number, of_connect)
+    schema, told = _schema(registry, number, message_format == "debezium")
     if schema is None:
         return None
     try:
         rest = io.BytesIO(data[5:])
         around: Any = fastavro.schemaless_reader(rest, schema, None)
-        value = around["part"]
         if left := len(rest.read()):
             raise ValueError(f"{left} bytes are left over")
-    except Exception as error:  # whatever fastavro meets in bytes that are no Avro
+        return _text_of(around["part"], told, message_format)
+    except Exception as error:  # whatever fastavro meets in bytes that are no Avro, and Python in what is nested too deeply
         return f"(no Avro of schema {number}: {str(error) or type(error).__name__}) {base64.b64encode(data).decode()}"
-    if of_connect:
+
+
+def _text_of(value: Any, schema: str, message_format: str) -> str:
+    if schema:
         payload = json.dumps(avro_messages.json_value(value), ensure_ascii=False)
-        return f'{{"schema": {told}, "payload": {payload}}}'
+        return f'{{"schema": {schema}, "payload": {payload}}}'
     if isinstance(value, dict):
         base64_bytes = message_format in BASE64
         if not base64_bytes:  # else the digits would be a text's own bytes
