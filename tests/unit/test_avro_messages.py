@@ -24,6 +24,14 @@ def test_moments_of_nanoseconds_are_told_to_the_microsecond() -> None:
         ]
 
 
+def test_a_uuid_is_the_text_that_was_written() -> None:
+    rows = [{"id": "7B5B5B6C-6D7E-4C6C-9D53-0D7C4A2F6F7A"}, {"id": "none"}]
+    schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": {"type": "string", "logicalType": "uuid"}}]}
+    file = io.BytesIO()
+    fastavro.writer(file, schema, rows)
+    assert [json.loads(text) for text in messages(file.getvalue())] == rows
+
+
 def test_bytes_of_a_flattened_row_are_told_as_its_format_reads_them() -> None:
     file = io.BytesIO()
     fields = [{"name": "raw", "type": "bytes"}, {"name": "list", "type": {"type": "array", "items": "bytes"}}]

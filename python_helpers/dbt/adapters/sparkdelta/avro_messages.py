@@ -12,7 +12,6 @@ import json
 import math
 import re
 import struct
-import uuid
 from collections.abc import Iterator, Mapping
 from decimal import MAX_PREC, Context, Decimal
 from typing import TYPE_CHECKING, Any
@@ -89,6 +88,7 @@ def know_logical_types() -> None:
     for name in ("decimal", ANY_DECIMAL):
         LOGICAL_READERS[f"bytes-{name}"] = LOGICAL_READERS[f"fixed-{name}"] = _decimal
     LOGICAL_READERS[f"float-{SHORT_FLOAT}"] = _short_float
+    LOGICAL_READERS.pop("string-uuid", None)  # the text as it was written, not in Python's spelling
     for kind in ("timestamp", "local-timestamp"):
         LOGICAL_READERS.setdefault(f"long-{kind}-nanos", _of_nanos(LOGICAL_READERS[f"long-{kind}-micros"]))
     for name in [name for name in LOGICAL_READERS if re.search("timestamp|date", name)]:
@@ -149,6 +149,4 @@ def json_value(value: Any, top: bool = False, hex_bytes: bool = False) -> Any:
         return value.astimezone(dt.timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()
-    if isinstance(value, uuid.UUID):
-        return str(value)
     return value
