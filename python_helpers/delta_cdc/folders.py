@@ -64,8 +64,8 @@ def _why_nothing(root: Path, folder: Path, feed: Feed, name: str) -> str | None:
                     "folder itself; with `sub_folders: true` in those in it too."
                 )
             if (other := _of_another_kind(folder, settings.file_format)) is not None:
-                kind = kind_of(Path(other))
-                return f"{shown} holds {other}, and `file_format` is {settings.file_format}. Say {kind} if the files are that."
+                kind, file = other
+                return f"{shown} holds {file}, and `file_format` is {settings.file_format}. Say {kind} if the files are that."
         elif not any((each / settings.ready).is_file() for each in folder.iterdir()) and any(_entries(folder)):
             return f"no folder in {shown} has a file {settings.ready}, with which it is whole (`ready`)."
     except OSError as error:
@@ -78,11 +78,15 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
         yield from (each for each in entries if each.name[0] not in "._")
 
 
-def _of_another_kind(folder: Path, file_format: str) -> str | None:
-    """One of the first files of a folder, where the names of all of these tell a kind, and none this one."""
-    names = [each.name for each in islice(filter(os.DirEntry.is_file, _entries(folder)), 20)]
-    kinds = [kind for name in names if (kind := kind_of(Path(name))) != "json" or "json" in name.lower()]
-    return min(names) if names and len(kinds) == len(names) and file_format not in kinds else None
+def _of_another_kind(folder: Path, file_format: str) -> tuple[str, str] | None:
+    """The kind and the name of one of the first files of a folder, where the names of all of these tell a kind, and none this
+    one."""
+    kinds = {each.name: kind_of(Path(each.name)) for each in islice(filter(os.DirEntry.is_file, _entries(folder)), 20)}
+    silent = any(kind == "json" and "json" not in name.lower() for name, kind in kinds.items())  # of those json is the default
+    if not kinds or silent or file_format in kinds.values():
+        return None
+    name = min(kinds)
+    return kinds[name], name
 
 
 def _deeper(folder: Path) -> str | None:

@@ -283,12 +283,12 @@ def test_user_and_password_are_in_the_url_as_they_are(monkeypatch: pytest.Monkey
     with RegistryServer(user="cdc", password="p@ss/wörd:1") as server:
         number = server.register("long")
         given = server.url.replace("://", "://cdc:${REGISTRY_PASSWORD}@") + "/"
-        registry = Registry.named("kafka.schema_registry", given, environment)
+        registry = Registry.named(given, environment)
         assert registry == Registry(server.url, "cdc", "p@ss/wörd:1")
         assert as_json(framed(number) + b"\x02", registry=registry, message_format="rows") == "1"
         with pytest.raises(RegistryError, match="answers 401"):
             as_json(framed(number) + b"\x02", registry=Registry(server.url), message_format="rows")
-    assert Registry.named("kafka.schema_registry", "http://registry:8081/apis/ccompat/v7", environment).user == ""
+    assert Registry.named("http://registry:8081/apis/ccompat/v7", environment).user == ""
     monkeypatch.setenv("REGISTRY", "https://cdc:p@ss/wörd:1@registry:8081")
-    whole = Registry.named("kafka.schema_registry", "${REGISTRY}", environment)
+    whole = Registry.named("${REGISTRY}", environment)
     assert whole == Registry("https://registry:8081", "cdc", "p@ss/wörd:1")

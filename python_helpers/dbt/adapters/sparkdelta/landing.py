@@ -144,10 +144,9 @@ def _land_kafka(session: SparkSession, landing: Mapping[str, Any], environment: 
 
 def _reader(landing: Mapping[str, Any], environment: Environment) -> Callable[[Column], Column]:
     """What makes text of the key or value of a record."""
-    setting = "kafka.schema_registry"
     if not (url := landing["kafka"].get("schema_registry")):
         return without_schema_id
-    registry = schema_registry.Registry.named(setting, url, environment)
+    registry = schema_registry.Registry.named(url, environment)
     return partial(schema_registry.part_as_json, registry=registry, message_format=landing["format"])
 
 
@@ -211,7 +210,7 @@ def _offsets_after(session: SparkSession, location: str, partitions: Mapping[str
 
 def _why_not_kafka(error: BaseException) -> str:
     if found := re.search(r"\bRegistryError: (.+)", whole_text(error)):
-        return f"`kafka.schema_registry`: {found[1].strip()}. Nothing of it was landed. Put it right and land again."
+        return f"`{schema_registry.SETTING}`: {found[1].strip()}. Nothing of it was landed. Put it right and land again."
     cause = _ADVICE.sub("", innermost_cause(error)).strip()
     if _GONE.search(whole_text(error)):
         return (

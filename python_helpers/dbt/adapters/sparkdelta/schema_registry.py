@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from dbt.adapters.sparkdelta.database import Environment
 
+SETTING = "kafka.schema_registry"
 PATIENCE = 20  # seconds for an answer of the registry
 _IN_URL = re.compile(r"(https?://)(.*)@([^@]*)", re.DOTALL)
 _CONNECT = "org.apache.kafka.connect.data."
@@ -61,10 +62,10 @@ class Registry(NamedTuple):
     password: str = ""
 
     @classmethod
-    def named(cls, setting: str, given: str, environment: Environment) -> Registry:
-        """The registry of a URL. User and password in it are taken as they are, after `${NAME}` was filled in; the whole may be
-        one `${NAME}`."""
-        fill: Callable[[str], str] = functools.partial(environment.filled, setting)
+    def named(cls, given: str, environment: Environment) -> Registry:
+        """The registry of a URL, as the setting has it. User and password in it are taken as they are, after `${NAME}` was filled
+        in; the whole may be one `${NAME}`."""
+        fill: Callable[[str], str] = functools.partial(environment.filled, SETTING)
         if not (in_parts := _IN_URL.fullmatch(given)):
             given, fill = fill(given), str
             in_parts = _IN_URL.fullmatch(given)
